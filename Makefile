@@ -1,0 +1,52 @@
+# Every target sets up .venv by itself when it is missing or out of date.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: help setup paper test check bench docs lock clean
+
+help:  ## List the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 10
+
+setup: $(READY)  ## Set up .venv with pinned, hash-checked dependencies and compile the kernels
+
+# The hashed lock refuses `-e .`, so the package itself goes in second, without dependencies.
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "actmeasure needs Python 3.11 or newer; run: make $(MAKECMDGOALS) PYTHON=/path/to/python3.11"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@echo "Installing the pinned dependencies into .venv (a minute or two the first time) ..."
+	@$(BIN)/python -m pip install --quiet --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
+	@echo "Compiling the kernels ..."
+	@$(BIN)/python -m actmeasure.warm
+	@touch $@
+
+paper: $(READY)  ## Run the most interesting study there is and write its report
+	@$(BIN)/python examples/price_of_a_look.py
+
+test: $(READY)  ## Run all tests
+	@$(BIN)/python -m pytest -n auto
+
+check: $(READY)  ## Lint, format, types, direction of imports
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+bench: $(READY)  ## Measure the speed and size goals
+	@$(BIN)/python -m benchmarks
+
+docs: $(READY)  ## Build the documentation site into site/
+	@$(BIN)/mkdocs build --strict --quiet
+	@echo "Open site/index.html"
+
+lock:  ## Refresh requirements.lock
+	@$(PYTHON) -m venv .venv/lock
+	@.venv/lock/bin/python -m pip install --quiet pip-tools
+	@.venv/lock/bin/pip-compile --quiet --upgrade --extra dev --generate-hashes --strip-extras --no-header --no-annotate \
+	  --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --output-file requirements.lock pyproject.toml
+
+clean:  ## Remove .venv, caches and built files
+	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache site build dist
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,86 @@
+"""actmeasure: when is it worth a look?
+
+Planning and learning for decisions in which observing the state costs something.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from actmeasure import agents, envs, files, problems, testing
+    from actmeasure.belief import Belief
+    from actmeasure.decision import Decision
+    from actmeasure.envs.wrapper import ActiveMeasuring
+    from actmeasure.episodes import Episodes
+    from actmeasure.errors import ActMeasureError, AgentError, MissingExtraError, ModelError, ScheduleError, SpaceError
+    from actmeasure.evaluation import Evaluation, evaluate
+    from actmeasure.model import Model
+    from actmeasure.schedule import BlindPlan, Schedule
+    from actmeasure.training import train
+    from actmeasure.unrolling import unroll
+
+__version__ = "0.1.0"
+
+# Public names and where they live. They are imported when first used, so that `actmeasure --help` is instant.
+_HOME = {
+    "ActMeasureError": "errors",
+    "ActiveMeasuring": "envs.wrapper",
+    "AgentError": "errors",
+    "Belief": "belief",
+    "BlindPlan": "schedule",
+    "Decision": "decision",
+    "Episodes": "episodes",
+    "Evaluation": "evaluation",
+    "MissingExtraError": "errors",
+    "Model": "model",
+    "ModelError": "errors",
+    "Schedule": "schedule",
+    "ScheduleError": "errors",
+    "SpaceError": "errors",
+    "evaluate": "evaluation",
+    "train": "training",
+    "unroll": "unrolling",
+}
+_SUBPACKAGES = ("agents", "envs", "files", "problems", "testing")
+
+__all__ = [
+    "ActMeasureError",
+    "ActiveMeasuring",
+    "AgentError",
+    "Belief",
+    "BlindPlan",
+    "Decision",
+    "Episodes",
+    "Evaluation",
+    "MissingExtraError",
+    "Model",
+    "ModelError",
+    "Schedule",
+    "ScheduleError",
+    "SpaceError",
+    "__version__",
+    "agents",
+    "envs",
+    "evaluate",
+    "files",
+    "problems",
+    "testing",
+    "train",
+    "unroll",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _SUBPACKAGES:
+        return import_module(f"actmeasure.{name}")
+    if name in _HOME:
+        value = getattr(import_module(f"actmeasure.{_HOME[name]}"), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'actmeasure' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,102 @@
+"""What is known about the state: a sparse probability distribution."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from actmeasure.errors import ModelError
+from actmeasure.model import Model
+from actmeasure.transitions import FloatArray, normalised
+
+__all__ = ["Belief"]
+
+
+@dataclass(frozen=True, eq=False)
+class Belief:
+    """Sparse distribution over states: the probability of each state that is possible.
+
+    Attributes
+    ----------
+    states : int64 array, shape (n,)
+        The possible states, ascending. Empty when the episode is surely over.
+    probabilities : float64 array, shape (n,)
+        Positive, summing to 1.
+    """
+
+    states: npt.NDArray[np.int64]
+    probabilities: FloatArray
+
+    @classmethod
+    def at(cls, state: int) -> Belief:
+        """The state is known."""
+        return cls(np.array([state], dtype=np.int64), np.ones(1))
+
+    @classmethod
+    def start(cls, model: Model) -> Belief:
+        """What is known before the first state is shown, if it is."""
+        return cls(model.initial_states, model.initial_probabilities)
+
+    @classmethod
+    def from_distribution(cls, probabilities: npt.ArrayLike) -> Belief:
+        """From a probability for every state, shape (S,); it is scaled to sum to 1."""
+        dense = np.asarray(probabilities, dtype=np.float64)
+        if dense.ndim != 1 or not np.isfinite(dense).all() or (dense < 0).any() or dense.sum() <= 0:
+            raise ModelError("a belief needs one probability of 0 or more for every state, not all of them 0")
+        states = np.flatnonzero(dense)
+        return cls(states, normalised(dense[states]))
+
+    def predict(self, model: Model, action: int) -> Belief:
+        """The belief one blind step later, given that the episode is still running (empty if it cannot be)."""
+        states, weights = self._pushed(model, action)
+        return Belief(states, weights / weights.sum()) if states.size else Belief(states, weights)
+
+    def running_probability(self, model: Model, action: int) -> float:
+        """Probability that the episode is still running after `action`."""
+        return float(self._pushed(model, action)[1].sum())
+
+    def _pushed(self, model: Model, action: int) -> tuple[npt.NDArray[np.int64], FloatArray]:
+        """Reachable non-terminal states, ascending, and the probability of arriving in each."""
+        table = model.transitions
+        rows = self.states * table.n_actions + action
+        first, sizes = table.offsets[rows], table.offsets[rows + 1] - table.offsets[rows]
+        # All entries of the rows, in order: the first entry of each row, repeated, plus the position inside the row.
+        inside = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        entries = np.repeat(first, sizes) + inside
+        weights = np.repeat(self.probabilities, sizes) * table.probabilities[entries]
+        running = ~model.terminal[table.successors[entries]]
+        states, group = np.unique(table.successors[entries][running], return_inverse=True)
+        return states.astype(np.int64), np.bincount(group, weights=weights[running], minlength=len(states))
+
+    @property
+    def known(self) -> int | None:
+        """The state, if there is only one it can be."""
+        return int(self.states[0]) if len(self.states) == 1 else None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the episode has surely ended, so that there is no state to believe in."""
+        return len(self.states) == 0
+
+    def expected(self, values: FloatArray) -> FloatArray:
+        """Expectation of `values`, shape (S, ...), over the states."""
+        return np.asarray(np.tensordot(self.probabilities, values[self.states], axes=1))
+
+    def dense(self, n_states: int) -> FloatArray:
+        """Probability of every state, shape (S,)."""
+        full = np.zeros(n_states)
+        full[self.states] = self.probabilities
+        return full
+
+    def is_close(self, other: Belief, tolerance: float = 1e-12) -> bool:
+        """Whether two beliefs have the same states, each with the same probability up to `tolerance`."""
+        return np.array_equal(self.states, other.states) and bool(
+            np.all(np.abs(self.probabilities - other.probabilities) <= tolerance)
+        )
+
+    def __repr__(self) -> str:
+        likeliest = np.argsort(-self.probabilities, kind="stable")[:6]
+        parts = ", ".join(f"{self.states[i]}: {self.probabilities[i]:.4g}" for i in likeliest)
+        return f"Belief({{{parts}{', ...' if len(self.states) > 6 else ''}}})"

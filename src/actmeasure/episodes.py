@@ -1,0 +1,70 @@
+"""What a run returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from actmeasure.errors import MissingExtraError
+from actmeasure.transitions import FloatArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Episodes"]
+
+
+@dataclass(frozen=True, eq=False)
+class Episodes:
+    """One entry for every episode of a run, in order; all arrays have shape (n_episodes,).
+
+    Attributes
+    ----------
+    scalarized_return : float64 array
+        Undiscounted sum of reward minus measuring cost.
+    reward : float64 array
+        Undiscounted sum of reward alone.
+    measurements, steps : int64 arrays
+    terminated : bool array
+        Whether the episode came to its end, and was not cut off.
+    """
+
+    scalarized_return: FloatArray
+    reward: FloatArray
+    measurements: npt.NDArray[np.int64]
+    steps: npt.NDArray[np.int64]
+    terminated: npt.NDArray[np.bool_]
+
+    @classmethod
+    def empty(cls, count: int) -> Episodes:
+        """Room for `count` episodes, to be filled in."""
+        return cls(
+            np.zeros(count), np.zeros(count), np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros(count, bool)
+        )
+
+    def first(self, count: int) -> Episodes:
+        """The first `count` episodes."""
+        return Episodes(*(getattr(self, field.name)[:count] for field in fields(self)))
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A table with a row per episode (needs the extra `data`)."""
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise MissingExtraError("Episodes.to_pandas", "data") from error
+        columns = {field.name: getattr(self, field.name) for field in fields(self)}
+        return pd.DataFrame(columns, index=pd.RangeIndex(len(self), name="episode"))
+
+    def __repr__(self) -> str:
+        if not len(self):
+            return "Episodes(none)"
+        return (
+            f"Episodes({len(self)}, mean return {self.scalarized_return.mean():.4g}, "
+            f"measurements {self.measurements.mean():.4g}, steps {self.steps.mean():.4g})"
+        )

@@ -1,0 +1,54 @@
+"""Typed errors. Every message is a sentence: what is wrong, where, what was got, what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+__all__ = [
+    "ActMeasureError",
+    "AgentError",
+    "MissingExtraError",
+    "ModelError",
+    "ScheduleError",
+    "SpaceError",
+    "unknown_name",
+]
+
+
+class ActMeasureError(Exception):
+    """Base of every error that actmeasure raises on purpose."""
+
+
+class ModelError(ActMeasureError, ValueError):
+    """A model, or a file or name that should give one, is not valid."""
+
+
+class ScheduleError(ActMeasureError, ValueError):
+    """A schedule, plan or policy does not fit the model it is used with."""
+
+
+class AgentError(ActMeasureError, ValueError):
+    """An agent, its settings or the task it is given are not valid."""
+
+
+class SpaceError(ActMeasureError, ValueError):
+    """A Gymnasium environment has a space or contract that cannot be used here."""
+
+
+class MissingExtraError(ActMeasureError, ImportError):
+    """A feature needs an optional dependency that is not installed."""
+
+    def __init__(self, feature: str, extra: str) -> None:
+        super().__init__(
+            f"{feature} needs the optional extra {extra!r}, which is not installed; "
+            f"install it with: pip install 'actmeasure[{extra}]'"
+        )
+
+
+def unknown_name(kind: str, name: object, choices: Iterable[str]) -> str:
+    """Say that `name` is not one of `choices`, and which one was probably meant."""
+    known = sorted(choices)
+    close = get_close_matches(str(name), known, n=1, cutoff=0.5)
+    hint = f"did you mean {close[0]!r}? " if close else ""
+    return f"unknown {kind} {name!r}; {hint}Choose one of: {', '.join(known)}."

@@ -1,0 +1,208 @@
+"""Exact return, measurements and steps of a schedule or policy: linear solves, not simulation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from actmeasure import markov
+from actmeasure.belief import Belief
+from actmeasure.chain import PlanChain, plan_chain
+from actmeasure.decision import Decision
+from actmeasure.errors import ScheduleError
+from actmeasure.model import Model
+from actmeasure.schedule import Schedule
+from actmeasure.transitions import FloatArray
+from actmeasure.unrolling import unroll
+
+__all__ = ["Evaluation", "evaluate"]
+
+RETURN, REWARD, MEASUREMENTS, STEPS = range(4)
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """What following a schedule from the start gives, exactly.
+
+    Attributes
+    ----------
+    discounted_return : float
+        Discounted reward minus measuring cost, over an infinite horizon.
+    discounted_reward, discounted_measurements : float
+        The two objectives of the trade-off, discounted likewise.
+    scalarized_return, reward, measurements, steps : float
+        Undiscounted, over `horizon` steps; over all time if it is None, and then infinite where the episode goes on for
+        ever and they keep adding up (NaN where they alternate without end).
+    horizon : int or None
+    ending_probability : float
+        Probability that the episode ever ends.
+    average_return, average_reward, average_measurements : float or None
+        Long-run averages per step, given that the episode never ends; None if it surely ends.
+    values : float64 array, shape (S,)
+        Discounted return from each state at the moment it is known; NaN for states the schedule never comes to know.
+    """
+
+    discounted_return: float
+    discounted_reward: float
+    discounted_measurements: float
+    scalarized_return: float
+    reward: float
+    measurements: float
+    steps: float
+    horizon: int | None
+    ending_probability: float
+    average_return: float | None
+    average_reward: float | None
+    average_measurements: float | None
+    values: FloatArray
+
+    def __repr__(self) -> str:
+        span = "all time" if self.horizon is None else f"{self.horizon} steps"
+        text = (
+            f"Evaluation(discounted {self.discounted_return:.6g}; over {span}: return {self.scalarized_return:.6g}, "
+            f"reward {self.reward:.6g}, measurements {self.measurements:.6g}, steps {self.steps:.6g}"
+        )
+        if self.average_reward is not None:
+            text += f"; per step: reward {self.average_reward:.6g}, measurements {self.average_measurements:.6g}"
+        return text + ")"
+
+
+def evaluate(
+    model: Model,
+    policy: Schedule | Callable[[Belief], Decision],
+    horizon: int | None = None,
+    *,
+    depth: int = 1000,
+) -> Evaluation:
+    """Evaluate a schedule or policy exactly.
+
+    Parameters
+    ----------
+    model : Model
+    policy : Schedule, or function from Belief to Decision
+        A function is unrolled into a schedule first, following at most `depth` blind steps after each known state.
+    horizon : int, optional
+        Number of steps for the undiscounted figures; all time by default.
+    depth : int
+
+    Examples
+    --------
+    >>> import actmeasure as am
+    >>> model = am.problems.measuring_value(p=0.8, measuring_cost=0.1, discount=0.95)
+    >>> look = am.BlindPlan((1,), then="measure")
+    >>> finish, back = am.BlindPlan((1,), then="end"), am.BlindPlan((0,), then="known")
+    >>> result = am.evaluate(model, am.Schedule({0: look, 1: finish, 2: back}, n_states=4), horizon=200)
+    >>> round(result.discounted_return, 4), round(result.scalarized_return, 4)
+    (0.8054, 0.875)
+    """
+    if horizon is not None and (not isinstance(horizon, (int, np.integer)) or horizon < 1):
+        raise ScheduleError(f"horizon is {horizon!r}, expected a whole number of steps from 1 up, or None for all time")
+    if isinstance(policy, Schedule):
+        schedule = policy
+    elif callable(policy):
+        schedule = unroll(model, policy, depth=depth)
+    else:
+        raise ScheduleError(
+            f"the policy is of type {type(policy).__name__}, expected a Schedule or a function from Belief to Decision"
+        )
+    chain = plan_chain(model, schedule)
+    recurrent = markov.recurrence(chain.moves, chain.ends, chain.start)
+    totals = chain.totals()
+    if horizon is None:
+        sums = _all_time(chain, recurrent, totals)
+    else:
+        sums = _finite(chain, totals, int(horizon))
+    values = _discounted(chain, recurrent, model.discount)
+    first = chain.start @ values
+    averages = _averages(recurrent, totals)
+    return Evaluation(
+        discounted_return=float(first[RETURN]),
+        discounted_reward=float(first[REWARD]),
+        discounted_measurements=float(first[MEASUREMENTS]),
+        scalarized_return=float(sums[RETURN]),
+        reward=float(sums[REWARD]),
+        measurements=float(sums[MEASUREMENTS]),
+        steps=float(sums[STEPS]),
+        horizon=horizon,
+        ending_probability=float(np.clip(1 - recurrent.probability.sum(), 0, 1)),
+        average_return=None if averages is None else float(averages[RETURN]),
+        average_reward=None if averages is None else float(averages[REWARD]),
+        average_measurements=None if averages is None else float(averages[MEASUREMENTS]),
+        values=_per_state(chain, values[:, RETURN], model.n_states),
+    )
+
+
+def _discounted(chain: PlanChain, recurrent: markov.Recurrence, discount: float) -> FloatArray:
+    """Discounted sums from each node, shape (n_nodes, 4)."""
+    totals = chain.totals(discount)
+    if discount < 1:
+        return markov.discounted_sums(chain.moves, discount**chain.durations, totals)
+    return markov.undiscounted_values(chain.moves, recurrent, totals)
+
+
+def _all_time(chain: PlanChain, recurrent: markov.Recurrence, totals: FloatArray) -> FloatArray:
+    """Undiscounted sums from the start over all time, shape (4,)."""
+    values = markov.undiscounted_values(chain.moves, recurrent, totals)
+    begins = chain.start > 0
+    return np.asarray(chain.start[begins] @ values[begins])
+
+
+def _finite(chain: PlanChain, totals: FloatArray, horizon: int) -> FloatArray:
+    """Undiscounted sums from the start over `horizon` steps, shape (4,), by pushing arrivals at nodes forward in time."""
+    durations = chain.durations
+    longest = int(min(durations.max(), horizon))
+    moves_of = {int(d): (nodes := np.flatnonzero(durations == d), chain.moves[nodes]) for d in np.unique(durations)}
+    partial = _PartialSums(chain)
+    arrivals = np.zeros((longest + 1, len(durations)))  # a ring over the next `longest` moments
+    arrivals[0] = chain.start
+    sums = np.zeros(4)
+    for time in range(horizon):
+        now = arrivals[time % (longest + 1)]
+        if not now.any():
+            continue
+        whole = durations <= horizon - time
+        sums += np.where(whole, now, 0.0) @ totals
+        cut = np.flatnonzero(~whole & (now > 0))
+        sums += now[cut] @ partial.first(cut, horizon - time)
+        for duration, (nodes, moves) in moves_of.items():
+            if time + duration < horizon:
+                arrivals[(time + duration) % (longest + 1)] += now[nodes] @ moves
+        now[:] = 0.0
+    return sums
+
+
+class _PartialSums:
+    """Sums over the first few steps of a node's plan, before its measurement."""
+
+    def __init__(self, chain: PlanChain) -> None:
+        self._offsets = chain.step_offsets
+        self._rewards = np.concatenate([[0.0], np.cumsum(chain.step_rewards)])
+        self._running = np.concatenate([[0.0], np.cumsum(chain.step_running)])
+
+    def first(self, nodes: npt.NDArray[np.int64], steps: int) -> FloatArray:
+        """Return, reward, measurements and steps in the first `steps` steps of `nodes`, shape (n, 4)."""
+        begin = self._offsets[nodes]
+        rewards = self._rewards[begin + steps] - self._rewards[begin]
+        running = self._running[begin + steps] - self._running[begin]
+        return np.column_stack([rewards, rewards, np.zeros(len(nodes)), running])
+
+
+def _averages(recurrent: markov.Recurrence, totals: FloatArray) -> FloatArray | None:
+    """Long-run return, reward and measurements per step, given that the episode never ends."""
+    if recurrent.probability.sum() <= 0:
+        return None
+    averages = np.zeros(4)
+    for number, probability in enumerate(recurrent.probability):
+        per_move = recurrent.visits[number] @ totals[recurrent.members(number)]
+        averages += probability * per_move / per_move[STEPS]
+    return averages / recurrent.probability.sum()
+
+
+def _per_state(chain: PlanChain, values: FloatArray, n_states: int) -> FloatArray:
+    per_state = np.full(n_states, np.nan)
+    known = np.flatnonzero(chain.states >= 0)
+    per_state[chain.states[known]] = values[known]
+    return per_state

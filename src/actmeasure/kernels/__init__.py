@@ -1,0 +1,1 @@
+"""Compiled loops over plain arrays. The only place with Numba; they validate nothing and import nothing of ours."""

@@ -1,0 +1,83 @@
+"""Moving a weight vector one blind step."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from actmeasure.kernels.jit import compiled
+
+
+class Dynamics(NamedTuple):
+    """A model as plain arrays; the row of (s, a) is number `s * n_actions + a`."""
+
+    offsets: Any  # int64 (S * A + 1,)
+    successors: Any  # int32 (n_entries,)
+    probabilities: Any  # float64 (n_entries,)
+    terminal: Any  # bool (S,)
+    rewards: Any  # float64 (S * A,)
+    costs: Any  # float64 (S * A,)
+    n_actions: int
+
+
+class Weights(NamedTuple):
+    """A sparse vector with room for every state."""
+
+    states: Any  # int64 (S,)
+    values: Any  # float64 (S,)
+
+
+@compiled
+def make_weights(n_states: int) -> Weights:
+    """Room for a sparse vector over all states."""
+    return Weights(np.empty(n_states, np.int64), np.empty(n_states, np.float64))
+
+
+@compiled
+def push(
+    model: Dynamics, action: int, source: Weights, count: int, target: Weights, position: Any
+) -> tuple[int, bool]:
+    """Write the first `count` weights of `source`, moved by `action`, to `target`; mass that ends the episode is dropped.
+
+    `position`, int64 (S,), holds -1 everywhere before and after. Returns the new count and whether any mass was dropped.
+    """
+    size = 0
+    ended = False
+    for i in range(count):
+        row = source.states[i] * model.n_actions + action
+        weight = source.values[i]
+        for entry in range(model.offsets[row], model.offsets[row + 1]):
+            successor = model.successors[entry]
+            if model.terminal[successor]:
+                ended = True
+                continue
+            k = position[successor]
+            if k < 0:
+                position[successor] = size
+                target.states[size] = successor
+                target.values[size] = weight * model.probabilities[entry]
+                size += 1
+            else:
+                target.values[k] += weight * model.probabilities[entry]
+    for i in range(size):
+        position[target.states[i]] = -1
+    return size, ended
+
+
+@compiled
+def expected(table: Any, n_actions: int, action: int, source: Weights, count: int) -> float:
+    """Weighted sum of a table over (state, action), float64 (S * A,), for one action."""
+    total = 0.0
+    for i in range(count):
+        total += source.values[i] * table[source.states[i] * n_actions + action]
+    return total
+
+
+@compiled
+def total(source: Weights, count: int) -> float:
+    """Sum of the first `count` weights."""
+    mass = 0.0
+    for i in range(count):
+        mass += source.values[i]
+    return mass

@@ -1,0 +1,198 @@
+"""Following every blind plan of a schedule, once, from each state that it can come to know."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from actmeasure.kernels.blind import Dynamics, expected, make_weights, push, total
+from actmeasure.kernels.jit import compiled
+
+MEASURE, KNOWN, END, REPEAT = 0, 1, 2, 3
+FITS, NO_PLAN, NOT_KNOWN, NOT_OVER = 0, 1, 2, 3
+
+
+class Plans(NamedTuple):
+    """The distinct plans of a schedule, end to end."""
+
+    offsets: Any  # int64 (n_plans + 1,)
+    actions: Any  # int64 (total length,)
+    then: Any  # int64 (n_plans,)
+    plan_of_state: Any  # int32 (S,)
+
+
+class Trace(NamedTuple):
+    """What following the plans showed. A node is a state that is known; node 0 is the start when that is not."""
+
+    problem: int  # FITS, or what is wrong at `problem_state`
+    problem_state: int  # -1 for the start
+    states: Any  # int64 (n_nodes,), -1 for a start that is not known
+    plans: Any  # int64 (n_nodes,)
+    ends: Any  # bool (n_nodes,): whether the episode may end on the way
+    step_offsets: Any  # int64 (n_nodes + 1,)
+    step_rewards: Any  # float64 (n_steps,): expected reward of each step of a node's plan
+    step_running: Any  # float64 (n_steps,): probability that the episode still runs when it is taken
+    costs: Any  # float64 (n_nodes,): expected price of the measurement at the end
+    measured: Any  # float64 (n_nodes,): probability that it is taken
+    entry_nodes: Any  # int64 (n_entries,)
+    entry_states: Any  # int64 (n_entries,): where the plan leaves off
+    entry_weights: Any  # float64 (n_entries,)
+
+
+@compiled
+def _room(array: Any, size: int) -> Any:
+    """The array itself, or a copy of at least twice the length if `size` entries do not fit."""
+    if size <= array.shape[0]:
+        return array
+    larger = np.empty(max(size, 2 * array.shape[0]), array.dtype)
+    larger[: array.shape[0]] = array
+    return larger
+
+
+@compiled
+def trace_plans(model: Dynamics, plans: Plans, start_states: Any, start_weights: Any, start_plan: int) -> Trace:
+    """Follow the plans from the known start states, or `start_plan` from the start belief if that is not -1."""
+    n_states = model.terminal.shape[0]
+    current, following = make_weights(n_states), make_weights(n_states)
+    position = np.full(n_states, -1, np.int64)
+    queued = np.zeros(n_states, np.bool_)
+    node_states = np.empty(1024, np.int64)
+    n_nodes = 0
+    if start_plan >= 0:
+        node_states[0] = -1
+        n_nodes = 1
+    else:
+        node_states = _room(node_states, start_states.shape[0])
+        for i in range(start_states.shape[0]):
+            node_states[i] = start_states[i]
+            queued[start_states[i]] = True
+        n_nodes = start_states.shape[0]
+    node_plans = np.empty(1024, np.int64)
+    ends = np.empty(1024, np.bool_)
+    costs, measured = np.empty(1024), np.empty(1024)
+    step_offsets = np.empty(1024, np.int64)
+    step_offsets[0] = 0
+    step_rewards, step_running = np.empty(1024), np.empty(1024)
+    entry_nodes, entry_states, entry_weights = np.empty(1024, np.int64), np.empty(1024, np.int64), np.empty(1024)
+    n_steps, n_entries, problem, problem_state = 0, 0, FITS, -1
+
+    node = 0
+    while node < n_nodes and problem == FITS:
+        state = node_states[node]
+        if state < 0:
+            plan = start_plan
+            count = start_states.shape[0]
+            for i in range(count):
+                current.states[i] = start_states[i]
+                current.values[i] = start_weights[i]
+        else:
+            plan = plans.plan_of_state[state]
+            current.states[0] = state
+            current.values[0] = 1.0
+            count = 1
+        if plan < 0:
+            problem, problem_state = NO_PLAN, state
+            break
+        first, last = plans.offsets[plan], plans.offsets[plan + 1]
+        node_plans = _room(node_plans, node + 1)
+        ends = _room(ends, node + 1)
+        costs, measured = _room(costs, node + 1), _room(measured, node + 1)
+        step_offsets = _room(step_offsets, node + 2)
+        step_rewards, step_running = _room(step_rewards, n_steps + last - first), _room(step_running, n_steps + last - first)
+        node_plans[node] = plan
+        ends[node] = False
+        costs[node], measured[node] = 0.0, 0.0
+        for i in range(first, last):
+            action = plans.actions[i]
+            step_rewards[n_steps] = expected(model.rewards, model.n_actions, action, current, count)
+            step_running[n_steps] = total(current, count)
+            if i == last - 1 and plans.then[plan] == MEASURE:
+                costs[node] = expected(model.costs, model.n_actions, action, current, count)
+                measured[node] = step_running[n_steps]
+            n_steps += 1
+            count, ended = push(model, action, current, count, following, position)
+            current, following = following, current
+            ends[node] |= ended
+            if count == 0:
+                break
+        step_offsets[node + 1] = n_steps
+        if plans.then[plan] == KNOWN and count > 1:
+            problem, problem_state = NOT_KNOWN, state
+        if plans.then[plan] == END and count > 0:
+            problem, problem_state = NOT_OVER, state
+        entry_nodes, entry_states = _room(entry_nodes, n_entries + count), _room(entry_states, n_entries + count)
+        entry_weights = _room(entry_weights, n_entries + count)
+        for i in range(count):
+            successor = current.states[i]
+            entry_nodes[n_entries], entry_states[n_entries] = node, successor
+            entry_weights[n_entries] = current.values[i]
+            n_entries += 1
+            if plans.then[plan] != REPEAT and not queued[successor]:
+                queued[successor] = True
+                node_states = _room(node_states, n_nodes + 1)
+                node_states[n_nodes] = successor
+                n_nodes += 1
+        node += 1
+
+    return Trace(
+        problem, problem_state, node_states[:n_nodes].copy(), node_plans[:node].copy(), ends[:node].copy(),
+        step_offsets[: node + 1].copy(), step_rewards[:n_steps].copy(), step_running[:n_steps].copy(),
+        costs[:node].copy(), measured[:node].copy(),
+        entry_nodes[:n_entries].copy(), entry_states[:n_entries].copy(), entry_weights[:n_entries].copy(),
+    )  # fmt: skip
+
+
+class Tail(NamedTuple):
+    """The states and phases in which a repeating tail can be; a node is one of them, and lasts one step."""
+
+    states: Any  # int64 (n_nodes,)
+    phases: Any  # int64 (n_nodes,)
+    ends: Any  # bool (n_nodes,)
+    entry_nodes: Any  # int64 (n_entries,)
+    entry_targets: Any  # int64 (n_entries,): nodes
+    entry_weights: Any  # float64 (n_entries,)
+
+
+@compiled
+def trace_tail(model: Dynamics, actions: Any, first_states: Any) -> Tail:
+    """Everything that can be reached from `first_states` while `actions`, int64 (m,), repeat for ever."""
+    n_states, n_phases = model.terminal.shape[0], actions.shape[0]
+    number = np.full(n_states * n_phases, -1, np.int64)
+    nodes = np.empty(max(1024, first_states.shape[0]), np.int64)
+    for i in range(first_states.shape[0]):
+        nodes[i] = first_states[i]
+        number[first_states[i]] = i
+    n_nodes = first_states.shape[0]
+    ends = np.zeros(1024, np.bool_)
+    entry_nodes, entry_targets, entry_weights = np.empty(1024, np.int64), np.empty(1024, np.int64), np.empty(1024)
+    n_entries = 0
+    node = 0
+    while node < n_nodes:
+        phase, state = nodes[node] // n_states, nodes[node] % n_states
+        following = ((phase + 1) % n_phases) * n_states
+        row = state * model.n_actions + actions[phase]
+        ends = _room(ends, node + 1)
+        ends[node] = False
+        size = model.offsets[row + 1] - model.offsets[row]
+        entry_nodes, entry_targets = _room(entry_nodes, n_entries + size), _room(entry_targets, n_entries + size)
+        entry_weights = _room(entry_weights, n_entries + size)
+        for entry in range(model.offsets[row], model.offsets[row + 1]):
+            successor = model.successors[entry]
+            if model.terminal[successor]:
+                ends[node] = True
+                continue
+            key = following + successor
+            if number[key] < 0:
+                number[key] = n_nodes
+                nodes = _room(nodes, n_nodes + 1)
+                nodes[n_nodes] = key
+                n_nodes += 1
+            entry_nodes[n_entries], entry_targets[n_entries] = node, number[key]
+            entry_weights[n_entries] = model.probabilities[entry]
+            n_entries += 1
+        node += 1
+    return Tail(
+        nodes[:n_nodes] % n_states, nodes[:n_nodes] // n_states, ends[:n_nodes].copy(),
+        entry_nodes[:n_entries].copy(), entry_targets[:n_entries].copy(), entry_weights[:n_entries].copy(),
+    )  # fmt: skip

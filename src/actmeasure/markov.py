@@ -1,0 +1,142 @@
+"""Sums and averages over a Markov chain that may end: sparse linear solves, no simulation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from scipy.sparse import csgraph, linalg
+
+from actmeasure.transitions import FloatArray
+
+__all__ = ["Recurrence", "discounted_sums", "recurrence", "undiscounted_values"]
+
+IntArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Recurrence:
+    """The sets of nodes that are never left again.
+
+    Attributes
+    ----------
+    class_of_node : int64 array, shape (n_nodes,)
+        The number of the closed class a node is in, or -1 for a node that is left for good.
+    probability : float64 array, shape (n_classes,)
+        Probability, from the start, of ending up in each class.
+    visits : list of float64 arrays
+        For each class the share of its nodes among all moves, in ascending order of nodes.
+    """
+
+    class_of_node: IntArray
+    probability: FloatArray
+    visits: list[FloatArray]
+
+    def members(self, number: int) -> IntArray:
+        """Nodes of a closed class, ascending."""
+        return np.flatnonzero(self.class_of_node == number)
+
+
+def discounted_sums(moves: sparse.csr_array[np.float64], factors: FloatArray, rewards: FloatArray) -> FloatArray:
+    """Solve v = rewards + diag(factors) moves v, shape (n_nodes, k)."""
+    decayed = sparse.diags_array(factors) @ moves
+    return _solve(sparse.eye_array(moves.shape[0]) - decayed, rewards)
+
+
+def undiscounted_values(
+    chain: sparse.csr_array[np.float64], recurrent: Recurrence, rewards: FloatArray
+) -> FloatArray:
+    """Expected undiscounted sums from each node, shape (n_nodes, k).
+
+    Infinite from where a closed class that keeps paying can be reached, NaN where it only alternates.
+    """
+    transient = np.flatnonzero(recurrent.class_of_node < 0)
+    values = np.zeros_like(rewards)
+    for number, visits in enumerate(recurrent.visits):
+        members = recurrent.members(number)
+        values[members] = _endless(visits @ rewards[members], np.abs(rewards[members]).max(axis=0))
+    if transient.size:
+        into_classes = chain[transient]
+        among = into_classes[:, transient]
+        values[transient] = _solve(sparse.eye_array(len(transient)) - among, rewards[transient])
+        endless = ~np.isfinite(values) | (values != 0)
+        endless[transient] = False
+        for k in np.flatnonzero(endless.any(axis=0)):
+            values[transient, k] += _reached(chain, recurrent, transient, values[:, k], endless[:, k])
+    return values
+
+
+def _endless(average: FloatArray, scale: FloatArray) -> FloatArray:
+    """Sum over all time of something with this average: 0, infinite, or NaN when it cancels out without coming to rest."""
+    cancels = np.abs(average) <= 1e-12 * scale
+    return np.where(scale == 0, 0.0, np.where(cancels, np.nan, np.sign(average) * np.inf))
+
+
+def _reached(
+    chain: sparse.csr_array[np.float64],
+    recurrent: Recurrence,
+    transient: IntArray,
+    values: FloatArray,
+    endless: npt.NDArray[np.bool_],
+) -> FloatArray:
+    """What the endless nodes that each transient node can reach add to it: 0, plus or minus infinity, or NaN if they clash."""
+    added = np.zeros(len(transient))
+    for value in (np.inf, -np.inf, np.nan):
+        same = endless & (np.isnan(values) if np.isnan(value) else values == value)
+        if same.any():
+            can_reach = _ancestors(chain, same)[transient]
+            with np.errstate(invalid="ignore"):
+                added[can_reach] += value
+    return added
+
+
+def _ancestors(chain: sparse.csr_array[np.float64], goal: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Nodes from which a goal node can be reached, goal nodes included."""
+    distances = csgraph.dijkstra(chain.T.tocsr(), indices=np.flatnonzero(goal), unweighted=True, min_only=True)
+    return np.isfinite(distances)
+
+
+def recurrence(chain: sparse.csr_array[np.float64], leaks: npt.NDArray[np.bool_], start: FloatArray) -> Recurrence:
+    """Find the closed classes of a chain whose nodes may also end (`leaks`)."""
+    n_components, component = csgraph.connected_components(chain, directed=True, connection="strong")
+    closed = np.ones(n_components, dtype=bool)
+    closed[component[leaks]] = False
+    edges = chain.tocoo()
+    leaving = component[edges.coords[0]] != component[edges.coords[1]]
+    closed[component[edges.coords[0][leaving]]] = False
+    number = np.where(closed, np.cumsum(closed) - 1, -1)
+    class_of_node = number[component]
+    transient = class_of_node < 0
+    mass = np.where(transient, 0.0, start)
+    if transient.any() and not transient.all():
+        mass += _expected_visits(chain, transient, start) @ chain[transient]
+    probability = np.bincount(class_of_node[~transient], weights=mass[~transient], minlength=int(closed.sum()))
+    classes = [np.flatnonzero(class_of_node == k) for k in range(int(closed.sum()))]
+    return Recurrence(class_of_node, probability, [_stationary(chain[nodes][:, nodes]) for nodes in classes])
+
+
+def _expected_visits(
+    chain: sparse.csr_array[np.float64], transient: npt.NDArray[np.bool_], start: FloatArray
+) -> FloatArray:
+    """Expected number of visits to each transient node, shape (n_transient,)."""
+    nodes = np.flatnonzero(transient)
+    if not nodes.size:
+        return np.zeros(0)
+    among = chain[nodes][:, nodes]
+    return _solve(sparse.eye_array(len(nodes)) - among.T, start[nodes])
+
+
+def _stationary(chain: sparse.csr_array[np.float64]) -> FloatArray:
+    """Stationary distribution of an irreducible chain, by fixing the first weight and solving for the others."""
+    size = chain.shape[0]
+    weights = np.ones(size)
+    if size > 1:
+        rest = sparse.eye_array(size - 1) - chain[1:, 1:].T
+        weights[1:] = _solve(rest, chain[:1, 1:].toarray().ravel())
+    return weights / weights.sum()
+
+
+def _solve(matrix: sparse.sparray, right: FloatArray) -> FloatArray:
+    return np.asarray(linalg.splu(sparse.csc_array(matrix)).solve(np.ascontiguousarray(right)))

@@ -1,0 +1,201 @@
+"""The policy in its most readable form: after seeing a state, do these actions, then look."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from actmeasure.decision import Decision
+from actmeasure.errors import ScheduleError, unknown_name
+from actmeasure.model import Model
+
+__all__ = ["BlindPlan", "Ending", "Schedule"]
+
+#: How a plan ends: it looks, the state is known for free, the episode is over, or its last actions repeat for ever.
+Ending = Literal["measure", "known", "end", "repeat"]
+
+
+@dataclass(frozen=True)
+class BlindPlan:
+    """A string of actions taken without looking, and what happens at its end.
+
+    Attributes
+    ----------
+    actions : tuple of int
+    then : "measure", "known", "end" or "repeat"
+        `measure`: the last action is taken together with a measurement. `known`: the actions lead to one state only, so
+        nothing needs to be paid. `end`: the episode is over by then. `repeat`: the last `repeat` actions go on for ever.
+    repeat : int
+        How many of the last actions repeat; 0 unless `then` is "repeat".
+
+    Examples
+    --------
+    >>> BlindPlan((1, 1, 0), then="measure").decision(2)
+    Decision(action=0, measure=True)
+    >>> BlindPlan((2, 0, 1), then="repeat", repeat=2).decision(5)
+    Decision(action=0, measure=False)
+    """
+
+    actions: tuple[int, ...]
+    then: Ending = "measure"
+    repeat: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "actions", tuple(int(action) for action in self.actions))
+        if self.then not in get_args(Ending):
+            raise ScheduleError(unknown_name("end of a plan", self.then, get_args(Ending)))
+        if not self.actions:
+            raise ScheduleError("a plan needs at least one action, got none")
+        if min(self.actions) < 0:
+            raise ScheduleError(f"a plan has the action {min(self.actions)}, expected numbers from 0 up")
+        if self.then == "repeat" and not 1 <= self.repeat <= len(self.actions):
+            raise ScheduleError(
+                f"a repeating plan of {len(self.actions)} actions has repeat={self.repeat}, "
+                f"expected how many of its last actions repeat, from 1 to {len(self.actions)}"
+            )
+        if self.then != "repeat" and self.repeat != 0:
+            raise ScheduleError(f"repeat={self.repeat} goes with then='repeat' only, got then={self.then!r}; leave it 0")
+
+    def __len__(self) -> int:
+        return len(self.actions)
+
+    def decision(self, step: int) -> Decision:
+        """What to do `step` steps after the state was known."""
+        if step < len(self.actions):
+            return Decision(self.actions[step], self.then == "measure" and step == len(self.actions) - 1)
+        if self.then != "repeat":
+            raise ScheduleError(f"the plan has {len(self.actions)} actions and is over, but step {step} was asked for")
+        tail = self.actions[-self.repeat :]
+        return Decision(tail[(step - len(self.actions)) % self.repeat], False)
+
+    def describe(self, model: Model) -> str:
+        """The plan in words, with the model's names for actions."""
+        done = ", ".join(_runs([model.action_name(action) for action in self.actions]))
+        match self.then:
+            case "measure":
+                return f"{done}, then look"
+            case "known":
+                return f"{done}; the state is then known"
+            case "end":
+                return f"{done}; the episode is then over"
+            case "repeat":
+                return f"{done}; the last {self.repeat} for ever" if self.repeat > 1 else f"{done}, for ever"
+
+
+def _runs(names: list[str]) -> list[str]:
+    """`[a, a, a, b]` as `["3x a", "b"]`."""
+    runs: list[tuple[str, int]] = []
+    for name in names:
+        if runs and runs[-1][0] == name:
+            runs[-1] = (name, runs[-1][1] + 1)
+        else:
+            runs.append((name, 1))
+    return [name if count == 1 else f"{count}x {name}" for name, count in runs]
+
+
+class Schedule(Mapping[int, BlindPlan]):
+    """One blind plan for every state that may come to be known, and one for a start that is not shown.
+
+    A read-only mapping from state to `BlindPlan`. Equal plans are stored once, so that a schedule for a million states
+    is an array of a million small numbers.
+
+    Parameters
+    ----------
+    plans : mapping from state to BlindPlan
+    n_states : int
+    start : BlindPlan, optional
+        What to do at the start, when the first state is not known.
+    """
+
+    def __init__(self, plans: Mapping[int, BlindPlan], n_states: int, start: BlindPlan | None = None) -> None:
+        distinct: dict[BlindPlan, int] = {}
+        plan_of_state = np.full(n_states, -1, dtype=np.int32)
+        for state, plan in plans.items():
+            if not 0 <= state < n_states:
+                raise ScheduleError(f"a plan is given for state {state}, expected states from 0 to {n_states - 1}")
+            if not isinstance(plan, BlindPlan):
+                raise ScheduleError(f"the plan for state {state} is {plan!r:.60}, expected a BlindPlan")
+            plan_of_state[state] = distinct.setdefault(plan, len(distinct))
+        self._fill(tuple(distinct), plan_of_state, start)
+
+    @classmethod
+    def from_distinct(
+        cls, plans: tuple[BlindPlan, ...], plan_of_state: npt.NDArray[np.integer], start: BlindPlan | None = None
+    ) -> Schedule:
+        """From distinct plans and, for every state, the number of its plan or -1, shape (S,)."""
+        schedule = cls.__new__(cls)
+        schedule._fill(tuple(plans), np.array(plan_of_state, dtype=np.int32), start)
+        return schedule
+
+    @classmethod
+    def always_measure(cls, actions: npt.ArrayLike, start: int | None = None) -> Schedule:
+        """Take `actions[state]`, shape (S,), and look at every step; -1 where there is nothing to do.
+
+        `start` is the action to take at a start that is not shown.
+        """
+        chosen = np.asarray(actions, dtype=np.int64)
+        used = np.unique(chosen[chosen >= 0])
+        number = np.full(int(chosen.max(initial=0)) + 1, -1)
+        number[used] = np.arange(len(used))
+        plans = tuple(BlindPlan((int(action),), then="measure") for action in used)
+        first = None if start is None else BlindPlan((int(start),), then="measure")
+        return cls.from_distinct(plans, np.where(chosen >= 0, number[chosen], -1), first)
+
+    def _fill(self, plans: tuple[BlindPlan, ...], plan_of_state: npt.NDArray[np.int32], start: BlindPlan | None) -> None:
+        plan_of_state.setflags(write=False)
+        #: The distinct plans.
+        self.plans = plans
+        #: For every state the number of its plan in `plans`, or -1; shape (S,).
+        self.plan_of_state = plan_of_state
+        #: The plan for a start that is not shown, or None.
+        self.start = start
+
+    @property
+    def n_states(self) -> int:
+        """Number of states of the model that the schedule is for."""
+        return len(self.plan_of_state)
+
+    def __getitem__(self, state: int) -> BlindPlan:
+        number = int(self.plan_of_state[state]) if 0 <= state < self.n_states else -1
+        if number < 0:
+            raise KeyError(state)
+        return self.plans[number]
+
+    def __iter__(self) -> Iterator[int]:
+        return (int(state) for state in np.flatnonzero(self.plan_of_state >= 0))
+
+    def __len__(self) -> int:
+        return int(np.count_nonzero(self.plan_of_state >= 0))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Schedule):
+            return NotImplemented
+        return self.start == other.start and self.n_states == other.n_states and dict(self) == dict(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def check_fits(self, model: Model) -> None:
+        """Raise a `ScheduleError` unless the schedule has the model's number of states and only its actions."""
+        if self.n_states != model.n_states:
+            raise ScheduleError(
+                f"the schedule is for {self.n_states} states, the model has {model.n_states}; use the model it was made for"
+            )
+        for plan in (*self.plans, *([self.start] if self.start else [])):
+            if max(plan.actions) >= model.n_actions:
+                raise ScheduleError(
+                    f"a plan has the action {max(plan.actions)}, expected actions from 0 to {model.n_actions - 1}"
+                )
+
+    def describe(self, model: Model) -> str:
+        """The schedule in words, a line for every state that has a plan."""
+        lines = [f"at the start: {self.start.describe(model)}"] if self.start else []
+        lines += [f"after seeing {model.state_name(state)}: {plan.describe(model)}" for state, plan in self.items()]
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        start = ", a plan for the start" if self.start else ""
+        return f"Schedule({len(self)} of {self.n_states} states, {len(self.plans)} distinct plans{start})"

@@ -1,0 +1,128 @@
+"""Which parts of a model can go on for ever, and whether that pays: what decides if discount 1 makes sense."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+from scipy import optimize, sparse
+from scipy.sparse import csgraph
+
+from actmeasure.errors import ModelError
+from actmeasure.transitions import FloatArray, Transitions
+
+if TYPE_CHECKING:
+    from actmeasure.model import Model
+
+__all__ = ["check_undiscounted", "end_components", "states_that_can_end"]
+
+BoolArray = npt.NDArray[np.bool_]
+
+#: A long-run average reward above this counts as a cycle that pays.
+PAYING_AVERAGE = 1e-9
+
+
+def check_undiscounted(model: Model) -> None:
+    """Refuse discount 1 unless from every state some policy ends and no cycle pays; the error names the state."""
+    can_end = states_that_can_end(model.transitions, model.terminal)
+    if not can_end.all():
+        state = int(np.argmin(can_end))
+        raise ModelError(
+            f"discount is 1, but from {model.describe_state(state)} no policy is sure to end the episode, so its value is "
+            "undefined; use a discount below 1, or mark the states in which the episode ends as terminal"
+        )
+    for states, rows in end_components(model.transitions, model.terminal):
+        rewards = model.rewards.ravel()[rows]
+        if rewards.max() > 0 and _best_average(model.transitions, states, rows, rewards) > PAYING_AVERAGE:
+            raise ModelError(
+                f"discount is 1, but a cycle through {model.describe_state(int(states[0]))} earns reward for ever, so its "
+                "value is infinite; use a discount below 1"
+            )
+
+
+def states_that_can_end(transitions: Transitions, terminal: BoolArray) -> BoolArray:
+    """States from which some policy ends the episode with probability 1, shape (S,).
+
+    The largest set X from which a terminal state can be reached by actions that cannot leave X.
+    """
+    n_states, n_actions = transitions.n_states, transitions.n_actions
+    rows = transitions.entry_rows()
+    candidates = np.ones(n_states, dtype=bool)
+    while True:
+        leaves = np.zeros(n_states * n_actions, dtype=bool)
+        leaves[rows[~candidates[transitions.successors]]] = True
+        allowed = ~leaves[rows]
+        sources = rows[allowed] // n_actions
+        reached = _reaching(sources, transitions.successors[allowed], terminal)
+        if np.array_equal(reached, candidates):
+            return candidates
+        candidates = reached
+
+
+def _reaching(sources: npt.NDArray[np.int64], targets: npt.NDArray[np.int32], goal: BoolArray) -> BoolArray:
+    """States from which `goal` can be reached along the edges sources -> targets."""
+    n_states = len(goal)
+    goal_states = np.flatnonzero(goal)
+    root = n_states  # an extra node from which all goal states are one backward step away
+    heads = np.concatenate([targets, np.full(len(goal_states), root)])
+    tails = np.concatenate([sources, goal_states])
+    backward = sparse.csr_array((np.ones(len(heads), dtype=np.int8), (heads, tails)), shape=(n_states + 1,) * 2)
+    found = csgraph.breadth_first_order(backward, root, directed=True, return_predecessors=False)
+    reached = np.zeros(n_states + 1, dtype=bool)
+    reached[found] = True
+    return reached[:n_states]
+
+
+def end_components(transitions: Transitions, terminal: BoolArray) -> list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
+    """Maximal end components: sets of states in which some policy can stay for ever.
+
+    Returns
+    -------
+    list of (states, rows)
+        `rows` are the (state, action) rows that stay inside the component.
+    """
+    n_states, n_actions = transitions.n_states, transitions.n_actions
+    rows = transitions.entry_rows()
+    row_state = np.repeat(np.arange(n_states), n_actions)
+    inside = ~np.repeat(terminal, n_actions)
+    while True:
+        used = inside[rows]
+        edges = (np.ones(int(used.sum()), dtype=np.int8), (rows[used] // n_actions, transitions.successors[used]))
+        graph = sparse.csr_array(edges, shape=(n_states, n_states))
+        _, component = csgraph.connected_components(graph, directed=True, connection="strong")
+        leaves = np.zeros(len(inside), dtype=bool)
+        leaves[rows[component[transitions.successors] != component[rows // n_actions]]] = True
+        has_action = np.zeros(n_states, dtype=bool)
+        staying = inside & ~leaves
+        has_action[row_state[staying]] = True
+        # A state that lost its last action can no longer be stayed in, nor led to.
+        leaves[rows[~has_action[transitions.successors]]] = True
+        staying &= ~leaves
+        if np.array_equal(staying, inside):
+            break
+        inside = staying
+    kept_rows = np.flatnonzero(inside)
+    order = np.argsort(component[row_state[kept_rows]], kind="stable")
+    kept_rows = kept_rows[order]
+    breaks = np.flatnonzero(np.diff(component[row_state[kept_rows]])) + 1
+    return [(np.unique(row_state[part]), part) for part in np.split(kept_rows, breaks) if part.size]
+
+
+def _best_average(
+    transitions: Transitions,
+    states: npt.NDArray[np.int64],
+    rows: npt.NDArray[np.int64],
+    rewards: FloatArray,
+) -> float:
+    """Highest long-run average reward inside an end component: min g with g + h(s) >= r(s, a) + P(s, a) h."""
+    stay = transitions.stacked()[rows][:, states]
+    here = np.searchsorted(states, rows // transitions.n_actions)
+    own = sparse.csr_array((np.ones(len(rows)), (np.arange(len(rows)), here)), shape=stay.shape)
+    ones = sparse.csr_array(np.ones((len(rows), 1)))
+    objective = np.zeros(len(states) + 1)
+    objective[0] = 1.0
+    result = optimize.linprog(
+        objective, A_ub=sparse.hstack([-ones, stay - own]).tocsr(), b_ub=-rewards, bounds=(None, None), method="highs"
+    )
+    return float(result.fun)
