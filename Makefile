@@ -38,7 +38,7 @@ bench: $(READY)  ## Measure the speed and size goals
 	@$(BIN)/python -m benchmarks
 
 docs: $(READY)  ## Build the documentation site into site/
-	@$(BIN)/mkdocs build --strict --quiet
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "Open site/index.html"
 
 lock:  ## Refresh requirements.lock

@@ -37,7 +37,9 @@ def number(value: Any, name: str) -> float:
 def sizes(P: Any) -> tuple[int, int]:
     """Numbers of states and actions of a dense (S, A, S) array or a list of A sparse (S, S) matrices."""
     if sparse.issparse(P):
-        raise ModelError("P is one sparse matrix, expected a list with one (S, S) matrix per action; pass [P] for one action")
+        raise ModelError(
+            "P is one sparse matrix, expected a list with one (S, S) matrix per action; pass [P] for one action"
+        )
     if _is_sparse_list(P):
         shape = P[0].shape
         for action, matrix in enumerate(P):
@@ -80,9 +82,7 @@ def transitions(P: Any, n_states: int, n_actions: int, terminal: npt.NDArray[np.
     return Transitions.from_dense(np.asarray(P, dtype=np.float64), terminal)
 
 
-def rewards(
-    R: Any, table: Transitions, terminal: npt.NDArray[np.bool_]
-) -> tuple[FloatArray, FloatArray | None]:
+def rewards(R: Any, table: Transitions, terminal: npt.NDArray[np.bool_]) -> tuple[FloatArray, FloatArray | None]:
     """Expected rewards, shape (S, A), and the reward of every table entry where it depends on the successor."""
     n_states, n_actions = table.n_states, table.n_actions
     if _is_sparse_list(R):
@@ -132,7 +132,7 @@ def _entries_of_sparse(R: Sequence[Any], table: Transitions) -> FloatArray:
 
 
 def _successor_rewards(per_entry: FloatArray, table: Transitions) -> tuple[FloatArray, FloatArray]:
-    expected = table.stacked(table.probabilities * per_entry).sum(axis=1)
+    expected: FloatArray = table.stacked(table.probabilities * per_entry).sum(axis=1)
     return expected.reshape(table.n_states, table.n_actions), per_entry
 
 

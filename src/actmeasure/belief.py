@@ -68,7 +68,8 @@ class Belief:
         weights = np.repeat(self.probabilities, sizes) * table.probabilities[entries]
         running = ~model.terminal[table.successors[entries]]
         states, group = np.unique(table.successors[entries][running], return_inverse=True)
-        return states.astype(np.int64), np.bincount(group, weights=weights[running], minlength=len(states))
+        mass = np.bincount(group, weights=weights[running], minlength=len(states))
+        return states.astype(np.int64), mass.astype(np.float64)
 
     @property
     def known(self) -> int | None:

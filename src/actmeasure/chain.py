@@ -18,8 +18,9 @@ from actmeasure.kernels.blind import Dynamics
 from actmeasure.model import Model
 from actmeasure.schedule import BlindPlan, Schedule
 from actmeasure.transitions import FloatArray
+from actmeasure.world import dynamics
 
-__all__ = ["PlanChain", "dynamics", "plan_chain"]
+__all__ = ["ENDINGS", "PlanChain", "plan_chain"]
 
 IntArray = npt.NDArray[np.int64]
 ENDINGS = {"measure": trace.MEASURE, "known": trace.KNOWN, "end": trace.END, "repeat": trace.REPEAT}
@@ -77,15 +78,6 @@ class PlanChain:
         return np.column_stack([rewards - at_end * self.costs, rewards, at_end * self.measured, steps])
 
 
-def dynamics(model: Model) -> Dynamics:
-    """The model as the plain arrays that kernels take."""
-    table = model.transitions
-    return Dynamics(
-        table.offsets, table.successors, table.probabilities, model.terminal,
-        model.rewards.ravel(), np.ascontiguousarray(model.measuring_costs).ravel(), model.n_actions,
-    )  # fmt: skip
-
-
 def plan_chain(model: Model, schedule: Schedule) -> PlanChain:
     """Follow a schedule from the model's start; a plan that does not fit the model is a `ScheduleError`."""
     schedule.check_fits(model)
@@ -120,7 +112,9 @@ def _check(model: Model, traced: trace.Trace) -> None:
     where = "the start" if state < 0 else model.describe_state(state)
     match traced.problem:
         case trace.NO_PLAN:
-            raise ScheduleError(f"the schedule comes to know {where}, but has no plan for it; add a BlindPlan for that state")
+            raise ScheduleError(
+                f"the schedule comes to know {where}, but has no plan for it; add a BlindPlan for that state"
+            )
         case trace.NOT_KNOWN:
             raise ScheduleError(
                 f"the plan for {where} ends with then='known', but more than one state is possible after it; "

@@ -42,12 +42,20 @@ class Episodes:
     def empty(cls, count: int) -> Episodes:
         """Room for `count` episodes, to be filled in."""
         return cls(
-            np.zeros(count), np.zeros(count), np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros(count, bool)
+            np.zeros(count),
+            np.zeros(count),
+            np.zeros(count, np.int64),
+            np.zeros(count, np.int64),
+            np.zeros(count, bool),
         )
+
+    def part(self, begin: int, end: int) -> Episodes:
+        """Episodes `begin` to `end`, as views of the same arrays."""
+        return Episodes(*(getattr(self, field.name)[begin:end] for field in fields(self)))
 
     def first(self, count: int) -> Episodes:
         """The first `count` episodes."""
-        return Episodes(*(getattr(self, field.name)[:count] for field in fields(self)))
+        return self.part(0, count)
 
     def __len__(self) -> int:
         return len(self.steps)

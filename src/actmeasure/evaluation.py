@@ -112,11 +112,11 @@ def evaluate(
     recurrent = markov.recurrence(chain.moves, chain.ends, chain.start)
     totals = chain.totals()
     if horizon is None:
-        sums = _all_time(chain, recurrent, totals)
+        sums = _from_start(chain, markov.undiscounted_values(chain.moves, recurrent, totals))
     else:
         sums = _finite(chain, totals, int(horizon))
     values = _discounted(chain, recurrent, model.discount)
-    first = chain.start @ values
+    first = _from_start(chain, values)
     averages = _averages(recurrent, totals)
     return Evaluation(
         discounted_return=float(first[RETURN]),
@@ -139,15 +139,15 @@ def _discounted(chain: PlanChain, recurrent: markov.Recurrence, discount: float)
     """Discounted sums from each node, shape (n_nodes, 4)."""
     totals = chain.totals(discount)
     if discount < 1:
-        return markov.discounted_sums(chain.moves, discount**chain.durations, totals)
+        return markov.discounted_sums(chain.moves, np.float64(discount) ** chain.durations, totals)
     return markov.undiscounted_values(chain.moves, recurrent, totals)
 
 
-def _all_time(chain: PlanChain, recurrent: markov.Recurrence, totals: FloatArray) -> FloatArray:
-    """Undiscounted sums from the start over all time, shape (4,)."""
-    values = markov.undiscounted_values(chain.moves, recurrent, totals)
+def _from_start(chain: PlanChain, values: FloatArray) -> FloatArray:
+    """Expectation over the start of values per node, shape (4,): NaN where infinities of both signs meet."""
     begins = chain.start > 0
-    return np.asarray(chain.start[begins] @ values[begins])
+    with np.errstate(invalid="ignore"):
+        return np.asarray(chain.start[begins] @ values[begins])
 
 
 def _finite(chain: PlanChain, totals: FloatArray, horizon: int) -> FloatArray:
@@ -198,7 +198,7 @@ def _averages(recurrent: markov.Recurrence, totals: FloatArray) -> FloatArray | 
     for number, probability in enumerate(recurrent.probability):
         per_move = recurrent.visits[number] @ totals[recurrent.members(number)]
         averages += probability * per_move / per_move[STEPS]
-    return averages / recurrent.probability.sum()
+    return np.asarray(averages / recurrent.probability.sum())
 
 
 def _per_state(chain: PlanChain, values: FloatArray, n_states: int) -> FloatArray:

@@ -45,9 +45,7 @@ def discounted_sums(moves: sparse.csr_array[np.float64], factors: FloatArray, re
     return _solve(sparse.eye_array(moves.shape[0]) - decayed, rewards)
 
 
-def undiscounted_values(
-    chain: sparse.csr_array[np.float64], recurrent: Recurrence, rewards: FloatArray
-) -> FloatArray:
+def undiscounted_values(chain: sparse.csr_array[np.float64], recurrent: Recurrence, rewards: FloatArray) -> FloatArray:
     """Expected undiscounted sums from each node, shape (n_nodes, k).
 
     Infinite from where a closed class that keeps paying can be reached, NaN where it only alternates.
@@ -71,7 +69,7 @@ def undiscounted_values(
 def _endless(average: FloatArray, scale: FloatArray) -> FloatArray:
     """Sum over all time of something with this average: 0, infinite, or NaN when it cancels out without coming to rest."""
     cancels = np.abs(average) <= 1e-12 * scale
-    return np.where(scale == 0, 0.0, np.where(cancels, np.nan, np.sign(average) * np.inf))
+    return np.where(scale == 0, 0.0, np.where(cancels, np.nan, np.copysign(np.inf, average)))
 
 
 def _reached(
@@ -112,8 +110,11 @@ def recurrence(chain: sparse.csr_array[np.float64], leaks: npt.NDArray[np.bool_]
     mass = np.where(transient, 0.0, start)
     if transient.any() and not transient.all():
         mass += _expected_visits(chain, transient, start) @ chain[transient]
-    probability = np.bincount(class_of_node[~transient], weights=mass[~transient], minlength=int(closed.sum()))
-    classes = [np.flatnonzero(class_of_node == k) for k in range(int(closed.sum()))]
+    n_classes = int(closed.sum())
+    probability = np.bincount(class_of_node[~transient], weights=mass[~transient], minlength=n_classes).astype(
+        np.float64
+    )
+    classes = [np.flatnonzero(class_of_node == k) for k in range(n_classes)]
     return Recurrence(class_of_node, probability, [_stationary(chain[nodes][:, nodes]) for nodes in classes])
 
 
@@ -135,7 +136,7 @@ def _stationary(chain: sparse.csr_array[np.float64]) -> FloatArray:
     if size > 1:
         rest = sparse.eye_array(size - 1) - chain[1:, 1:].T
         weights[1:] = _solve(rest, chain[:1, 1:].toarray().ravel())
-    return weights / weights.sum()
+    return np.asarray(weights / weights.sum())
 
 
 def _solve(matrix: sparse.sparray, right: FloatArray) -> FloatArray:

@@ -194,7 +194,9 @@ class Model:
         for name, value in changes.items():
             match name:
                 case "measuring_cost":
-                    fields["measurement"] = ExactMeasurement.checked(value, self.n_states, self.n_actions, self.terminal)
+                    fields["measurement"] = ExactMeasurement.checked(
+                        value, self.n_states, self.n_actions, self.terminal
+                    )
                 case "initial":
                     states, probabilities = arrays.initial_distribution(value, self.terminal)
                     fields |= {"initial_states": states, "initial_probabilities": probabilities}
@@ -259,7 +261,9 @@ class Model:
     @property
     def largest_reward(self) -> float:
         """The largest reward a single transition can pay."""
-        return float((self.rewards[~self.terminal] if self.transition_rewards is None else self.transition_rewards).max())
+        return float(
+            (self.rewards[~self.terminal] if self.transition_rewards is None else self.transition_rewards).max()
+        )
 
     def state_name(self, state: int) -> str:
         """The state's name, or its number where states have no names."""
@@ -301,4 +305,6 @@ class Model:
         ends = int(self.terminal.sum())
         actions = f"{self.n_actions} action" + "s" * (self.n_actions != 1)
         ending = f"{ends:,} terminal" if ends else "never ends"
-        return f"Model({self.n_states:,} states, {actions}, measuring_cost={cost}, discount={self.discount:g}, {ending})"
+        return (
+            f"Model({self.n_states:,} states, {actions}, measuring_cost={cost}, discount={self.discount:g}, {ending})"
+        )

@@ -58,7 +58,9 @@ class BlindPlan:
                 f"expected how many of its last actions repeat, from 1 to {len(self.actions)}"
             )
         if self.then != "repeat" and self.repeat != 0:
-            raise ScheduleError(f"repeat={self.repeat} goes with then='repeat' only, got then={self.then!r}; leave it 0")
+            raise ScheduleError(
+                f"repeat={self.repeat} goes with then='repeat' only, got then={self.then!r}; leave it 0"
+            )
 
     def __len__(self) -> int:
         return len(self.actions)
@@ -145,7 +147,9 @@ class Schedule(Mapping[int, BlindPlan]):
         first = None if start is None else BlindPlan((int(start),), then="measure")
         return cls.from_distinct(plans, np.where(chosen >= 0, number[chosen], -1), first)
 
-    def _fill(self, plans: tuple[BlindPlan, ...], plan_of_state: npt.NDArray[np.int32], start: BlindPlan | None) -> None:
+    def _fill(
+        self, plans: tuple[BlindPlan, ...], plan_of_state: npt.NDArray[np.int32], start: BlindPlan | None
+    ) -> None:
         plan_of_state.setflags(write=False)
         #: The distinct plans.
         self.plans = plans

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -74,7 +74,9 @@ def _reaching(sources: npt.NDArray[np.int64], targets: npt.NDArray[np.int32], go
     return reached[:n_states]
 
 
-def end_components(transitions: Transitions, terminal: BoolArray) -> list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
+def end_components(
+    transitions: Transitions, terminal: BoolArray
+) -> list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
     """Maximal end components: sets of states in which some policy can stay for ever.
 
     Returns
@@ -122,7 +124,6 @@ def _best_average(
     ones = sparse.csr_array(np.ones((len(rows), 1)))
     objective = np.zeros(len(states) + 1)
     objective[0] = 1.0
-    result = optimize.linprog(
-        objective, A_ub=sparse.hstack([-ones, stay - own]).tocsr(), b_ub=-rewards, bounds=(None, None), method="highs"
-    )
-    return float(result.fun)
+    bias: Any = sparse.hstack([-ones, stay - own]).tocsr()
+    result = optimize.linprog(objective, A_ub=bias, b_ub=-rewards, bounds=(None, None), method="highs")
+    return float(np.inf if result.fun is None else result.fun)

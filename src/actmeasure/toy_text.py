@@ -32,7 +32,10 @@ def read_table(env: Any) -> tuple[Transitions, FloatArray, FloatArray, npt.NDArr
             entries += [(row, end if done else int(to), p, reward) for p, to, reward, done in table[state][action]]
     rows, successors, probabilities, rewards = (np.array(column) for column in zip(*entries, strict=True))
     terminal = np.arange(n_states + 1) == end
-    return (*_merged(rows, successors, probabilities.astype(float), rewards.astype(float), terminal, n_actions), terminal)
+    return (
+        *_merged(rows, successors, probabilities.astype(float), rewards.astype(float), terminal, n_actions),
+        terminal,
+    )
 
 
 def _merged(
@@ -47,7 +50,7 @@ def _merged(
     n_states = len(terminal)
     possible = probabilities != 0
     keys, group = np.unique(rows[possible] * n_states + successors[possible], return_inverse=True)
-    mass = np.bincount(group, weights=probabilities[possible])
+    mass: FloatArray = np.bincount(group, weights=probabilities[possible]).astype(np.float64)
     mean = np.bincount(group, weights=(probabilities * rewards)[possible]) / mass
     lowest, highest = np.full(len(keys), np.inf), np.full(len(keys), -np.inf)
     np.minimum.at(lowest, group, rewards[possible])
@@ -57,7 +60,7 @@ def _merged(
         raise ModelError("the table P has a NaN or infinite reward, expected finite numbers; correct it")
     offsets = np.searchsorted(keys // n_states, np.arange(n_states * n_actions + 1))
     table = Transitions.checked(n_states, n_actions, offsets, keys % n_states, mass, terminal)
-    expected = table.stacked(table.probabilities * entry_rewards).sum(axis=1).reshape(n_states, n_actions)
+    expected: FloatArray = table.stacked(table.probabilities * entry_rewards).sum(axis=1).reshape(n_states, n_actions)
     return table, expected, entry_rewards
 
 

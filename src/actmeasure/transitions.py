@@ -133,7 +133,7 @@ class Transitions:
             )
 
     def _with_rows_of_sum_one(self, terminal: npt.NDArray[np.bool_]) -> Transitions:
-        sums = self.stacked().sum(axis=1)
+        sums: FloatArray = self.stacked().sum(axis=1)
         error = np.abs(sums - 1.0)
         wrong = (error > ACCEPTED_ERROR) & ~np.repeat(terminal, self.n_actions)
         if wrong.any():

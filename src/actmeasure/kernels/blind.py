@@ -35,9 +35,7 @@ def make_weights(n_states: int) -> Weights:
 
 
 @compiled
-def push(
-    model: Dynamics, action: int, source: Weights, count: int, target: Weights, position: Any
-) -> tuple[int, bool]:
+def push(model: Dynamics, action: int, source: Weights, count: int, target: Weights, position: Any) -> tuple[int, bool]:
     """Write the first `count` weights of `source`, moved by `action`, to `target`; mass that ends the episode is dropped.
 
     `position`, int64 (S,), holds -1 everywhere before and after. Returns the new count and whether any mass was dropped.

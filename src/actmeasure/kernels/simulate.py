@@ -1,10 +1,33 @@
-"""Drawing what happens next."""
+"""A model as a world to act in."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
+from actmeasure.kernels.blind import Dynamics
 from actmeasure.kernels.jit import compiled
+from actmeasure.kernels.streams import random
+
+
+class World(NamedTuple):
+    """Dynamics, start and the rewards of single transitions."""
+
+    dynamics: Dynamics
+    entry_rewards: Any  # float64 (n_entries,), or empty where rewards do not depend on the successor
+    initial_states: Any  # int64 (n_initial,)
+    initial_probabilities: Any  # float64 (n_initial,)
+    initial_offsets: Any  # int64 (2,): one row
+    reveal_start: bool
+
+
+class Record(NamedTuple):
+    """Where a loop writes what came of each episode; all of shape (n_episodes,)."""
+
+    scalarized_return: Any
+    reward: Any
+    measurements: Any
+    steps: Any
+    terminated: Any
 
 
 @compiled
@@ -15,6 +38,35 @@ def pick(offsets: Any, probabilities: Any, row: int, uniform: float) -> int:
     while entry < last:
         uniform -= probabilities[entry]
         if uniform < 0:
-            return entry  # type: ignore[no-any-return]
+            break
         entry += 1
-    return last  # type: ignore[no-any-return]
+    return entry  # type: ignore[no-any-return]
+
+
+@compiled
+def first_state(world: World, stream: Any) -> int:
+    """Draw where an episode begins; a single start takes no random number."""
+    if world.initial_states.shape[0] == 1:
+        return world.initial_states[0]  # type: ignore[no-any-return]
+    return world.initial_states[pick(world.initial_offsets, world.initial_probabilities, 0, random(stream))]  # type: ignore[no-any-return]
+
+
+@compiled
+def move(world: World, state: int, action: int, stream: Any) -> tuple[int, float, bool]:
+    """Draw what an action leads to: successor, reward, and whether the episode is over."""
+    model = world.dynamics
+    row = state * model.n_actions + action
+    entry = pick(model.offsets, model.probabilities, row, random(stream))
+    successor = model.successors[entry]
+    reward = world.entry_rewards[entry] if world.entry_rewards.shape[0] > 0 else model.rewards[row]
+    return successor, reward, model.terminal[successor]
+
+
+@compiled
+def write(record: Record, episode: int, reward: float, cost: float, measure: bool, ended: bool) -> None:
+    """Add a step to an episode's record."""
+    record.scalarized_return[episode] += reward - cost
+    record.reward[episode] += reward
+    record.measurements[episode] += measure
+    record.steps[episode] += 1
+    record.terminated[episode] = ended

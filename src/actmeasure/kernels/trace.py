@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from actmeasure.kernels.blind import Dynamics, expected, make_weights, push, total
+from actmeasure.kernels.blind import Dynamics, Weights, expected, make_weights, push, total
 from actmeasure.kernels.jit import compiled
 
 MEASURE, KNOWN, END, REPEAT = 0, 1, 2, 3
@@ -50,91 +50,118 @@ def _room(array: Any, size: int) -> Any:
     return larger
 
 
+class Outcome(NamedTuple):
+    """What following one plan gave."""
+
+    steps: int  # how many of its actions could be taken before the episode was surely over
+    possible: int  # how many states are possible at its end
+    ends: bool
+    cost: float
+    measured: float
+
+
+@compiled
+def _follow(
+    model: Dynamics, actions: Any, measures: bool, current: Weights, count: int, scratch: Weights, position: Any,
+    rewards: Any, running: Any,
+) -> Outcome:  # fmt: skip
+    """Follow a plan from the first `count` weights of `current`, which then hold what it leads to."""
+    ends = False
+    steps = 0
+    cost, measured = 0.0, 0.0
+    while steps < actions.shape[0] and count > 0:
+        action = actions[steps]
+        rewards[steps] = expected(model.rewards, model.n_actions, action, current, count)
+        running[steps] = total(current, count)
+        if measures and steps == actions.shape[0] - 1:
+            cost = expected(model.costs, model.n_actions, action, current, count)
+            measured = running[steps]
+        count, ended = push(model, action, current, count, scratch, position)
+        current.states[:count] = scratch.states[:count]
+        current.values[:count] = scratch.values[:count]
+        ends |= ended
+        steps += 1
+    return Outcome(steps, count, ends, cost, measured)
+
+
+@compiled
+def _mismatch(then: int, count: int) -> int:
+    """Whether a plan's end agrees with the number of states that are possible there."""
+    if then == KNOWN and count > 1:
+        return NOT_KNOWN
+    if then == END and count > 0:
+        return NOT_OVER
+    return FITS
+
+
 @compiled
 def trace_plans(model: Dynamics, plans: Plans, start_states: Any, start_weights: Any, start_plan: int) -> Trace:
     """Follow the plans from the known start states, or `start_plan` from the start belief if that is not -1."""
     n_states = model.terminal.shape[0]
-    current, following = make_weights(n_states), make_weights(n_states)
+    current, scratch = make_weights(n_states), make_weights(n_states)
     position = np.full(n_states, -1, np.int64)
     queued = np.zeros(n_states, np.bool_)
-    node_states = np.empty(1024, np.int64)
-    n_nodes = 0
     if start_plan >= 0:
-        node_states[0] = -1
-        n_nodes = 1
+        node_states = np.full(1, -1, np.int64)
     else:
-        node_states = _room(node_states, start_states.shape[0])
-        for i in range(start_states.shape[0]):
-            node_states[i] = start_states[i]
-            queued[start_states[i]] = True
-        n_nodes = start_states.shape[0]
-    node_plans = np.empty(1024, np.int64)
-    ends = np.empty(1024, np.bool_)
+        node_states = start_states.copy()
+        queued[start_states] = True
+    n_nodes = node_states.shape[0]
+    node_plans, ends = np.empty(1024, np.int64), np.empty(1024, np.bool_)
     costs, measured = np.empty(1024), np.empty(1024)
-    step_offsets = np.empty(1024, np.int64)
-    step_offsets[0] = 0
+    step_offsets = np.zeros(1024, np.int64)
     step_rewards, step_running = np.empty(1024), np.empty(1024)
     entry_nodes, entry_states, entry_weights = np.empty(1024, np.int64), np.empty(1024, np.int64), np.empty(1024)
-    n_steps, n_entries, problem, problem_state = 0, 0, FITS, -1
+    n_steps, n_entries, node, problem = 0, 0, 0, FITS
 
-    node = 0
-    while node < n_nodes and problem == FITS:
+    while node < n_nodes:
         state = node_states[node]
+        plan = start_plan if state < 0 else plans.plan_of_state[state]
+        if plan < 0:
+            problem = NO_PLAN
+            break
         if state < 0:
-            plan = start_plan
             count = start_states.shape[0]
-            for i in range(count):
-                current.states[i] = start_states[i]
-                current.values[i] = start_weights[i]
+            current.states[:count] = start_states
+            current.values[:count] = start_weights
         else:
-            plan = plans.plan_of_state[state]
+            count = 1
             current.states[0] = state
             current.values[0] = 1.0
-            count = 1
-        if plan < 0:
-            problem, problem_state = NO_PLAN, state
-            break
-        first, last = plans.offsets[plan], plans.offsets[plan + 1]
-        node_plans = _room(node_plans, node + 1)
-        ends = _room(ends, node + 1)
+        actions = plans.actions[plans.offsets[plan] : plans.offsets[plan + 1]]
+        step_rewards = _room(step_rewards, n_steps + actions.shape[0])
+        step_running = _room(step_running, n_steps + actions.shape[0])
+        outcome = _follow(
+            model, actions, plans.then[plan] == MEASURE, current, count, scratch, position,
+            step_rewards[n_steps:], step_running[n_steps:],
+        )  # fmt: skip
+        count = outcome.possible
+        n_steps += outcome.steps
+        node_plans, ends = _room(node_plans, node + 1), _room(ends, node + 1)
         costs, measured = _room(costs, node + 1), _room(measured, node + 1)
         step_offsets = _room(step_offsets, node + 2)
-        step_rewards, step_running = _room(step_rewards, n_steps + last - first), _room(step_running, n_steps + last - first)
-        node_plans[node] = plan
-        ends[node] = False
-        costs[node], measured[node] = 0.0, 0.0
-        for i in range(first, last):
-            action = plans.actions[i]
-            step_rewards[n_steps] = expected(model.rewards, model.n_actions, action, current, count)
-            step_running[n_steps] = total(current, count)
-            if i == last - 1 and plans.then[plan] == MEASURE:
-                costs[node] = expected(model.costs, model.n_actions, action, current, count)
-                measured[node] = step_running[n_steps]
-            n_steps += 1
-            count, ended = push(model, action, current, count, following, position)
-            current, following = following, current
-            ends[node] |= ended
-            if count == 0:
-                break
+        node_plans[node], ends[node] = plan, outcome.ends
+        costs[node], measured[node] = outcome.cost, outcome.measured
         step_offsets[node + 1] = n_steps
-        if plans.then[plan] == KNOWN and count > 1:
-            problem, problem_state = NOT_KNOWN, state
-        if plans.then[plan] == END and count > 0:
-            problem, problem_state = NOT_OVER, state
+        problem = _mismatch(plans.then[plan], count)
+        if problem != FITS:
+            break
         entry_nodes, entry_states = _room(entry_nodes, n_entries + count), _room(entry_states, n_entries + count)
         entry_weights = _room(entry_weights, n_entries + count)
-        for i in range(count):
-            successor = current.states[i]
-            entry_nodes[n_entries], entry_states[n_entries] = node, successor
-            entry_weights[n_entries] = current.values[i]
-            n_entries += 1
-            if plans.then[plan] != REPEAT and not queued[successor]:
-                queued[successor] = True
-                node_states = _room(node_states, n_nodes + 1)
-                node_states[n_nodes] = successor
-                n_nodes += 1
+        entry_nodes[n_entries : n_entries + count] = node
+        entry_states[n_entries : n_entries + count] = current.states[:count]
+        entry_weights[n_entries : n_entries + count] = current.values[:count]
+        n_entries += count
+        if plans.then[plan] != REPEAT:
+            for successor in current.states[:count]:
+                if not queued[successor]:
+                    queued[successor] = True
+                    node_states = _room(node_states, n_nodes + 1)
+                    node_states[n_nodes] = successor
+                    n_nodes += 1
         node += 1
 
+    problem_state = node_states[node] if problem != FITS else -1
     return Trace(
         problem, problem_state, node_states[:n_nodes].copy(), node_plans[:node].copy(), ends[:node].copy(),
         step_offsets[: node + 1].copy(), step_rewards[:n_steps].copy(), step_running[:n_steps].copy(),

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from typing import Any
 
-from actmeasure.errors import ModelError, unknown_name
+from actmeasure.errors import ModelError
 from actmeasure.model import Model
 from actmeasure.problems.frozen_lake import frozen_lake
 from actmeasure.problems.measuring_value import measuring_value
 from actmeasure.problems.paper_examples import most_likely_successor, tight_bound, two_state_belief
+from actmeasure.registry import make_by_name
 
-__all__ = ["PROBLEMS", "make", "summary"]
+__all__ = ["PROBLEMS", "make"]
 
 #: Name on the command line and function that builds the model. The environment's id is made from the name.
 PROBLEMS: dict[str, Callable[..., Model]] = {
@@ -32,16 +32,4 @@ def make(name: str, **settings: Any) -> Model:
     >>> make("frozen-lake", size=8, variant="slippery")
     Model(64 states, 4 actions, measuring_cost=0.05, discount=0.95, 11 terminal)
     """
-    if name not in PROBLEMS:
-        raise ModelError(unknown_name("problem", name, PROBLEMS))
-    build = PROBLEMS[name]
-    known = inspect.signature(build).parameters
-    for setting in settings:
-        if setting not in known:
-            raise ModelError(unknown_name(f"setting of {name}", setting, known))
-    return build(**settings)
-
-
-def summary(name: str) -> str:
-    """What a problem is about, in a sentence."""
-    return inspect.cleandoc(PROBLEMS[name].__doc__ or "").splitlines()[0]
+    return make_by_name("problem", name, PROBLEMS, settings, ModelError)

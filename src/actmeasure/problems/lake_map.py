@@ -33,7 +33,9 @@ def lake_map(size: int | None, given: Sequence[str] | None, seed: int | None) ->
 
     name = f"{size}x{size}"
     if name not in MAPS:
-        raise ModelError(f"there is no standard {name} map (only {', '.join(MAPS)}); pass seed=0 for a random one, or map=[...]")
+        raise ModelError(
+            f"there is no standard {name} map (only {', '.join(MAPS)}); pass seed=0 for a random one, or map=[...]"
+        )
     return _checked(MAPS[name])
 
 
@@ -47,7 +49,7 @@ def _checked(rows: Sequence[str]) -> CharArray:
     if wrong.any():
         row, column = np.unravel_index(int(np.argmax(wrong)), cells.shape)
         raise ModelError(
-            f"the map has {cells[row, column]!r} in row {row}, column {column}, expected S start, F frozen, H hole or G goal"
+            f"the map has {str(cells[row, column])!r} in row {row}, column {column}, expected S start, F frozen, H hole or G goal"
         )
     for letter, what in (("S", "start"), ("G", "goal")):
         if letter not in cells:

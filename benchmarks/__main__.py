@@ -1,0 +1,23 @@
+"""Run every benchmark, print goal by goal, and fail if one is missed."""
+
+from __future__ import annotations
+
+import sys
+
+from benchmarks.building import building
+from benchmarks.evaluating import evaluating
+from benchmarks.stepping import stepping
+
+
+def main() -> int:
+    missed = 0
+    for benchmark in (building, evaluating, stepping):
+        for goal in benchmark():
+            print(goal, flush=True)
+            missed += not goal.met
+    print(f"{missed} goals missed" if missed else "all goals met")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,36 @@
+"""Gymnasium environments in which looking costs.
+
+Importing this package registers `actmeasure/FrozenLake-v0` and the other problems with Gymnasium.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from actmeasure.envs.registration import register_environments, register_once_loaded
+
+if TYPE_CHECKING:
+    from actmeasure.envs.lake import FrozenLakeEnv
+    from actmeasure.envs.problem import ProblemEnv
+    from actmeasure.envs.tabular import TabularEnv
+    from actmeasure.envs.wrapper import ActiveMeasuring
+
+__all__ = ["ActiveMeasuring", "FrozenLakeEnv", "ProblemEnv", "TabularEnv", "register_environments"]
+
+# Imported when first used, so that registering costs nothing and `actmeasure --help` stays instant.
+_HOME = {"ActiveMeasuring": "wrapper", "FrozenLakeEnv": "lake", "ProblemEnv": "problem", "TabularEnv": "tabular"}
+
+register_once_loaded()
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        value = getattr(import_module(f"actmeasure.envs.{_HOME[name]}"), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'actmeasure.envs' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

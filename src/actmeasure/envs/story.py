@@ -1,0 +1,103 @@
+"""What has happened in an episode and what may be believed: what a rendering shows."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from actmeasure.belief import Belief
+from actmeasure.model import Model
+
+__all__ = ["Story"]
+
+#: So many of the likeliest states are named in a text.
+NAMED_STATES = 6
+
+
+class Story:
+    """An episode so far, kept only for environments that are rendered.
+
+    Attributes
+    ----------
+    state : int
+        Where the episode is; nobody in it knows unless it was just seen.
+    belief : Belief
+        What someone who knows the model believes, given the looks and that the episode is running; empty when it is over.
+    step : int
+    action : int or None
+        The last action; None at the start.
+    measured : bool
+        Whether `state` was shown.
+    last_look : (step, state) or None
+        When and where the state was last shown.
+    looks : int
+        How often it was paid for.
+    total : float
+        Reward minus measuring costs so far, not discounted.
+    """
+
+    def __init__(self, model: Model, state: int, shown: bool) -> None:
+        self._model = model
+        self.state = state
+        self.belief = Belief.at(state) if shown else Belief.start(model)
+        self.step = 0
+        self.action: int | None = None
+        self.measured = shown
+        self.last_look: tuple[int, int] | None = (0, state) if shown else None
+        self.looks = 0
+        self.total = 0.0
+
+    def add(self, action: int, measured: bool, state: int, reward: float) -> None:
+        """One more step: what was done, where it led, and what it paid, measuring cost included."""
+        self.state, self.action, self.measured = state, action, measured
+        self.step += 1
+        self.total += reward
+        if measured:
+            self.looks += 1
+            self.last_look = (self.step, state)
+        if self._model.terminal[state]:
+            self.belief = Belief(np.zeros(0, dtype=np.int64), np.zeros(0))
+        elif measured:
+            self.belief = Belief.at(state)
+        else:
+            self.belief = self.belief.predict(self._model, action)
+
+    @property
+    def deed(self) -> str:
+        """The last action and whether it looked, such as `right, looked`."""
+        if self.action is None:
+            return "start shown" if self.measured else "start hidden"
+        return f"{self._model.action_name(self.action)}, {'looked' if self.measured else 'blind'}"
+
+    @property
+    def looks_paid(self) -> str:
+        """`1 look` or `3 looks`."""
+        return f"{self.looks} look" + "s" * (self.looks != 1)
+
+    def text(self) -> str:
+        """The episode in five lines."""
+        return "\n".join(
+            [
+                f"step {self.step}: {self.deed}",
+                f"state: {self._model.state_name(self.state)}",
+                f"belief: {self._belief_text()}",
+                f"last look: {self._last_look_text()}",
+                f"return so far: {self.total:.6g} ({self.looks_paid})",
+            ]
+        )
+
+    def _belief_text(self) -> str:
+        if self.belief.is_over:
+            return "the episode is over"
+        likeliest = np.argsort(-self.belief.probabilities, kind="stable")
+        named = [
+            f"{self._model.state_name(int(self.belief.states[i]))} {100 * self.belief.probabilities[i]:.3g} %"
+            for i in likeliest[:NAMED_STATES]
+        ]
+        unnamed = len(likeliest) - len(named)
+        return ", ".join(named) + (f" and {unnamed} more" if unnamed else "")
+
+    def _last_look_text(self) -> str:
+        if self.last_look is None:
+            return "never"
+        step, state = self.last_look
+        return f"at step {step}, saw {self._model.state_name(state)}"

@@ -1,0 +1,124 @@
+"""Any Gymnasium environment becomes one in which looking costs."""
+
+from __future__ import annotations
+
+import math
+from copy import deepcopy
+from typing import Any
+
+import gymnasium
+from gymnasium.utils import RecordConstructorArgs
+
+from actmeasure.envs.settings import checked_steps
+from actmeasure.envs.spaces import Actions, observations
+from actmeasure.errors import ModelError, SpaceError
+
+__all__ = ["ActiveMeasuring"]
+
+
+class ActiveMeasuring(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
+    """Make an environment show its state only to those who pay for it.
+
+    An action gets one more component, the decision to look: `Discrete(n)` becomes `MultiDiscrete([n, 2])`, a `MultiDiscrete`
+    gets one more component, a `Box` one more dimension (above 0 means look). An observation can be *nothing seen*: the last
+    value of `Discrete(n + 1)`, or `measured` 0 (and zeros) in `Dict(observation=Box, measured=Discrete(2))`. The end of an
+    episode is noticed without looking, but what it looks like is not seen.
+
+    The reward is what the environment pays minus the cost of looking. `info` has
+
+    * `reward`: what the environment paid;
+    * `measuring_cost`: what was paid for looking in this step, 0 without a look;
+    * `measured`: whether the state was shown;
+
+    and a copy of the environment's own `info` only where the state is shown, as it can give the state away (entries of the
+    same three names are hidden by ours, entries that cannot be copied are left out). Wrappers that add to `info`, such as
+    `RecordEpisodeStatistics`, therefore belong outside of this one.
+
+    Parameters
+    ----------
+    env : gymnasium.Env
+        With `Discrete`, `MultiDiscrete` or one-axis `Box` actions, and `Discrete` or `Box` observations.
+    measuring_cost : float
+        Price of a look.
+    reveal_start : bool
+        Whether `reset` shows the first state, for free.
+    max_steps : int
+        The episode is truncated after so many steps, unless it ends with the last of them or the environment truncates it
+        earlier.
+
+    Examples
+    --------
+    >>> import gymnasium
+    >>> env = ActiveMeasuring(gymnasium.make("CliffWalking-v1"), measuring_cost=0.1)
+    >>> env.action_space, env.observation_space
+    (MultiDiscrete([4 2]), Discrete(49))
+    >>> env.reset(seed=0)[0]
+    36
+    >>> observation, reward, _, _, info = env.step([0, 1])       # up, and look
+    >>> observation, reward, info["reward"], info["measuring_cost"]
+    (24, -1.1, -1.0, 0.1)
+    >>> env.step([0, 0])                                         # up, blind
+    (48, -1.0, False, False, {'reward': -1.0, 'measuring_cost': 0.0, 'measured': False})
+    """
+
+    def __init__(
+        self, env: gymnasium.Env[Any, Any], measuring_cost: float, *, reveal_start: bool = True, max_steps: int = 1000
+    ) -> None:
+        # Recorded so that `gymnasium.make(env.spec)` can wrap again.
+        RecordConstructorArgs.__init__(
+            self, measuring_cost=measuring_cost, reveal_start=reveal_start, max_steps=max_steps
+        )
+        gymnasium.Wrapper.__init__(self, env)
+        if env.has_wrapper_attr("measuring_cost"):
+            raise SpaceError(f"looking already costs something in {env}; use it as it is, without ActiveMeasuring")
+        self.measuring_cost = _checked_cost(measuring_cost)
+        self.reveal_start = bool(reveal_start)
+        self.max_steps = checked_steps(max_steps)
+        self._actions, self._observations = Actions(env), observations(env)
+        self.action_space, self.observation_space = self._actions.space, self._observations.space
+        self._steps = 0
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Begin an episode; the first state is shown unless `reveal_start` is False."""
+        observation, info = self.env.reset(seed=seed, options=options)
+        self._steps = 0
+        return self._shown(observation, info, 0.0, 0.0, self.reveal_start)
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Act and, if the last component of the action says so, look at the state this leads to."""
+        control, measured = self._actions.split(action)
+        observation, paid, terminated, truncated, info = self.env.step(control)
+        self._steps += 1
+        reward, cost = float(paid), self.measuring_cost if measured else 0.0
+        observation, info = self._shown(observation, info, reward, cost, measured)
+        cut_off = self._steps >= self.max_steps and not terminated
+        return observation, reward - cost, bool(terminated), bool(truncated or cut_off), info
+
+    def _shown(
+        self, observation: Any, info: dict[str, Any], reward: float, cost: float, measured: bool
+    ) -> tuple[Any, dict[str, Any]]:
+        ours = {"reward": reward, "measuring_cost": cost, "measured": measured}
+        if not measured:
+            return self._observations.nothing(), ours
+        return self._observations.shown(observation), _copied(info) | ours
+
+
+def _copied(info: dict[str, Any]) -> dict[str, Any]:
+    """A deep copy: an object that the environment goes on changing would show later, unpaid states."""
+    copies = {}
+    for key, value in info.items():
+        try:
+            copies[key] = deepcopy(value)
+        except Exception:  # whatever an object of somebody else's raises: what cannot be copied cannot be shown
+            continue
+    return copies
+
+
+def _checked_cost(cost: Any) -> float:
+    try:
+        value = float(cost)
+    except (TypeError, ValueError) as error:
+        raise ModelError(f"measuring_cost is {cost!r}, expected a number that is 0 or more") from error
+    if not math.isfinite(value) or value < 0:
+        raise ModelError(f"measuring_cost is {value}, expected a finite number that is 0 or more; looking cannot pay")
+    return value

@@ -1,0 +1,75 @@
+"""Models as files: `.json` (readable), `.npz` (fast and exact) and `.pomdp` (for other solvers).
+
+Whatever is wrong with a file is a `ModelError` that names the file and the place in it; a failed write leaves nothing
+behind and an existing file as it was.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from actmeasure.errors import ModelError, unknown_name
+from actmeasure.files import acno_model, json_reader, json_writer, npz, pomdp_reader, pomdp_writer
+from actmeasure.files.atomic import explain, replacing
+
+if TYPE_CHECKING:
+    from actmeasure.model import Model
+
+__all__ = ["load_model", "save_model"]
+
+SUFFIXES = (".json", ".npz", ".pomdp")
+
+
+def load_model(path: str | os.PathLike[str]) -> Model:
+    """Read a model from a `.json`, `.npz` or `.pomdp` file; everything in it is checked again."""
+    place = _checked_path(path)
+    suffix = _checked_suffix(place)
+    try:
+        if suffix == ".npz":
+            with place.open("rb") as file:
+                return npz.read(file)
+        contents = place.read_bytes()
+        return json_reader.read(contents) if suffix == ".json" else acno_model.build(pomdp_reader.read(contents))
+    except ModelError as error:
+        raise ModelError(f"{place}: {error}") from error
+    except OSError as error:
+        raise explain(error, place, "read") from error
+    except MemoryError as error:
+        raise ModelError(f"{place} is too large for the memory of this machine; load it on a larger one") from error
+
+
+def save_model(model: Model, path: str | os.PathLike[str]) -> None:
+    """Write a model as `.json`, `.npz` or `.pomdp`, by the path's ending; an existing file is replaced in one step."""
+    place = _checked_path(path)
+    suffix = _checked_suffix(place)
+    try:
+        with replacing(place) as file:
+            if suffix == ".npz":
+                npz.write(model, file)
+            else:
+                lines = json_writer.lines(model) if suffix == ".json" else pomdp_writer.lines(model)
+                file.writelines(line.encode() for line in lines)
+    except ModelError as error:
+        raise ModelError(f"{place}: {error}") from error
+    except OSError as error:
+        raise explain(error, place, "write") from error
+
+
+def _checked_path(path: str | os.PathLike[str]) -> Path:
+    try:
+        place = Path(path)
+        usable = b"\0" not in os.fsencode(place)
+    except (TypeError, UnicodeEncodeError):
+        usable = False
+    if not usable:
+        raise ModelError(f"the path is {path!r}, expected the name of a file that ends in .json, .npz or .pomdp")
+    return place
+
+
+def _checked_suffix(path: Path) -> str:
+    suffix = path.suffix.lower()
+    if suffix not in SUFFIXES:
+        raise ModelError(f"{path}: {unknown_name('file ending', path.suffix, SUFFIXES)}")
+    return suffix

@@ -1,0 +1,34 @@
+"""Acting at random."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from actmeasure.kernels.jit import compiled
+from actmeasure.kernels.simulate import Record, World, first_state, move, write
+from actmeasure.kernels.streams import AGENT, WORLD, make_stream, random, seed_stream
+
+
+@compiled
+def decide(n_actions: int, measure_probability: float, stream: Any) -> tuple[int, bool]:
+    """Any action, all equally likely, and a look with the given probability."""
+    return int(random(stream) * n_actions), random(stream) < measure_probability
+
+
+@compiled
+def run(
+    world: World, measure_probability: float, entropy: Any, first_episode: int, max_steps: int, record: Record
+) -> None:
+    """Episodes `first_episode` and on, as many as the record has room for."""
+    world_stream, agent_stream = make_stream(), make_stream()
+    n_actions = world.dynamics.n_actions
+    for episode in range(record.steps.shape[0]):
+        seed_stream(world_stream, entropy, first_episode + episode, WORLD)
+        seed_stream(agent_stream, entropy, first_episode + episode, AGENT)
+        state = first_state(world, world_stream)
+        ended = False
+        while not ended and record.steps[episode] < max_steps:
+            action, measure = decide(n_actions, measure_probability, agent_stream)
+            cost = world.dynamics.costs[state * n_actions + action] if measure else 0.0
+            state, reward, ended = move(world, state, action, world_stream)
+            write(record, episode, reward, cost, measure, ended)

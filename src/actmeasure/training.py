@@ -1,0 +1,188 @@
+"""Running an agent on a model or an environment."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from actmeasure.agents.base import Agent, CompiledAgent, Task
+from actmeasure.envs.tabular import TabularEnv
+from actmeasure.episodes import Episodes
+from actmeasure.errors import AgentError, SpaceError
+from actmeasure.interrupts import deferred_interrupts
+from actmeasure.kernels import streams
+from actmeasure.model import Model
+
+__all__ = ["train"]
+
+#: Compiled runs are cut into pieces of about this many seconds, between which Ctrl-C and progress are attended to.
+PIECE_SECONDS = 0.2
+
+Progress = Callable[[int, Episodes], None]
+
+
+def train(
+    agent: Agent,
+    world: Model | gym.Env[Any, Any],
+    episodes: int,
+    seed: int = 0,
+    max_steps: int = 1000,
+    discount: float = 0.95,
+    planned_episodes: int | None = None,
+    progress: Progress | None = None,
+) -> Episodes:
+    """Let an agent act, and learn, for a number of episodes.
+
+    The same seed gives the same episodes, whether the world is a `Model`, in a compiled loop, or that model's environment.
+    An agent that has been trained before goes on where it left off: two runs of 500 episodes equal one of 1,000. To begin
+    afresh, make a new agent.
+
+    Parameters
+    ----------
+    agent : Agent
+    world : Model, or Gymnasium environment in which looking costs
+        Wrap other environments with `ActiveMeasuring` first.
+    episodes : int
+    seed : int
+    max_steps : int
+        An episode is cut off after this many steps.
+    discount : float
+        What the agent is told where the environment does not say (a model does).
+    planned_episodes : int, optional
+        How many episodes the agent is told to expect; `episodes` by default. Say it when a run is cut into several.
+    progress : function, optional
+        Called now and then with the number of episodes done and the `Episodes`, of which so many are filled in.
+
+    Returns
+    -------
+    Episodes
+        Fewer than asked for, with a warning, if interrupted by Ctrl-C; the agent keeps what it has learned.
+    """
+    _check_numbers(episodes, seed, max_steps)
+    if not isinstance(agent, Agent):
+        raise AgentError(
+            f"the agent is of type {type(agent).__name__}, expected an actmeasure Agent; see actmeasure.agents"
+        )
+    _prepare(agent, _task(world, planned_episodes or episodes, discount))
+    results = Episodes.empty(episodes)
+    report = progress or (lambda done, so_far: None)
+    first = agent.episodes_done
+    try:
+        if isinstance(world, Model) and isinstance(agent, CompiledAgent):
+            _run_compiled(agent, world, results, seed, max_steps, report)
+        else:
+            env = TabularEnv(world, max_steps=max_steps) if isinstance(world, Model) else world
+            _run_environment(agent, env, results, seed, max_steps, report)
+    except KeyboardInterrupt:
+        done = agent.episodes_done - first
+        warnings.warn(
+            f"interrupted after {done} of {episodes} episodes; these are returned", RuntimeWarning, stacklevel=2
+        )
+        return results.first(done)
+    return results
+
+
+def _check_numbers(episodes: int, seed: int, max_steps: int) -> None:
+    for name, value, least in (("episodes", episodes, 1), ("seed", seed, 0), ("max_steps", max_steps, 1)):
+        if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
+            raise AgentError(f"{name} is {value!r}, expected a whole number from {least} up")
+
+
+def _task(world: Model | gym.Env[Any, Any], episodes: int, discount: float) -> Task:
+    if isinstance(world, Model):
+        return Task.of_model(world, episodes)
+    n_states, n_actions = _sizes(world)
+    if isinstance(world.unwrapped, TabularEnv):
+        return Task.of_model(world.unwrapped.model, episodes)
+    cost = float(world.get_wrapper_attr("measuring_cost"))
+    shown = bool(world.get_wrapper_attr("reveal_start"))
+    return Task(n_states, n_actions, cost, discount, None, shown, None, episodes)
+
+
+def _sizes(env: gym.Env[Any, Any]) -> tuple[int, int]:
+    """Numbers of states and actions of an environment that keeps the measuring contract with finitely many of each."""
+    if not isinstance(env, gym.Env):
+        raise SpaceError(f"the world is of type {type(env).__name__}, expected a Model or a Gymnasium environment")
+    actions, observations = env.action_space, env.observation_space
+    if not env.has_wrapper_attr("measuring_cost"):
+        raise SpaceError("looking costs nothing in this environment; wrap it: ActiveMeasuring(env, measuring_cost=...)")
+    if not isinstance(observations, gym.spaces.Discrete):
+        raise SpaceError(
+            f"the observations are {observations}, but the agents here learn on finitely many states; "
+            "discretise the environment (a gymnasium.ObservationWrapper to Discrete) before wrapping it with ActiveMeasuring"
+        )
+    if not isinstance(actions, gym.spaces.MultiDiscrete) or actions.shape != (2,) or actions.nvec[1] != 2:
+        raise SpaceError(
+            f"the actions are {actions}, expected MultiDiscrete([n, 2]): a control action and whether to look"
+        )
+    if observations.start != 0 or np.any(actions.start != 0):
+        raise SpaceError("states and actions must be counted from 0; shift the spaces before wrapping the environment")
+    return int(observations.n) - 1, int(actions.nvec[0])
+
+
+def _prepare(agent: Agent, task: Task) -> None:
+    """Prepare a fresh agent; one that has learned already must fit the task."""
+    if agent.task is None:
+        agent.prepare(task)
+    elif not agent.task.same_sizes(task):
+        raise AgentError(
+            f"the agent was trained with {agent.task.n_states} states and {agent.task.n_actions} actions, but this task has "
+            f"{task.n_states} and {task.n_actions}; make a new agent"
+        )
+
+
+def _run_compiled(
+    agent: CompiledAgent, model: Model, results: Episodes, seed: int, max_steps: int, progress: Progress
+) -> None:
+    done, piece = 0, 1
+    with deferred_interrupts() as interrupts:
+        while done < len(results):
+            begun = time.perf_counter()
+            count = min(piece, len(results) - done)
+            agent.run(model, seed, agent.episodes_done, max_steps, results.part(done, done + count))
+            agent.episodes_done += count
+            done += count
+            progress(done, results)
+            interrupts.check()
+            elapsed = time.perf_counter() - begun
+            piece = max(1, int(count * min(8.0, PIECE_SECONDS / max(elapsed, 1e-9))))
+
+
+def _run_environment(
+    agent: Agent, env: gym.Env[Any, Any], results: Episodes, seed: int, max_steps: int, progress: Progress
+) -> None:
+    entropy = streams.entropy_words(seed)
+    with deferred_interrupts() as interrupts:
+        for episode in range(len(results)):
+            number = agent.episodes_done
+            agent.reseed(seed, number)
+            _one_episode(agent, env, int(streams.world_seed(entropy, number)), max_steps, results, episode)
+            agent.episodes_done += 1
+            progress(episode + 1, results)
+            interrupts.check()
+
+
+def _one_episode(
+    agent: Agent, env: gym.Env[Any, Any], seed: int, max_steps: int, results: Episodes, episode: int
+) -> None:
+    nothing = int(env.observation_space.n) - 1  # type: ignore[attr-defined]
+    observation, _ = env.reset(seed=seed)
+    agent.begin(None if observation == nothing else int(observation))
+    for step in range(1, max_steps + 1):
+        action, measure = agent.decide()
+        observation, scalarized, terminated, truncated, info = env.step(np.array([action, int(measure)]))
+        truncated = not terminated and (truncated or step == max_steps)
+        seen = None if observation == nothing else int(observation)
+        agent.observe(info["reward"], info["measuring_cost"], seen, terminated, truncated)
+        results.scalarized_return[episode] += float(scalarized)
+        results.reward[episode] += info["reward"]
+        results.measurements[episode] += info["measured"]
+        results.steps[episode] = step
+        results.terminated[episode] = terminated
+        if terminated or truncated:
+            break

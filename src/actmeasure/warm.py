@@ -1,0 +1,23 @@
+"""Compile every kernel once, so that the first real use does not wait for it: `python -m actmeasure.warm`."""
+
+from __future__ import annotations
+
+__all__ = ["warm"]
+
+
+def warm() -> None:
+    """Run each compiled function on a small problem; Numba keeps the machine code on disk."""
+    from actmeasure import agents, problems
+    from actmeasure.evaluation import evaluate
+    from actmeasure.schedule import BlindPlan, Schedule
+    from actmeasure.training import train
+
+    model = problems.measuring_value()
+    repeat = Schedule({0: BlindPlan((1, 0), then="repeat", repeat=2)}, model.n_states)
+    evaluate(model, repeat, horizon=10)
+    for agent in (agents.make("random"), agents.make("schedule", schedule=repeat, model=model)):
+        train(agent, model, episodes=2, max_steps=10)
+
+
+if __name__ == "__main__":
+    warm()

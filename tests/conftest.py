@@ -1,0 +1,8 @@
+"""One hypothesis profile for all tests: the same cases every time, and no deadline on a noisy machine."""
+
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "actmeasure", derandomize=True, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("actmeasure")

@@ -1,0 +1,59 @@
+"""Stable-Baselines3 trains on our environments as they are."""
+
+import gymnasium
+import pytest
+
+from actmeasure.envs import ActiveMeasuring
+
+WHY = "needs PyTorch and Stable-Baselines3, which are large: pip install torch stable-baselines3"
+pytest.importorskip("torch", reason=WHY)
+stable_baselines3 = pytest.importorskip("stable_baselines3", reason=WHY)
+
+STEPS = 256
+
+
+def lake():
+    return gymnasium.make("actmeasure/FrozenLake-v0", size=4, variant="semi-slippery", measuring_cost=0.05)
+
+
+def taxi():
+    return ActiveMeasuring(gymnasium.make("Taxi-v4"), measuring_cost=0.01)
+
+
+def cart_pole():
+    return ActiveMeasuring(gymnasium.make("CartPole-v1"), measuring_cost=0.01)
+
+
+def pendulum():
+    return ActiveMeasuring(gymnasium.make("Pendulum-v1"), measuring_cost=0.01)
+
+
+@pytest.mark.parametrize(
+    ("make", "policy"),
+    [(lake, "MlpPolicy"), (taxi, "MlpPolicy"), (cart_pole, "MultiInputPolicy"), (pendulum, "MultiInputPolicy")],
+)
+def test_ppo_trains(make, policy):
+    env = make()
+    agent = stable_baselines3.PPO(policy, env, n_steps=64, batch_size=32, n_epochs=1, seed=0, device="cpu")
+    agent.learn(STEPS)
+    assert agent.num_timesteps == STEPS
+    observation, _ = env.reset(seed=0)
+    action, _ = agent.predict(observation)
+    assert action in env.action_space
+    env.step(action)
+
+
+@pytest.mark.parametrize("make", [lake, taxi, cart_pole])
+def test_its_own_check_passes(make):
+    from stable_baselines3.common.env_checker import check_env
+
+    check_env(make(), skip_render_check=True)
+
+
+def test_ppo_trains_on_several_lakes_at_once():
+    from stable_baselines3.common.env_util import make_vec_env
+
+    envs = make_vec_env("actmeasure/FrozenLake-v0", n_envs=3, env_kwargs={"size": 4, "measuring_cost": 0.05}, seed=0)
+    agent = stable_baselines3.PPO("MlpPolicy", envs, n_steps=32, batch_size=32, n_epochs=1, seed=0, device="cpu")
+    agent.learn(192)
+    assert agent.num_timesteps == 192

@@ -1,0 +1,31 @@
+"""Kernels give the same with and without Numba."""
+
+import os
+import subprocess
+import sys
+
+SCRIPT = """
+import numpy as np
+import actmeasure as am
+lake = am.problems.frozen_lake(4)
+plans = {s: am.BlindPlan((s % 4, (s + 1) % 4)) for s in range(16)}
+schedule = am.Schedule(plans | {0: am.BlindPlan((1, 2, 1), then="repeat", repeat=2)}, 16)
+for start in (0, 1):
+    model = lake.replace(initial=start)
+    result = am.evaluate(model, schedule, horizon=50)
+    print(result.discounted_return.hex(), result.scalarized_return.hex(), result.steps.hex())
+    for agent in (am.agents.make("random"), am.agents.make("schedule", schedule=schedule, model=model)):
+        episodes = am.train(agent, model, episodes=20, seed=3, max_steps=40)
+        print(episodes.scalarized_return.tolist(), episodes.steps.tolist(), episodes.measurements.tolist())
+"""
+
+
+def output(**environment):
+    command = [sys.executable, "-W", "error", "-c", SCRIPT]
+    return subprocess.run(command, env=os.environ | environment, capture_output=True, text=True, check=True).stdout
+
+
+def test_compiled_and_plain_runs_agree():
+    plain = output(NUMBA_DISABLE_JIT="1")
+    assert plain.count("\n") == 6
+    assert output(NUMBA_DISABLE_JIT="0") == plain

@@ -1,0 +1,54 @@
+"""The command line, as a user types it."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+import actmeasure as am
+
+
+def run(*arguments, code=0):
+    done = subprocess.run([sys.executable, "-m", "actmeasure", *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stderr
+    return done.stdout if code == 0 else done.stderr
+
+
+def test_version_and_help():
+    assert run("--version") == f"actmeasure {am.__version__}\n"
+    assert "problems" in run("--help")
+    for command in ("problems", "agents"):
+        assert "Examples:" in run(command, "--help")
+
+
+def test_help_loads_nothing_heavy():
+    code = "import sys; from actmeasure.cli import app; print(sorted(m for m in sys.modules if '.' not in m))"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    for heavy in ("numpy", "scipy", "numba", "gymnasium", "pandas", "matplotlib"):
+        assert f"'{heavy}'" not in loaded
+
+
+def test_problems():
+    table = run("problems")
+    rows = json.loads(run("problems", "--json"))
+    assert [row["problem"] for row in rows] == list(am.problems.PROBLEMS)
+    assert all(row["problem"] in table for row in rows)
+    lake = next(row for row in rows if row["problem"] == "frozen-lake")
+    assert (lake["states"], lake["actions"], lake["environment"]) == (16, 4, "actmeasure/FrozenLake-v0")
+    assert "semi-slippery" in run("problems", "frozen-lake")
+    assert json.loads(run("problems", "frozen-lake", "--json"))["settings"]["measuring_cost"] == 0.05
+
+
+def test_agents():
+    rows = json.loads(run("agents", "--json"))
+    assert [row["agent"] for row in rows] == list(am.agents.AGENTS)
+    assert "measure_probability" in run("agents", "random")
+    assert "random" in run("agents")
+
+
+@pytest.mark.parametrize("arguments", [("problems", "frozen-lak"), ("agents", "rando"), ("problem",)])
+def test_mistakes_are_one_sentence_and_exit_code_2(arguments):
+    message = run(*arguments, code=2)
+    assert "Traceback" not in message
+    assert "did you mean" in message.lower()

@@ -1,0 +1,52 @@
+"""The documentation is true: its code runs, and prints what it says."""
+
+import contextlib
+import io
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"```(python|text)\n(.*?)```", re.DOTALL)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_code_in_the_documentation_runs(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names, printed = {"__name__": "documentation"}, ""
+    for language, body in BLOCK.findall(page.read_text()):
+        if language == "python":
+            out = io.StringIO()
+            with contextlib.redirect_stdout(out):
+                exec(compile(body, str(page), "exec"), names)
+            printed = out.getvalue()
+        else:
+            assert printed == body
+
+
+@pytest.mark.parametrize("script", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.name)
+def test_examples_run(script, tmp_path):
+    done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
+
+
+def test_first_screen_of_the_readme_has_the_two_commands():
+    first_screen = (ROOT / "README.md").read_text().splitlines()[:25]
+    commands = [line.split("#")[0].strip() for line in first_screen if line.startswith("make ")]
+    assert commands == ["make paper", "make test"]
+
+
+def test_every_public_name_is_there_and_documented():
+    import actmeasure as am
+
+    reference = "".join(path.read_text() for path in (ROOT / "docs" / "reference").glob("*.md"))
+    for name in am.__all__:
+        assert hasattr(am, name)
+    classes_and_functions = [n for n in am.__all__ if callable(getattr(am, n)) and not n.endswith("Error")]
+    for name in classes_and_functions:
+        assert f"::: actmeasure.{name}\n" in reference, name

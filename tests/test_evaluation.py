@@ -1,0 +1,225 @@
+"""Exact evaluation against closed forms, a dense product chain and simulation."""
+
+import numpy as np
+import pytest
+import reference
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import models, random_schedule
+
+import actmeasure as am
+
+LOOK, FINISH, BACK = am.BlindPlan((1,)), am.BlindPlan((1,), then="end"), am.BlindPlan((0,), then="known")
+
+
+@pytest.mark.parametrize("cost", [0.05, 0.1, 0.2])
+@pytest.mark.parametrize("p", [0.5, 0.8])
+def test_measuring_value_closed_forms(p, cost):
+    model = am.problems.measuring_value(p=p, measuring_cost=cost, discount=1.0)
+    looking = am.evaluate(model, am.Schedule({0: LOOK, 1: FINISH, 2: BACK}, 4))
+    assert looking.scalarized_return == pytest.approx(1 - cost / p, abs=1e-12)
+    assert looking.discounted_return == pytest.approx(1 - cost / p, abs=1e-12)
+    assert looking.measurements == pytest.approx(1 / p, abs=1e-12)
+    assert looking.average_reward is None
+    assert looking.ending_probability == 1.0
+    blind = am.evaluate(model, am.Schedule({0: am.BlindPlan((1, 1), then="end")}, 4), horizon=5)
+    assert blind.scalarized_return == pytest.approx(p, abs=1e-12)
+    assert blind.measurements == 0
+    assert blind.steps == 2
+
+
+def test_measuring_value_discounted_as_certified():
+    values = {0.05: 0.8664, 0.10: 0.8054}
+    for cost, value in values.items():
+        model = am.problems.measuring_value(measuring_cost=cost)
+        schedule = am.Schedule({0: LOOK, 1: FINISH, 2: BACK}, 4)
+        assert am.evaluate(model, schedule).discounted_return == pytest.approx(value, abs=5e-5)
+
+
+def test_certified_lake_figures():
+    """The semi-slippery 4x4 lake's optimal schedule is not typed in: the deterministic lake's is, six steps to the goal."""
+    lake = am.problems.frozen_lake(4, "deterministic")
+    path = am.BlindPlan((1, 1, 2, 1, 2, 2), then="end")
+    result = am.evaluate(lake, am.Schedule({0: path}, 16), horizon=200)
+    assert result.discounted_return == pytest.approx(0.95**5, abs=1e-14)
+    assert (result.scalarized_return, result.measurements, result.steps) == (1.0, 0.0, 6.0)
+
+
+def test_cost_is_paid_also_when_the_measuring_action_ends_the_episode():
+    model = am.Model.from_arrays(
+        [[[0.0, 1.0]], [[0.0, 0.0]]], [[2.0], [0.0]], measuring_cost=0.3, discount=0.9, terminal=[False, True]
+    )
+    assert am.evaluate(model, am.Schedule({0: am.BlindPlan((0,))}, 2)).discounted_return == pytest.approx(1.7)
+
+
+def test_endless_schedules_do_not_hang_and_have_averages():
+    model = am.problems.tight_bound(measuring_cost=0.1)
+    always = am.Schedule({0: am.BlindPlan((1,)), 2: am.BlindPlan((0,)), 3: am.BlindPlan((1,))}, 4)
+    result = am.evaluate(model, always)
+    assert result.steps == np.inf
+    assert result.scalarized_return == np.inf
+    assert result.average_return == pytest.approx(0.9)
+    assert result.average_reward == pytest.approx(1.0)
+    assert result.average_measurements == pytest.approx(1.0)
+    blind = am.evaluate(model, am.Schedule({0: am.BlindPlan((1, 0, 1), then="repeat", repeat=2)}, 4), horizon=1001)
+    assert blind.average_reward == pytest.approx(0.5)
+    assert blind.reward == pytest.approx(500.0)
+    assert blind.ending_probability == 0.0
+
+
+def test_alternating_rewards_have_no_total():
+    swap = np.array([[[0.0, 1.0]], [[1.0, 0.0]]])
+    model = am.Model.from_arrays(swap, [[1.0], [-1.0]], measuring_cost=0.0, discount=0.5)
+    result = am.evaluate(model, am.Schedule({0: am.BlindPlan((0,), then="repeat", repeat=1)}, 2))
+    assert np.isnan(result.reward)
+    assert result.average_reward == pytest.approx(0.0)
+    assert result.discounted_return == pytest.approx(1 / 1.5)
+
+
+@given(models(), st.integers(0, 2**32 - 1), st.sampled_from([1, 2, 3, 7, 40]))
+@settings(max_examples=150)
+def test_agrees_with_the_dense_product_chain(model, seed, horizon):
+    schedule = random_schedule(model, np.random.default_rng(seed))
+    discounted, sums = reference.evaluate(model, schedule, horizon)
+    result = am.evaluate(model, schedule, horizon=horizon)
+    expected = {
+        "discounted_return": discounted[0] - discounted[1],
+        "discounted_reward": discounted[0],
+        "discounted_measurements": discounted[2],
+        "scalarized_return": sums[0] - sums[1],
+        "reward": sums[0],
+        "measurements": sums[2],
+        "steps": sums[3],
+    }
+    for name, value in expected.items():
+        assert getattr(result, name) == pytest.approx(value, rel=1e-9, abs=1e-9), name
+
+
+@given(models(max_states=4), st.integers(0, 2**32 - 1))
+@settings(max_examples=100)
+def test_all_time_sums_and_averages_agree_with_the_far_future(model, seed):
+    schedule = random_schedule(model, np.random.default_rng(seed))
+    result = am.evaluate(model, schedule)
+    T, values, begin = reference.product_chain(model, schedule)
+    now = begin @ np.linalg.matrix_power(T, 2**30)
+    if result.ending_probability > 1 - 1e-12:
+        assert now.sum() < 1e-6
+        sums = begin @ np.linalg.solve(np.eye(len(T)) - T, values)
+        assert result.steps == pytest.approx(sums[3], rel=1e-6)
+        assert result.reward == pytest.approx(sums[0], rel=1e-6, abs=1e-6)
+        assert result.scalarized_return == pytest.approx(sums[0] - sums[1], rel=1e-6, abs=1e-6)
+        assert result.average_reward is None
+        return
+    assert result.steps == np.inf
+    assert now.sum() == pytest.approx(1 - result.ending_probability, abs=1e-6)
+    sums = np.zeros(4)
+    for _ in range(2520):  # a multiple of every period that such a small chain can have
+        sums += now @ values
+        now = now @ T
+    per_step = sums / sums[3]
+    assert result.average_reward == pytest.approx(per_step[0], abs=1e-6)
+    assert result.average_return == pytest.approx(per_step[0] - per_step[1], abs=1e-6)
+    assert result.average_measurements == pytest.approx(per_step[2], abs=1e-6)
+
+
+@given(models(max_states=5, discounts=(0.5, 0.9)), st.integers(0, 2**32 - 1))
+@settings(max_examples=25)
+def test_agrees_with_simulation_within_its_error(model, seed):
+    """Independent play, one step at a time; 5 standard errors over some hundred comparisons."""
+    rng = np.random.default_rng(seed)
+    schedule = random_schedule(model, rng)
+    horizon, episodes = 60, 400
+    played = reference.simulate(model, schedule, episodes, horizon, rng)
+    result = am.evaluate(model, schedule, horizon=horizon)
+    exact = (
+        result.discounted_return, result.scalarized_return, result.reward, result.measurements, result.steps
+    )  # fmt: skip
+    tail = model.discount**horizon / (1 - model.discount) * (np.abs(model.rewards).max() + 1)
+    error = played.std(axis=0, ddof=1) / np.sqrt(episodes)
+    for column, value in enumerate(exact):
+        slack = 5 * error[column] + (tail if column == 0 else 0) + 1e-9 * (1 + abs(value))
+        assert abs(played[:, column].mean() - value) <= slack
+
+
+@given(models(), st.integers(0, 2**32 - 1))
+@settings(max_examples=60)
+def test_compiled_agent_earns_what_evaluation_says(model, seed):
+    schedule = random_schedule(model, np.random.default_rng(seed))
+    agent = am.agents.make("schedule", schedule=schedule, model=model)
+    played = am.train(agent, model, episodes=4_000, seed=seed, max_steps=30)
+    result = am.evaluate(model, schedule, horizon=30)
+    for name in ("scalarized_return", "reward", "measurements", "steps"):
+        values = getattr(played, name)
+        error = values.std(ddof=1) / np.sqrt(len(values))
+        assert abs(values.mean() - getattr(result, name)) <= 5 * error + 1e-9, name
+
+
+@given(models(may_end=(True,)), st.integers(0, 2**32 - 1))
+@settings(max_examples=60)
+def test_policies_of_the_belief_are_unrolled(model, seed):
+    """A policy that looks when in doubt, as a function and as the schedule it amounts to."""
+    weights = np.random.default_rng(seed).normal(size=(model.n_states, model.n_actions))
+
+    def policy(belief):
+        return am.Decision(int(np.argmax(belief.expected(weights))), bool(belief.probabilities.max() < 0.9))
+
+    schedule = am.unroll(model, policy)
+    by_function, by_schedule = am.evaluate(model, policy, horizon=20), am.evaluate(model, schedule, horizon=20)
+    assert by_function.discounted_return == by_schedule.discounted_return
+    for state, plan in schedule.items():
+        belief = am.Belief.at(state)
+        for step in range(len(plan)):
+            assert plan.decision(step) == policy(belief)
+            belief = belief.predict(model, plan.actions[step])
+
+
+def test_a_policy_that_comes_to_rest_repeats_for_ever():
+    lake = am.problems.frozen_lake(4)
+    schedule = am.unroll(lake, lambda belief: am.Decision(3, False))
+    assert schedule[0] == am.BlindPlan((3,), then="known")
+    result = am.evaluate(lake, schedule, horizon=10)
+    assert (result.discounted_return, result.steps) == (0.0, 10.0)
+
+
+def test_a_policy_that_never_settles_is_refused_with_the_remedy():
+    mixing = am.problems.tight_bound().transitions.dense()
+    biased = am.Model.from_arrays(
+        np.stack([mixing[:, 1], 0.1 * mixing[:, 1] + 0.9 * np.eye(4)], axis=1),
+        np.zeros((4, 2)),
+        measuring_cost=0.1,
+        initial=[0.0, 0.0, 0.9, 0.1],
+        reveal_start=False,
+    )
+    with pytest.raises(am.ScheduleError, match="within 3 blind steps after the start; raise depth"):
+        am.evaluate(biased, lambda belief: am.Decision(1, False), depth=3)
+
+
+@pytest.mark.parametrize(
+    ("plans", "message"),
+    [
+        ({}, "comes to know state 0 .*no plan"),
+        ({0: am.BlindPlan((1,), then="known")}, "state 0 .*more than one state"),
+        ({0: am.BlindPlan((1,), then="end")}, "state 0 .*may still be running"),
+        ({0: am.BlindPlan((7,))}, "action 7, expected actions from 0 to 1"),
+    ],
+)
+def test_schedules_that_do_not_fit(plans, message):
+    model = am.problems.measuring_value()
+    with pytest.raises(am.ScheduleError, match=message):
+        am.evaluate(model, am.Schedule(plans, 4))
+
+
+def test_bad_arguments():
+    model = am.problems.measuring_value()
+    schedule = am.Schedule({0: am.BlindPlan((1, 1), then="end")}, 4)
+    with pytest.raises(am.ScheduleError, match="horizon is 0"):
+        am.evaluate(model, schedule, horizon=0)
+    with pytest.raises(am.ScheduleError, match="expected a Schedule or a function"):
+        am.evaluate(model, 3)
+    with pytest.raises(am.ScheduleError, match="schedule is for 3 states"):
+        am.evaluate(model, am.Schedule({0: am.BlindPlan((1,))}, 3))
+    hidden = model.replace(initial=[0.5, 0.5, 0, 0], reveal_start=False)
+    with pytest.raises(am.ScheduleError, match="first state is not shown"):
+        am.evaluate(hidden, schedule)
+    with pytest.raises(am.ScheduleError, match="the policy decided"):
+        am.evaluate(model, lambda belief: "left")

@@ -1,0 +1,268 @@
+"""Building models, and refusing what is not one."""
+
+import gymnasium
+import numpy as np
+import pytest
+from hypothesis import given
+from scipy import sparse
+from strategies import models
+
+import actmeasure as am
+
+P = np.array([[[0.9, 0.1, 0.0], [0.0, 0.0, 1.0]], [[0.0, 1.0, 0.0], [0.5, 0.5, 0.0]], [[0.0, 0.0, 1.0]] * 2])
+R = np.array([[1.0, -2.0], [0.5, 0.0], [0.0, 0.0]])
+
+
+def build(P=P, R=R, **settings):
+    settings = {"measuring_cost": 0.05, "discount": 0.9, "terminal": [False, False, True]} | settings
+    return am.Model.from_arrays(P, R, **settings)
+
+
+def changed(array, index, value):
+    copy = np.array(array, dtype=float)
+    copy[index] = value
+    return copy
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (
+            {"P": changed(P, (1, 1, 1), 0.43)},
+            r"P\[state 1, action 1\] sums to 0.93, expected 1 \(missing 0.07\).*divide",
+        ),
+        ({"P": changed(P, (0, 0, 0), 1.2)}, r"P\[state 0, action 0, state 0\] is 1.2, expected a probability"),
+        ({"P": changed(P, (0, 0), [0, 0, 0])}, r"P\[state 0, action 0\] sums to 0, .*mark state 0 as terminal"),
+        ({"P": changed(P, (0, 0, 2), -0.1)}, r"P\[state 0, action 0, state 2\] is -0.1, expected a probability"),
+        ({"P": changed(P, (1, 0, 0), np.nan)}, r"P\[state 1, action 0, state 0\] is nan"),
+        ({"P": P[:, :, :2]}, r"P has shape \(3, 2, 2\).*pass P.transpose\(1, 0, 2\)"),
+        ({"P": P[0]}, r"P has shape \(2, 3\), expected \(S, A, S\)"),
+        ({"P": "abc"}, "P is not an array of numbers"),
+        ({"P": sparse.eye_array(3)}, r"one sparse matrix, expected a list.*pass \[P\]"),
+        ({"P": [sparse.eye_array(3), sparse.eye_array(2)]}, r"P\[action 1\] has shape \(2, 2\)"),
+        ({"P": np.zeros((0, 2, 0))}, "at least one of each"),
+        ({"R": R[:2]}, r"R has shape \(2, 2\), expected \(3, 2\) or \(3, 2, 3\)"),
+        ({"R": R[:, 0]}, r"R has shape \(3,\).*np.repeat"),
+        ({"R": changed(R, (1, 0), np.nan)}, r"R\[1, 0\] is nan, expected a finite number"),
+        ({"R": changed(R, (1, 0), -np.inf)}, r"R\[1, 0\] is -inf"),
+        ({"R": changed(R, (2, 0), 5.0)}, r"R\[state 2\] is not 0, but state 2 is terminal.*R\[s, a, s'\]"),
+        ({"R": [sparse.eye_array(3)]}, "list of 1 sparse matrices, expected 2"),
+        ({"measuring_cost": -0.1}, "measuring_cost is -0.1"),
+        ({"measuring_cost": np.nan}, "measuring_cost is nan"),
+        ({"measuring_cost": "much"}, "measuring_cost is 'much'"),
+        ({"measuring_cost": np.zeros(3)}, r"measuring_cost has shape \(3,\)"),
+        ({"measuring_cost": changed(R * 0, (1, 1), -3)}, r"measuring_cost\[state 1, action 1\] is -3"),
+        ({"discount": 0.0}, "discount is 0.0"),
+        ({"discount": 1.1}, "discount is 1.1"),
+        ({"discount": np.nan}, "discount is nan"),
+        ({"discount": "high"}, "discount is 'high'"),
+        ({"initial": 3}, "initial is state 3, expected a whole number from 0 to 2"),
+        ({"initial": -1}, "initial is state -1"),
+        ({"initial": 0.5}, "initial is state 0.5"),
+        ({"initial": 2}, "state 2 a chance, but it is terminal"),
+        ({"initial": [0.5, 0.4, 0.0]}, "initial sums to 0.9"),
+        ({"initial": [1.5, -0.5, 0.0]}, r"initial\[state 1\] is -0.5"),
+        ({"initial": [1.0, 0.0]}, r"initial has shape \(2,\)"),
+        ({"terminal": [True, True, True]}, "every state is terminal"),
+        ({"terminal": [True, False]}, r"terminal has shape \(2,\)"),
+        ({"terminal": [2, 0, 1]}, "expected 3 values True or False"),
+        ({"state_names": ["a", "b"]}, "state_names has 2 names, expected 3"),
+        ({"state_names": ["a", "b", "a"]}, "'a' more than once"),
+        ({"action_names": "ab"}, "action_names must be a list"),
+        ({"action_names": [1, 2]}, "action_names must be a list"),
+    ],
+)
+def test_bad_input_is_a_sentence(settings, message):
+    with pytest.raises(am.ModelError, match=message) as caught:
+        build(**settings)
+    assert isinstance(caught.value, ValueError)
+
+
+def test_dense_and_sparse_input_give_the_same_model():
+    dense_rewards = np.arange(18.0).reshape(3, 2, 3)
+    dense_rewards[2] = 0
+    dense = build(R=dense_rewards)
+    matrices = [sparse.csr_array(P[:, a]) for a in range(2)]
+    rewards = [sparse.coo_array(dense_rewards[:, a]) for a in range(2)]
+    assert build(P=matrices, R=rewards).equals(dense)
+    assert build(P=matrices).equals(build())
+    assert not build().equals(dense)
+
+
+def test_duplicates_in_sparse_input_add_up():
+    halves = sparse.coo_array(([0.5, 0.5, 1.0], ([0, 0, 1], [1, 1, 1])), shape=(2, 2))
+    model = am.Model.from_arrays([halves], np.zeros((2, 1)), measuring_cost=0.0)
+    assert model.transitions.row(0, 0)[1].tolist() == [1.0]
+
+
+def test_rewards_per_successor_have_their_expectation():
+    rewards = np.zeros((3, 2, 3))
+    rewards[0, 0] = (1.0, 11.0, 99.0)
+    model = build(R=rewards)
+    assert model.rewards[0, 0] == pytest.approx(0.9 * 1 + 0.1 * 11)
+    assert model.largest_reward == 11.0
+
+
+def test_arrays_are_read_only_and_do_not_follow_the_input():
+    own_P, own_R, cost = P.copy(), R.copy(), np.full((3, 2), 0.1)
+    model = build(P=own_P, R=own_R, measuring_cost=cost)
+    own_R[0, 0], cost[0, 0] = 99.0, 99.0
+    assert model.rewards[0, 0] == 1.0
+    assert model.measuring_cost[0, 0] == 0.1
+    arrays = (
+        model.rewards,
+        model.terminal,
+        model.transitions.probabilities,
+        model.initial_states,
+        model.measuring_cost,
+    )
+    for array in arrays:
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 0
+    with pytest.raises(AttributeError):
+        model.discount = 0.5
+
+
+def test_single_precision_rows_are_accepted_and_scaled():
+    thirds = np.full((3, 1, 3), 1 / 3, dtype=np.float32)
+    model = am.Model.from_arrays(thirds, np.zeros((3, 1)), measuring_cost=0.0)
+    assert model.transitions.stacked().sum(axis=1) == pytest.approx(1.0, abs=1e-15)
+
+
+def test_an_absorbing_state_is_not_taken_for_terminal():
+    model = build(terminal=None, R=changed(R, (2, 0), 1.0))
+    assert not model.terminal.any()
+    stay = am.Schedule({0: am.BlindPlan((1, 0), then="repeat", repeat=1)}, 3)
+    assert am.evaluate(model, stay).discounted_return == pytest.approx(-2 + 0.9 / 0.1)
+
+
+def test_terminal_costs_are_free_and_names_are_kept():
+    model = build(measuring_cost=np.ones((3, 2)), state_names=["a", "b", "c"], action_names=["x", "y"])
+    assert model.measuring_costs[2].tolist() == [0.0, 0.0]
+    assert (model.state_name(1), model.action_name(0), model.describe_state(2)) == ("b", "x", "state 2 ('c')")
+    assert build().state_name(1) == "1"
+
+
+def test_replace():
+    model = build()
+    other = model.replace(measuring_cost=0.5, discount=0.5, initial=1, reveal_start=False, state_names=list("abc"))
+    assert (other.measuring_cost, other.discount, other.reveal_start) == (0.5, 0.5, False)
+    assert other.initial_states.tolist() == [1]
+    assert other.transitions is model.transitions
+    assert other.replace(action_names=["u", "v"]).action_names == ("u", "v")
+    assert model.replace().equals(model)
+    with pytest.raises(am.ModelError, match="did you mean 'measuring_cost'"):
+        model.replace(measure_cost=1)
+    with pytest.raises(am.ModelError, match="discount is 2"):
+        model.replace(discount=2)
+
+
+class TestDiscountOne:
+    def test_allowed_where_every_state_can_end_and_no_cycle_pays(self):
+        model = am.problems.frozen_lake(8, discount=1.0)
+        assert model.discount == 1
+
+    def test_refused_where_a_state_cannot_end(self):
+        with pytest.raises(am.ModelError, match="from state 0 no policy is sure to end"):
+            build(P=changed(P, (0, 1), [1, 0, 0]), discount=1.0)
+
+    def test_refused_where_ending_is_not_sure(self):
+        risky = np.array([[[0.0, 0.5, 0.5]], [[0.0, 1.0, 0.0]], [[0.0, 0.0, 1.0]]])
+        with pytest.raises(am.ModelError, match="from state 0"):
+            am.Model.from_arrays(
+                risky, np.zeros((3, 1)), measuring_cost=0.1, discount=1.0, terminal=[False, False, True]
+            )
+
+    def test_refused_where_a_cycle_pays(self):
+        with pytest.raises(am.ModelError, match=r"a cycle through state 0.*earns reward for ever"):
+            build(discount=1.0)
+
+    def test_allowed_where_a_cycle_costs_more_than_it_pays(self):
+        swap = np.zeros((3, 2, 3))
+        swap[0, 0, 1] = swap[1, 0, 0] = 1.0
+        swap[:2, 1, 2] = 1.0
+        for second, fits in ((-1.5, True), (-0.5, False)):
+            rewards = np.array([[1.0, 0.0], [second, 0.0], [0.0, 0.0]])
+            settings = {"measuring_cost": 0.1, "discount": 1.0, "terminal": [False, False, True]}
+            if fits:
+                assert am.Model.from_arrays(swap, rewards, **settings).discount == 1
+            else:
+                with pytest.raises(am.ModelError, match="earns reward for ever"):
+                    am.Model.from_arrays(swap, rewards, **settings)
+
+
+class TestFromGymnasium:
+    def test_frozen_lake_equals_our_own(self):
+        env = gymnasium.make("FrozenLake-v1", is_slippery=True)
+        theirs = am.Model.from_gymnasium(env, measuring_cost=0.05, discount=0.95)
+        ours = am.problems.frozen_lake(4, "slippery")
+        assert theirs.n_states == 17
+        assert theirs.terminal.tolist() == [False] * 16 + [True]
+        assert theirs.rewards[:16][~ours.terminal] == pytest.approx(ours.rewards[~ours.terminal], abs=1e-12)
+        rng = np.random.default_rng(0)
+        for _ in range(5):
+            plans = {s: am.BlindPlan(tuple(rng.integers(0, 4, size=3))) for s in range(16)}
+            values = [
+                am.evaluate(model, am.Schedule(plans, model.n_states), horizon=50).scalarized_return
+                for model in (theirs, ours)
+            ]
+            assert values[0] == pytest.approx(values[1], abs=1e-12)
+
+    @pytest.mark.parametrize("name", ["Taxi-v4", "CliffWalking-v1"])
+    def test_rewards_and_ends_are_those_of_the_environment(self, name):
+        env = gymnasium.make(name)
+        model = am.Model.from_gymnasium(env, measuring_cost=0.01)
+        n_states = env.observation_space.n
+        assert model.n_states == n_states + 1
+        assert model.initial_distribution[:n_states] == pytest.approx(env.unwrapped.initial_state_distrib)
+        for state in range(n_states):
+            for action in range(env.action_space.n):
+                successors, probabilities = model.transitions.row(state, action)
+                ((p, to, reward, done),) = env.unwrapped.P[state][action]
+                assert (successors.tolist(), probabilities.tolist()) == ([n_states if done else to], [p])
+                assert model.rewards[state, action] == reward
+        am.testing.check_model(model)
+
+    def test_taxi_passes_its_drop_off_cells_without_ending(self):
+        model = am.Model.from_gymnasium(gymnasium.make("Taxi-v4"), measuring_cost=0.01)
+        assert model.terminal.sum() == 1
+
+    def test_environments_without_a_table_or_start(self):
+        with pytest.raises(am.ModelError, match=r"CartPoleEnv has no transition table P.*ActiveMeasuring"):
+            am.Model.from_gymnasium(gymnasium.make("CartPole-v1"), measuring_cost=0.1)
+
+        class Bare:
+            P = {0: {0: [(1.0, 0, 0.0, False)]}}  # noqa: RUF012
+
+            @property
+            def unwrapped(self):
+                return self
+
+        with pytest.raises(am.ModelError, match="does not tell where it begins"):
+            am.Model.from_gymnasium(Bare(), measuring_cost=0.1)
+        assert am.Model.from_gymnasium(Bare(), measuring_cost=0.1, initial=0).n_states == 2
+        Bare.P = {0: {0: [(1.0, 0, 0.0, False)]}, 1: {}}
+        with pytest.raises(am.ModelError, match=r"P\[state 1\] does not list the actions"):
+            am.Model.from_gymnasium(Bare(), measuring_cost=0.1, initial=0)
+
+    def test_endings_with_different_rewards_become_their_mean(self):
+        class Coin:
+            P = {0: {0: [(0.25, 0, 4.0, True), (0.75, 0, 0.0, True)]}}  # noqa: RUF012
+            initial_state_distrib = (1.0,)
+
+            @property
+            def unwrapped(self):
+                return self
+
+        model = am.Model.from_gymnasium(Coin(), measuring_cost=0.0)
+        assert model.rewards[0, 0] == pytest.approx(1.0)
+
+
+@given(models())
+def test_random_models_pass_the_public_check(model):
+    am.testing.check_model(model)
+
+
+def test_repr_tells_the_essentials():
+    assert repr(build()) == "Model(3 states, 2 actions, measuring_cost=0.05, discount=0.9, 1 terminal)"
+    assert "per state and action" in repr(build(measuring_cost=np.ones((3, 2))))

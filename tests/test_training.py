@@ -1,0 +1,201 @@
+"""Running agents: one source of truth for compiled and Gymnasium loops, continuation, interruption."""
+
+import os
+import signal
+import threading
+
+import gymnasium
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import models, random_schedule
+
+import actmeasure as am
+
+
+def follower(model, seed=0):
+    return am.agents.make("schedule", schedule=random_schedule(model, np.random.default_rng(seed)), model=model)
+
+
+MAKERS = {"random": lambda model: am.agents.make("random", measure_probability=0.3), "schedule": follower}
+
+
+@pytest.mark.parametrize("name", am.agents.AGENTS)
+def test_every_agent_passes_the_public_check(name):
+    am.testing.check_agent(MAKERS[name])
+
+
+@given(models(), st.integers(0, 10**6), st.sampled_from(sorted(MAKERS)))
+@settings(max_examples=40)
+def test_compiled_loop_equals_the_gymnasium_loop(model, seed, name):
+    compiled = am.train(MAKERS[name](model), model, episodes=15, seed=seed, max_steps=20)
+    played = am.train(MAKERS[name](model), am.envs.TabularEnv(model), episodes=15, seed=seed, max_steps=20)
+    for field in ("scalarized_return", "reward", "measurements", "steps", "terminated"):
+        assert getattr(compiled, field).tolist() == getattr(played, field).tolist()
+
+
+def test_a_registered_environment_gives_the_same_episodes_as_its_model():
+    env = gymnasium.make("actmeasure/FrozenLake-v0", size=4, measuring_cost=0.05)
+    model = am.problems.frozen_lake(4, measuring_cost=0.05)
+    one = am.train(am.agents.make("random"), env, episodes=30, seed=7)
+    other = am.train(am.agents.make("random"), model, episodes=30, seed=7)
+    assert one.scalarized_return.tolist() == other.scalarized_return.tolist()
+
+
+def test_wrapped_environments_run():
+    env = am.ActiveMeasuring(gymnasium.make("Taxi-v4"), measuring_cost=0.01)
+    episodes = am.train(am.agents.make("random"), env, episodes=3, seed=0, max_steps=50)
+    assert episodes.steps.max() <= 50
+    assert (episodes.reward - 0.01 * episodes.measurements == pytest.approx(episodes.scalarized_return)) is True
+
+
+class Recorder(am.agents.Agent):
+    """Writes down everything it is told; looks at every other step."""
+
+    def __init__(self):
+        self.told = []
+
+    def begin(self, observation):
+        self.told.append(("begin", observation))
+        self.step = 0
+
+    def decide(self):
+        self.step += 1
+        return am.Decision(int(self.rng.integers(self.task.n_actions)), self.step % 2 == 0)
+
+    def observe(self, reward, cost, observation, terminated, truncated):
+        self.told.append((reward, cost, observation, terminated, truncated))
+
+
+def test_what_an_agent_of_ones_own_is_told():
+    model = am.problems.measuring_value(measuring_cost=0.25)
+    agent = Recorder()
+    episodes = am.train(agent, model, episodes=50, seed=1, max_steps=6)
+    assert agent.task.n_states == 4
+    assert agent.task.largest_reward == 1.0
+    assert agent.task.planned_episodes == 50
+    begins = [told for told in agent.told if told[0] == "begin"]
+    steps = [told for told in agent.told if told[0] != "begin"]
+    assert begins == [("begin", 0)] * 50
+    assert len(steps) == episodes.steps.sum()
+    assert sum(told[3] for told in steps) == episodes.terminated.sum()
+    assert sum(told[4] for told in steps) == (~episodes.terminated).sum()
+    assert {told[1] for told in steps} == {0.0, 0.25}
+    assert all((told[2] is not None) == (told[1] > 0) for told in steps)
+    assert sum(told[1] for told in steps) == pytest.approx(0.25 * episodes.measurements.sum())
+    am.testing.check_agent(lambda model: Recorder())
+
+
+def test_hidden_starts_are_not_shown():
+    model = am.problems.frozen_lake(4).replace(initial=np.eye(16)[0] * 0.5 + np.eye(16)[1] * 0.5, reveal_start=False)
+    agent = Recorder()
+    am.train(agent, model, episodes=3)
+    assert ("begin", None) in agent.told
+    assert not any(told == ("begin", 0) for told in agent.told)
+
+
+def test_episodes_as_a_table():
+    episodes = am.train(am.agents.make("random"), am.problems.frozen_lake(4), episodes=5)
+    table = episodes.to_pandas()
+    assert list(table.columns) == ["scalarized_return", "reward", "measurements", "steps", "terminated"]
+    assert table.steps.tolist() == episodes.steps.tolist()
+    assert "Episodes(5, mean return" in repr(episodes)
+    assert len(episodes.first(2)) == 2
+    assert repr(am.Episodes.empty(0)) == "Episodes(none)"
+
+
+def test_progress_is_reported_up_to_the_end():
+    calls = []
+    am.train(
+        am.agents.make("random"), am.problems.frozen_lake(4), 300, progress=lambda done, so_far: calls.append(done)
+    )
+    assert calls[-1] == 300
+    assert calls == sorted(calls)
+
+
+@pytest.mark.parametrize("on_environment", [False, True])
+def test_an_interrupt_loses_nothing(on_environment):
+    model = am.problems.frozen_lake(4)
+    world = am.envs.TabularEnv(model) if on_environment else model
+    agent = am.agents.make("random")
+    pressed = []
+
+    def press(done, so_far):
+        if done >= 3 and not pressed:
+            pressed.append(done)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.warns(RuntimeWarning, match="interrupted after"):
+        before = am.train(agent, world, episodes=500_000, seed=5, progress=press)
+    assert 3 <= len(before) < 500_000
+    assert agent.episodes_done == len(before)
+    after = am.train(agent, world, episodes=50, seed=5)
+    whole = am.train(am.agents.make("random"), model, episodes=len(before) + 50, seed=5)
+    joined = np.concatenate([before.scalarized_return, after.scalarized_return])
+    assert joined.tolist() == whole.scalarized_return.tolist()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_training_works_outside_the_main_thread():
+    results = []
+    work = threading.Thread(
+        target=lambda: results.append(am.train(am.agents.make("random"), am.problems.measuring_value(), episodes=5))
+    )
+    work.start()
+    work.join()
+    assert len(results[0]) == 5
+
+
+class TestBadInput:
+    model = am.problems.measuring_value()
+
+    @pytest.mark.parametrize("numbers", [{"episodes": 0}, {"episodes": 1.5}, {"seed": -1}, {"max_steps": 0}])
+    def test_numbers(self, numbers):
+        with pytest.raises(am.AgentError, match="expected a whole number from"):
+            am.train(am.agents.make("random"), self.model, **{"episodes": 1} | numbers)
+
+    def test_no_agent(self):
+        with pytest.raises(am.AgentError, match="expected an actmeasure Agent"):
+            am.train("random", self.model, episodes=1)
+
+    def test_no_world(self):
+        with pytest.raises(am.SpaceError, match="expected a Model or a Gymnasium environment"):
+            am.train(am.agents.make("random"), 3, episodes=1)
+
+    def test_environment_in_which_looking_is_free(self):
+        with pytest.raises(am.SpaceError, match="wrap it: ActiveMeasuring"):
+            am.train(am.agents.make("random"), gymnasium.make("Taxi-v4"), episodes=1)
+
+    def test_continuous_environment(self):
+        env = am.ActiveMeasuring(gymnasium.make("CartPole-v1"), measuring_cost=0.1)
+        with pytest.raises(am.SpaceError, match="finitely many states"):
+            am.train(am.agents.make("random"), env, episodes=1)
+
+    def test_agent_trained_for_another_size(self):
+        agent = am.agents.make("random")
+        am.train(agent, self.model, episodes=1)
+        with pytest.raises(am.AgentError, match="trained with 4 states and 2 actions, but this task has 16 and 4"):
+            am.train(agent, am.problems.frozen_lake(4), episodes=1)
+
+    def test_names_and_settings(self):
+        with pytest.raises(am.AgentError, match="did you mean 'random'"):
+            am.agents.make("randon")
+        with pytest.raises(am.AgentError, match="did you mean 'measure_probability'"):
+            am.agents.make("random", measuring_probability=1)
+        with pytest.raises(am.AgentError, match="measure_probability is 2"):
+            am.agents.make("random", measure_probability=2)
+        with pytest.raises(am.AgentError, match="needs schedule and model"):
+            am.agents.make("schedule")
+
+    def test_schedules_that_do_not_fit(self):
+        schedule = am.Schedule({0: am.BlindPlan((1,))}, 4)
+        for world in (self.model, am.envs.TabularEnv(self.model)):
+            agent = am.agents.make("schedule", schedule=schedule, model=self.model)
+            with pytest.raises(am.ScheduleError, match=r"no plan for state [12]"):
+                am.train(agent, world, episodes=20)
+        agent = am.agents.make("schedule", schedule=schedule, model=self.model)
+        with pytest.raises(am.AgentError, match="the schedule is for 4 states"):
+            am.train(agent, am.problems.frozen_lake(4), episodes=1)
+        with pytest.raises(am.ScheduleError, match="may lead to 2 states"):
+            am.agents.make("schedule", schedule=am.Schedule({0: am.BlindPlan((1,), then="known")}, 4), model=self.model)
