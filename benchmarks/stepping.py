@@ -13,7 +13,8 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-import actmeasure.envs  # noqa: F401  (registers our environments)
+import actmeasure  # noqa: F401  (registers our environments)
+from benchmarks.goals import Goal
 
 STEPS = 20_000
 ROUNDS = 9
@@ -21,8 +22,8 @@ ROUNDS = 9
 GOAL = 2.0
 
 
-def stepping() -> list[dict[str, Any]]:
-    """Steps per second of both, and the ratio of our time to theirs, which is to be at most `GOAL`.
+def stepping() -> list[Goal]:
+    """The ratio of our time for a step to theirs.
 
     Both are slippery 4x4 lakes with random actions, made by `gymnasium.make` with its default wrappers. The rounds
     alternate, and the ratio is the median over pairs of rounds, so that a slow moment of the machine hits both.
@@ -35,11 +36,8 @@ def stepping() -> list[dict[str, Any]]:
     pairs = [(_seconds(theirs, controls), _seconds(ours, decisions)) for _ in range(ROUNDS)]
     their_time, our_time = (statistics.median(times) / STEPS for times in zip(*pairs, strict=True))
     ratio = statistics.median(our / their for their, our in pairs)
-    return [
-        {"name": "FrozenLake-v1, steps per second", "value": 1 / their_time, "goal": None},
-        {"name": "actmeasure/FrozenLake-v0, steps per second", "value": 1 / our_time, "goal": None},
-        {"name": "time of a step, ours / Gymnasium's", "value": ratio, "goal": GOAL},
-    ]
+    what = f"step our lake ({1 / our_time:,.0f}/s) against Gymnasium's ({1 / their_time:,.0f}/s)"
+    return [Goal(what, ratio, GOAL, "x")]
 
 
 def _seconds(env: gymnasium.Env[Any, Any], actions: Sequence[Any]) -> float:
@@ -53,12 +51,5 @@ def _seconds(env: gymnasium.Env[Any, Any], actions: Sequence[Any]) -> float:
     return time.perf_counter() - begin
 
 
-def main() -> None:
-    """Print what was measured."""
-    for row in stepping():
-        goal = "" if row["goal"] is None else f"   (goal: at most {row['goal']:g})"
-        print(f"{row['name']:<45}{row['value']:>12,.2f}{goal}")
-
-
 if __name__ == "__main__":
-    main()
+    print(*stepping(), sep="\n")

@@ -8,8 +8,10 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from actmeasure import envs  # light; registers our environments as soon as Gymnasium is there
+
 if TYPE_CHECKING:
-    from actmeasure import agents, envs, files, problems, testing
+    from actmeasure import agents, files, problems, testing
     from actmeasure.belief import Belief
     from actmeasure.decision import Decision
     from actmeasure.envs.wrapper import ActiveMeasuring
@@ -43,7 +45,7 @@ _HOME = {
     "train": "training",
     "unroll": "unrolling",
 }
-_SUBPACKAGES = ("agents", "envs", "files", "problems", "testing")
+_SUBPACKAGES = ("agents", "files", "problems", "testing")
 
 __all__ = [
     "ActMeasureError",

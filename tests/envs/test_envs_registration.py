@@ -128,6 +128,9 @@ MADE = "; assert gymnasium.make('actmeasure/FrozenLake-v0').reset(seed=0)[0] == 
 @pytest.mark.parametrize(
     "imports",
     [
+        "import gymnasium, actmeasure",
+        "import actmeasure, gymnasium",
+        "import gymnasium; gymnasium.make('actmeasure:actmeasure/FrozenLake-v0')",
         "import gymnasium, actmeasure.envs",
         "import actmeasure.envs, gymnasium",
         "import actmeasure.envs, importlib.util; importlib.util.find_spec('gymnasium'); import gymnasium",

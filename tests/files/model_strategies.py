@@ -15,7 +15,9 @@ AWKWARD = [
 
 
 def names(count):
-    some = st.lists(st.one_of(st.sampled_from(AWKWARD), st.text(max_size=6)), min_size=count, max_size=count, unique=True)
+    some = st.lists(
+        st.one_of(st.sampled_from(AWKWARD), st.text(max_size=6)), min_size=count, max_size=count, unique=True
+    )
     return st.one_of(st.none(), some)
 
 
@@ -100,7 +102,13 @@ def check_sound(model):
 def small_model(**changes):
     """A fixed model with a little of everything."""
     P = np.zeros((4, 2, 4))
-    P[0, 0], P[0, 1], P[1, 0], P[1, 1], P[2, :, 2] = (0, 0.8, 0.2, 0), (1, 0, 0, 0), (0, 0, 0, 1), (1 / 3, 1 / 3, 1 / 3, 0), 1
+    P[0, 0], P[0, 1], P[1, 0], P[1, 1], P[2, :, 2] = (
+        (0, 0.8, 0.2, 0),
+        (1, 0, 0, 0),
+        (0, 0, 0, 1),
+        (1 / 3, 1 / 3, 1 / 3, 0),
+        1,
+    )
     R = np.zeros((4, 2, 4))
     R[0, 0, 1], R[1, 0, 3], R[2, 1, 2] = 0.1, 1.0, -2.5
     settings = {
@@ -128,7 +136,9 @@ def damaged(contents, rng, times):
                 case 2:
                     data[at:at] = rng.bytes(int(rng.integers(1, 5)))
                 case 3:
-                    data[at:at] = rng.choice([b"0", b"9", b"-", b"e9", b".", b",", b":", b"*", b"}", b"[", b'"', b"#", b"\n"])
+                    data[at:at] = rng.choice(
+                        [b"0", b"9", b"-", b"e9", b".", b",", b":", b"*", b"}", b"[", b'"', b"#", b"\n"]
+                    )
                 case 4:
                     other = int(rng.integers(len(data)))
                     data[at:at] = data[other : other + 30]

@@ -27,11 +27,14 @@ def load_model(path: str | os.PathLike[str]) -> Model:
     place = _checked_path(path)
     suffix = _checked_suffix(place)
     try:
-        if suffix == ".npz":
-            with place.open("rb") as file:
-                return npz.read(file)
         contents = place.read_bytes()
-        return json_reader.read(contents) if suffix == ".json" else acno_model.build(pomdp_reader.read(contents))
+        match suffix:
+            case ".npz":
+                return npz.read(contents)
+            case ".json":
+                return json_reader.read(contents)
+            case _:
+                return acno_model.build(pomdp_reader.read(contents))
     except ModelError as error:
         raise ModelError(f"{place}: {error}") from error
     except OSError as error:

@@ -7,6 +7,7 @@ contents go through the same checks as a model built by hand.
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import re
@@ -85,28 +86,27 @@ def write(model: Model, file: BinaryIO) -> None:
                     np.lib.format.write_array(member, array, version=(1, 0), allow_pickle=False)
 
 
-def read(file: BinaryIO) -> Model:
-    """Read a model from an open file; anything damaged is a `ModelError`."""
+def read(contents: bytes) -> Model:
+    """A model from the bytes of a file; anything damaged is a `ModelError`."""
     try:
-        arrays = _read_archive(file)
+        arrays = _read_archive(contents)
+    except ModelError:
+        raise
     except (
-        zipfile.BadZipFile, zlib.error, struct.error, EOFError, OverflowError, NotImplementedError, RuntimeError,
-        ValueError,
+        zipfile.BadZipFile, zlib.error, struct.error, EOFError, OverflowError, NotImplementedError, ValueError
     ) as error:  # fmt: skip
-        if isinstance(error, ModelError):
-            raise
-        raise ModelError(f"it is not a sound .npz archive ({error}); the file is damaged or incomplete") from error
+        reason = str(error) or "it ends too early"
+        raise ModelError(f"it is not a sound .npz archive ({reason}); the file is damaged or incomplete") from error
     return _parts(arrays).model()
 
 
-def _read_archive(file: BinaryIO) -> Arrays:
-    size = file.seek(0, 2)
-    with zipfile.ZipFile(file) as archive:
+def _read_archive(contents: bytes) -> Arrays:
+    with zipfile.ZipFile(io.BytesIO(contents)) as archive:
         members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
         if "about" not in members:
             raise ModelError("it is not a model file of actmeasure (no member 'about'); save the model again")
         for name, info in members.items():
-            if info.compress_size > size or info.file_size > LARGEST_RATIO * (info.compress_size + 1):
+            if info.compress_size > len(contents) or info.file_size > LARGEST_RATIO * (info.compress_size + 1):
                 raise ModelError(f"the array {name!r} cannot be as large as the archive says; the file is damaged")
         arrays = {"about": _read_array(archive, members["about"], "about")}
         check_header(_about(arrays))  # first, so that a later version is recognised whatever else it holds
