@@ -32,7 +32,7 @@ check: $(READY)  ## Lint, format, types, direction of imports
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
-	@$(BIN)/lint-imports
+	@$(BIN)/lint-imports --no-cache
 
 bench: $(READY)  ## Measure the speed and size goals
 	@$(BIN)/python -m benchmarks

@@ -84,7 +84,7 @@ def simulate(model, schedule, episodes, horizon, rng):
     rewards = None if model.transition_rewards is None else model.transitions.dense(model.transition_rewards)
     out = np.zeros((episodes, 5))
     start = model.initial_distribution
-    for row in out:
+    for episode in range(episodes):
         state = int(rng.choice(model.n_states, p=start))
         known = model.reveal_start or len(model.initial_states) == 1
         memory = walker.memory(state if known else None)
@@ -93,7 +93,7 @@ def simulate(model, schedule, episodes, horizon, rng):
             successor = int(rng.choice(model.n_states, p=P[state, action] / P[state, action].sum()))
             reward = model.rewards[state, action] if rewards is None else rewards[state, action, successor]
             paid = reward - measure * model.measurement.of(state, action)
-            row += (model.discount**t * paid, paid, reward, measure, 1)
+            out[episode] += (model.discount**t * paid, paid, reward, measure, 1)
             if model.terminal[successor]:
                 break
             memory, state = walker.next_memory(memory, measure, successor), successor

@@ -30,7 +30,7 @@ def number(value: Any, name: str) -> float:
     """A plain float, or a `ModelError` that names it."""
     try:
         return float(value)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ModelError(f"{name} is {value!r}, expected a number") from error
 
 

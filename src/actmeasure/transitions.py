@@ -107,7 +107,7 @@ class Transitions:
         probabilities: FloatArray,
         terminal: npt.NDArray[np.bool_],
     ) -> Transitions:
-        """From compressed rows, once they are known to be probability distributions; anything else is a `ModelError`."""
+        """From compressed rows without zeros, empty where terminal; rows that are no distributions are a `ModelError`."""
         _check_layout(n_states, n_actions, offsets, successors, probabilities)
         table = cls(
             n_states,
@@ -199,12 +199,13 @@ def _check_layout(
         raise ModelError(f"a model needs at least one state and one action, got {n_states} and {n_actions}")
     if offsets.ndim != 1 or successors.ndim != 1 or len(offsets) != n_states * n_actions + 1:
         raise ModelError(
-            f"the transition table has {len(offsets) - 1} rows, expected {n_states * n_actions} "
+            f"the transition table has {offsets.size - 1} rows, expected {n_states * n_actions} "
             f"(one for each of {n_states} states and {n_actions} actions)"
         )
     if successors.shape != probabilities.shape or offsets[0] != 0 or offsets[-1] != len(successors):
         raise ModelError("the transition table's rows, successors and probabilities do not fit together")
-    if np.any(np.diff(offsets) < 0):
+    # Compared pairwise: differences of damaged offsets could overflow.
+    if np.any(offsets[1:] < offsets[:-1]):
         raise ModelError("the transition table's row offsets are not ascending")
     if successors.size and (successors.min() < 0 or successors.max() >= n_states):
         raise ModelError(f"the transition table names a successor outside 0..{n_states - 1}")

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from actmeasure.errors import ModelError
-from actmeasure.files.acno_pairs import ROUNDING, IndexArray, Moves, control_names, find_pairs
+from actmeasure.files.acno_pairs import ROUNDING, IndexArray, Moves, control_names, find_pairs, looks_measuring
 from actmeasure.files.pomdp_reader import ROW_ERROR
 from actmeasure.files.pomdp_tables import Pomdp, ProbabilityTable
 from actmeasure.transitions import ROUNDING_ERROR
@@ -117,6 +117,11 @@ def _candidates(pomdp: Pomdp, shown: IndexArray) -> list[tuple[list[int], list[i
         return [(telling[0], telling[1]), (telling[1], telling[0])]
     if not telling:
         raise ModelError(_shown_twice(pomdp, shown))
+    if len(telling) > 1 and silent:
+        # One that shows what the silent ones show is a blind action that sees too much rather than a measurement.
+        nothing = _most_common(shown[silent[0][0]])
+        silent += [actions for actions in telling if nothing in shown[actions[0]]]
+        telling = [actions for actions in telling if actions not in silent] or telling
     if len(telling) > 1:
         raise ModelError(_two_ways(pomdp, shown, telling[0][0], telling[1][0]))
     if not silent:
@@ -129,9 +134,16 @@ def _candidates(pomdp: Pomdp, shown: IndexArray) -> list[tuple[list[int], list[i
     return [(silent[0], telling[0])]
 
 
+def _most_common(values: IndexArray) -> int:
+    found, counts = np.unique(values, return_counts=True)
+    return int(found[np.argmax(counts)])
+
+
 def _shown_twice(pomdp: Pomdp, shown: IndexArray) -> str:
     """No action tells all states apart: name two states that the most telling one confuses."""
-    best = max(range(len(shown)), key=lambda action: len(set(shown[action].tolist())))
+    best = max(
+        range(len(shown)), key=lambda action: (len(set(shown[action].tolist())), looks_measuring(pomdp.actions[action]))
+    )
     seen: dict[int, int] = {}
     for state, observation in enumerate(shown[best].tolist()):
         if observation in seen:
@@ -158,8 +170,8 @@ def _terminal(pomdp: Pomdp, shown: IndexArray, moves: list[Moves], blind: int, m
     """States that are shown for free, once they are known to end the episode and the others to show nothing."""
     free: npt.NDArray[np.bool_] = shown[blind] == shown[measuring]
     hidden = shown[blind][~free]
-    values, counts = np.unique(hidden, return_counts=True)
-    nothing = int(values[np.argmax(counts)])
+    of_its_own = hidden[~np.isin(hidden, shown[measuring])]
+    nothing = _most_common(of_its_own if of_its_own.size else hidden)
     for state in np.flatnonzero(free | (shown[blind] != nothing)).tolist():
         reason = _why_not_over(pomdp, moves, state) if free[state] else "a blind action must not tell states apart"
         if reason:

@@ -22,18 +22,23 @@ __all__ = ["build"]
 
 def build(pomdp: Pomdp) -> Model:
     """The model that a POMDP describes; a `ModelError` says what breaks the form."""
-    form = find_form(pomdp)
-    parts, measured = _parts(pomdp, form)
-    _check_start(pomdp, form.terminal)
-    if pomdp.comment is None:
-        return parts.model()
-    try:
-        parts = _with_comment(parts, measured, pomdp, form, pomdp.comment)
-    except ModelError as error:
+    if pomdp.comment is not None and pomdp.comment.statements != pomdp.statements:
         raise ModelError(
-            f"the comment '# actmeasure' does not agree with the rest of the file: {error}; "
-            "remove the comment if the rest is right"
-        ) from error
+            f"it has {pomdp.statements} lines of T, O and R, but had {pomdp.comment.statements} when it was written; the file is "
+            "incomplete, or if it was changed on purpose, remove the comment '# actmeasure'"
+        )
+    with np.errstate(over="ignore", invalid="ignore"):  # differences of the largest numbers; infinity is refused later
+        form = find_form(pomdp)
+        parts, measured = _parts(pomdp, form)
+        _check_start(pomdp, form.terminal)
+        if pomdp.comment is not None:
+            try:
+                parts = _with_comment(parts, measured, pomdp, form, pomdp.comment)
+            except ModelError as error:
+                raise ModelError(
+                    f"the comment '# actmeasure' does not agree with the rest of the file: {error}; "
+                    "remove the comment if the rest is right"
+                ) from error
     return parts.model()
 
 

@@ -12,7 +12,7 @@ from actmeasure.errors import ModelError
 from actmeasure.files.pomdp_tables import Pomdp
 from actmeasure.transitions import FloatArray
 
-__all__ = ["ROUNDING", "IndexArray", "Moves", "control_names", "find_pairs"]
+__all__ = ["ROUNDING", "IndexArray", "Moves", "control_names", "find_pairs", "looks_measuring"]
 
 IndexArray = npt.NDArray[np.int64]
 
@@ -34,6 +34,11 @@ class Moves:
     def state_of(self, entry: int) -> int:
         """The state whose row an entry belongs to."""
         return int(np.searchsorted(self.offsets, entry, side="right")) - 1
+
+
+def looks_measuring(name: str) -> bool:
+    """Whether the name of an action says that it measures."""
+    return MEASURING_NAME.search(name) is not None
 
 
 def control_names(pomdp: Pomdp, blind: list[int]) -> list[str] | None:

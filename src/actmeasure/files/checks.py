@@ -116,8 +116,9 @@ def check_keys(value: Any, place: str, required: Iterable[str], optional: Iterab
         raise ModelError(f"{place} is {quote(value)}, expected an object {{...}}")
     needed = list(required)
     known = [*needed, *optional]
+    allowed = set(known)
     for key in value:
-        if key not in known:
+        if key not in allowed:
             raise ModelError(f"{place}: {unknown('key', key, known)}")
     for key in needed:
         if key not in value:
@@ -218,13 +219,13 @@ class Parts:
             for row, value in self.stated_rewards.items():
                 rewards[divmod(row, self.n_actions)] = value
             allowed = REWARD_ERROR * table.stacked(np.abs(paid)).sum(axis=1).reshape(shape)
-            with np.errstate(invalid="ignore"):
+            with np.errstate(over="ignore", invalid="ignore"):
                 wrong = ~np.isfinite(expected) | (np.abs(rewards - expected) > allowed)
             if wrong.any():
                 state, action = divmod(int(np.argmax(wrong)), self.n_actions)
                 raise ModelError(
-                    f"the expected reward of state {state}, action {action} is {rewards[state, action]!r}, but the rewards "
-                    f"of its successors give {expected[state, action]!r}; the file is damaged"
+                    f"the expected reward of state {state}, action {action} is {float(rewards[state, action])!r}, but "
+                    f"the rewards of its successors give {float(expected[state, action])!r}; the file is damaged"
                 )
         paying = self.terminal & (rewards != 0).any(axis=1)
         if paying.any():

@@ -35,6 +35,7 @@ class _Reader:
         self.transitions = ProbabilityTable(0, 0)
         self.shown = ProbabilityTable(0, 0)
         self.rewards = RewardTable()
+        self.statements = 0
 
     def read(self) -> Pomdp:
         tokens = self.tokens
@@ -55,6 +56,7 @@ class _Reader:
             tokens.take()
             tokens.expect(":", repr(word))
             sections[word]()
+            self.statements += 1
         return self._pomdp()
 
     def _pomdp(self) -> Pomdp:
@@ -64,7 +66,7 @@ class _Reader:
         return Pomdp(
             self.discount, self.sign, self.words["state"], self.words["action"], self.words["observation"],
             np.full(n_states, 1 / n_states) if self.start is None else self.start,
-            self.transitions, self.shown, self.rewards, self.tokens.comment,
+            self.transitions, self.shown, self.rewards, self.statements, self.tokens.comment,
         )  # fmt: skip
 
     def _read_preamble(self, keyword: str) -> None:

@@ -14,7 +14,7 @@ from actmeasure.transitions import FloatArray
 __all__ = ["Pomdp", "ProbabilityTable", "RewardTable", "Words"]
 
 #: More entries than this are refused: text is not the format for them, and a damaged count may ask for any number.
-MOST_ENTRIES = 20_000_000
+MOST_ENTRIES = 5_000_000
 
 
 @dataclass
@@ -119,6 +119,8 @@ class Pomdp:
     ----------
     start : float64 array, shape (S,)
     sign : 1.0, or -1.0 where the file gives costs in place of rewards
+    statements : int
+        How many T, O and R entries, rows and matrices the file has.
     comment : Comment or None
         What our own comment line says, if the file has one.
     """
@@ -132,6 +134,7 @@ class Pomdp:
     transitions: ProbabilityTable
     shown: ProbabilityTable
     rewards: RewardTable
+    statements: int
     comment: Comment | None
 
     def reward(self, action: int, state: int, successor: int, observation: int) -> float:

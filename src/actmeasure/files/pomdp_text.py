@@ -28,6 +28,9 @@ BLIND = "-blind"
 MEASURE = "-measure"
 #: How the text of our comment begins, after the '#'.
 COMMENT = " actmeasure {"
+KEYS = (
+    "version", "states", "actions", "measuring_cost", "reveal_start", "begin", "successor_rewards", "statements"
+)  # fmt: skip
 
 
 def identifiers(names: Sequence[str] | None, count: int, letter: str, taken: Collection[str] = ()) -> list[str]:
@@ -80,6 +83,8 @@ class Comment:
         Whether the first state of the file is such an additional beginning.
     successor_rewards : bool
         Whether the model keeps a reward for every successor.
+    statements : int
+        How many T, O and R lines follow: a file cut off between two of them would be another model.
     """
 
     state_names: list[str] | None
@@ -88,10 +93,11 @@ class Comment:
     reveal_start: bool
     begin: bool
     successor_rewards: bool
+    statements: int = 0
 
     @classmethod
     def of(cls, model: Model) -> Comment:
-        """The comment of a model's file."""
+        """The comment of a model's file, of which the number of statements is not known yet."""
         return cls(
             None if model.state_names is None else list(model.state_names),
             None if model.action_names is None else list(model.action_names),
@@ -107,6 +113,7 @@ class Comment:
         about = {
             "version": VERSION, "states": self.state_names, "actions": self.action_names, "measuring_cost": cost,
             "reveal_start": self.reveal_start, "begin": self.begin, "successor_rewards": self.successor_rewards,
+            "statements": self.statements,
         }  # fmt: skip
         return f"#{COMMENT[:-1]}{json.dumps(about)}\n"
 
@@ -119,8 +126,7 @@ class Comment:
             raise ModelError(
                 f"it has version {version}, this actmeasure reads versions up to {VERSION}; update actmeasure"
             )
-        keys = ("version", "states", "actions", "measuring_cost", "reveal_start", "begin", "successor_rewards")
-        check_keys(about, "it", keys)
+        check_keys(about, "it", KEYS)
         return cls(
             some_names(about["states"], "state"),
             some_names(about["actions"], "action"),
@@ -128,6 +134,7 @@ class Comment:
             flag(about["reveal_start"], "'reveal_start'"),
             flag(about["begin"], "'begin'"),
             flag(about["successor_rewards"], "'successor_rewards'"),
+            whole(about["statements"], "'statements'"),
         )
 
 

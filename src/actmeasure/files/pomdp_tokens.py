@@ -83,7 +83,11 @@ class Tokens:
     def expect(self, word: str, after: str) -> None:
         """Move on past a word that has to be here."""
         if not self.accept(word):
-            raise self.error(f"expected {word!r} after {after}, got {self.got()}")
+            raise self.error(f"expected {word!r} after {after}, got {self.got()}{self._reserved_hint()}")
+
+    def _reserved_hint(self) -> str:
+        word = self._words[max(self._position - 1, 0)]
+        return f" ({word!r} has a meaning of its own in the format and cannot be a name)" if word in RESERVED else ""
 
     def got(self) -> str:
         """The current word, for messages."""

@@ -9,7 +9,7 @@ POMDPs.jl's reader understands.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -34,15 +34,15 @@ def lines(model: Model) -> Iterator[str]:
         identifiers(comment.action_names, model.n_actions, "a"),
         comment.begin,
     )
-    yield comment.line()
+    body = [*writer.transitions(), *writer.observations(), *writer.rewards()]
+    statements = sum(line != "\n" for line in body)
+    yield replace(comment, statements=statements).line()
     yield "# A POMDP in which looking costs: <action>-blind shows nothing, <action>-measure shows the state and is paid for.\n"
     if comment.begin:
         yield "# The start is random and shown: from 'begin', every action leads to it. So values at the start of this file\n"
         yield f"# are the model's times the discount, {number_text(model.discount)}.\n"
     yield from writer.preamble()
-    yield from writer.transitions()
-    yield from writer.observations()
-    yield from writer.rewards()
+    yield from body
 
 
 @dataclass

@@ -1,0 +1,45 @@
+"""Value iteration when the state is always known, and the bounds that follow from it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from actmeasure.kernels.blind import Dynamics
+from actmeasure.kernels.jit import compiled
+
+
+@compiled
+def sweep(model: Dynamics, discount: float, values: Any, backwards: bool) -> float:
+    """One Gauss-Seidel sweep over `values`, float64 (S,), in place. Returns the largest change."""
+    n_states = model.terminal.shape[0]
+    largest = 0.0
+    for k in range(n_states):
+        state = n_states - 1 - k if backwards else k
+        if model.terminal[state]:
+            continue
+        best = -np.inf
+        for action in range(model.n_actions):
+            best = max(best, one_step(model, discount, values, state * model.n_actions + action))
+        largest = max(largest, abs(best - values[state]))
+        values[state] = best
+    return largest
+
+
+@compiled
+def one_step(model: Dynamics, discount: float, values: Any, row: int) -> float:
+    """Reward of a row plus the discounted value of its successors; terminal states are worth nothing."""
+    total = 0.0
+    for entry in range(model.offsets[row], model.offsets[row + 1]):
+        total += model.probabilities[entry] * values[model.successors[entry]]
+    return model.rewards[row] + discount * total  # type: ignore[no-any-return]
+
+
+@compiled
+def action_values(model: Dynamics, discount: float, values: Any, out: Any) -> None:
+    """`out[state, action]`, float64 (S, A), from state values; 0 in terminal states."""
+    for state in range(model.terminal.shape[0]):
+        for action in range(model.n_actions):
+            row = state * model.n_actions + action
+            out[state, action] = 0.0 if model.terminal[state] else one_step(model, discount, values, row)
