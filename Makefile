@@ -16,13 +16,13 @@ $(READY): requirements.lock pyproject.toml
 	  { echo "actmeasure needs Python 3.11 or newer; run: make $(MAKECMDGOALS) PYTHON=/path/to/python3.11"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@echo "Installing the pinned dependencies into .venv (a minute or two the first time) ..."
-	@$(BIN)/python -m pip install --quiet --require-hashes -r requirements.lock
-	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m pip install -q -q --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install -q -q --no-deps --no-build-isolation -e .
 	@echo "Compiling the kernels ..."
 	@$(BIN)/python -m actmeasure.warm
 	@touch $@
 
-paper: $(READY)  ## Run the most interesting study there is and write its report
+paper: $(READY)  ## Print what a look is worth on two problems, and draw it into results/
 	@$(BIN)/python examples/price_of_a_look.py
 
 test: $(READY)  ## Run all tests
@@ -43,10 +43,10 @@ docs: $(READY)  ## Build the documentation site into site/
 
 lock:  ## Refresh requirements.lock
 	@$(PYTHON) -m venv .venv/lock
-	@.venv/lock/bin/python -m pip install --quiet pip-tools
+	@.venv/lock/bin/python -m pip install -q -q pip-tools
 	@.venv/lock/bin/pip-compile --quiet --upgrade --extra dev --generate-hashes --strip-extras --no-header --no-annotate \
 	  --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --output-file requirements.lock pyproject.toml
 
-clean:  ## Remove .venv, caches and built files
-	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache site build dist
+clean:  ## Remove .venv, caches, built files and results
+	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache site build dist results
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

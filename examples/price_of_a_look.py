@@ -29,6 +29,11 @@ def gamble(cost: float) -> tuple[float, float, float]:
     return returns[0], returns[1], max(p, 1 - cost / p)
 
 
+def exact(value: float) -> str:
+    """Four decimals, which hold these figures exactly; with fewer, halves would be rounded up here and down there."""
+    return f"{round(value, 10):7.4f}"
+
+
 def best_known_state_actions(model: am.Model) -> np.ndarray:
     """Value iteration as if looking were free: the action to take in each state, shape (S,); -1 where the episode is over."""
     table, values = model.transitions.stacked(), np.zeros(model.n_states)
@@ -61,11 +66,12 @@ def main() -> None:
     gambles = np.array([gamble(cost) for cost in COSTS])
     lakes = [lake(float(cost)) for cost in COSTS]
     print("Measuring value, p = 0.8, discount 1      4x4 semi-slippery lake (return, looks)")
-    print(" cost    look   blind  optimum             look always          look when in doubt")
+    print(" cost     look    blind  optimum           look always          look when in doubt")
     for cost, (look, blind, best), row in zip(COSTS, gambles, lakes, strict=True):
         print(
-            f" {cost:4.2f}  {look:6.3f}  {blind:6.3f}   {best:6.3f}          {row['always']:6.3f} ({row['always looks']:4.2f})"
-            f"         {row['in doubt']:6.3f} ({row['in doubt looks']:4.2f})"
+            f" {cost:4.2f}  {exact(look)}  {exact(blind)}  {exact(best)}"
+            f"        {exact(row['always'])} ({row['always looks']:4.2f})"
+            f"       {exact(row['in doubt'])} ({row['in doubt looks']:4.2f})"
         )
     worth = COSTS[gambles[:, 0] > gambles[:, 1] + 1e-12]
     print(f"\nIn the gamble a look pays up to a cost of {worth.max():.2f}; the closed form says below {0.8 * 0.2:.2f}.")
@@ -78,6 +84,7 @@ def main() -> None:
     right.plot(COSTS, [row["in doubt"] for row in lakes], "k-", label="look when in doubt")
     right.set(title="4x4 semi-slippery lake", xlabel="price of a look", ylabel="return")
     for axes in (left, right):
+        axes.set_xticks(np.arange(0.0, 0.2001, 0.05))  # few enough not to overlap
         axes.legend(frameon=False)
         axes.spines[["top", "right"]].set_visible(False)
     OUT.mkdir(exist_ok=True)

@@ -45,3 +45,32 @@ def test_small_facts():
 def test_bad_distributions(bad):
     with pytest.raises(am.ModelError, match="a belief needs one probability"):
         am.Belief.from_distribution(bad)
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda model: am.Belief.at(0).predict(model, 2), "the action is 2, expected a whole number from 0 to 1"),
+        (lambda model: am.Belief.at(0).predict(model, -1), "the action is -1"),
+        (lambda model: am.Belief.at(0).predict(model, 0.5), "the action is 0.5"),
+        (lambda model: am.Belief.at(0).running_probability(model, 7), "the action is 7"),
+        (lambda model: am.Belief.at(4).predict(model, 0), "states from 4 to 4, expected states of the model"),
+        (lambda model: am.Belief(np.array([-1]), np.ones(1)).predict(model, 0), "states from -1 to -1"),
+        (lambda model: am.Belief.at(-1), "the state is -1"),
+        (lambda model: am.Belief.at(0.5), "the state is 0.5"),
+        (lambda model: am.Belief.at("s0"), "the state is 's0'"),
+        (lambda model: am.Belief.at(3).expected(np.zeros(3)), "there are 3 values, but the belief has state 3"),
+        (lambda model: am.Belief.at(3).expected(1.0), "there are 0 values"),
+        (lambda model: am.Belief.at(3).dense(3), "there are 3 probabilities, but the belief has state 3"),
+        (lambda model: am.Belief.from_distribution("ab"), "a belief is 'ab'"),
+        (lambda model: am.Belief.from_distribution([[1.0], [0.5, 0.5]]), "expected one probability for every state"),
+    ],
+)
+def test_questions_that_do_not_fit(ask, message):
+    with pytest.raises(am.ModelError, match=message):
+        ask(am.problems.measuring_value())
+
+
+def test_numpys_integers_are_states_and_actions():
+    model = am.problems.measuring_value()
+    assert am.Belief.at(np.int32(0)).predict(model, np.int8(1)).states.tolist() == [1, 2]

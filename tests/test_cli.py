@@ -45,6 +45,8 @@ def test_agents():
     assert [row["agent"] for row in rows] == list(am.agents.AGENTS)
     assert "measure_probability" in run("agents", "random")
     assert "random" in run("agents")
+    assert run("agents", "schedule").startswith("schedule(schedule (required), model (required))\n")
+    assert json.loads(run("agents", "schedule", "--json"))["settings"]["model"] == "(required)"
 
 
 @pytest.mark.parametrize("arguments", [("problems", "frozen-lak"), ("agents", "rando"), ("problem",)])

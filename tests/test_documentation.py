@@ -11,15 +11,17 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-BLOCK = re.compile(r"```(python|text)\n(.*?)```", re.DOTALL)
+BLOCK = re.compile(r'```(python|text|json)(?: title="(.*?)")?\n(.*?)```', re.DOTALL)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_code_in_the_documentation_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names, printed = {"__name__": "documentation"}, ""
-    for language, body in BLOCK.findall(page.read_text()):
-        if language == "python":
+    for language, title, body in BLOCK.findall(page.read_text()):
+        if language == "json":
+            (tmp_path / title).write_text(body)
+        elif language == "python":
             out = io.StringIO()
             with contextlib.redirect_stdout(out):
                 exec(compile(body, str(page), "exec"), names)
@@ -33,6 +35,23 @@ def test_examples_run(script, tmp_path):
     done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout
+
+
+def test_no_schedule_of_the_example_is_printed_as_better_than_the_optimum(tmp_path):
+    script = ROOT / "examples" / "price_of_a_look.py"
+    done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, check=True)
+    rows = [[float(word) for word in line.split()[:4]] for line in done.stdout.splitlines() if line.startswith(" 0.")]
+    assert len(rows) == 21
+    for _, look, blind, optimum in rows:
+        assert max(look, blind) == optimum
+
+
+def test_every_page_shows_json_that_is_saved_and_loaded():
+    """So that none of it is left out above."""
+    for page in PAGES:
+        titles = [title for language, title, _ in BLOCK.findall(page.read_text()) if language == "json"]
+        assert page.read_text().count("```json") == len(titles)
+        assert all(f'load("{title}")' in page.read_text() for title in titles)
 
 
 def test_first_screen_of_the_readme_has_the_two_commands():

@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 from strategies import models, random_schedule
 
 import actmeasure as am
+from actmeasure.kernels.trace import trace_tail
+from actmeasure.world import dynamics
 
 LOOK, FINISH, BACK = am.BlindPlan((1,)), am.BlindPlan((1,), then="end"), am.BlindPlan((0,), then="known")
 
@@ -65,6 +67,71 @@ def test_endless_schedules_do_not_hang_and_have_averages():
     assert blind.average_reward == pytest.approx(0.5)
     assert blind.reward == pytest.approx(500.0)
     assert blind.ending_probability == 0.0
+
+
+def test_long_horizons_add_up():
+    model = am.problems.tight_bound(measuring_cost=0.1)
+    always = am.Schedule({0: am.BlindPlan((1,)), 2: am.BlindPlan((0,)), 3: am.BlindPlan((1,))}, 4)
+    result = am.evaluate(model, always, horizon=1_000_000)
+    assert result.steps == 1_000_000
+    assert result.scalarized_return == pytest.approx(0.9 * 999_999 - 0.1, rel=1e-9)
+
+
+def test_nothing_is_pushed_on_after_the_end():
+    """With a step of work per step of the horizon this would take hours."""
+    model = am.problems.measuring_value()
+    gamble = am.Schedule({0: am.BlindPlan((1, 1), then="end")}, 4)
+    result = am.evaluate(model, gamble, horizon=10**13)
+    assert (result.reward, result.steps) == (pytest.approx(0.8), 2.0)
+
+
+def test_long_repeating_tails_cost_what_they_reach():
+    """A hundred thousand phases on a lake of a million cells, of which few can be reached."""
+    rows = ["S" + "F" * 999, "F" * 1000, *["H" * 1000] * 997, "F" * 999 + "G"]
+    lake = am.problems.frozen_lake(map=rows, variant="deterministic")
+    circle = np.array([2, 1, 0, 3] * 25_000)
+    # A number for every state and phase would be 800 GB.
+    assert len(trace_tail(dynamics(lake), circle, np.array([0])).states) == len(circle)
+
+
+@given(models(max_states=6), st.lists(st.integers(0, 2), min_size=1, max_size=5), st.integers(0, 2**32 - 1))
+def test_tails_are_the_pairs_of_state_and_phase_that_can_be_reached(model, actions, seed):
+    actions = [action % model.n_actions for action in actions]
+    running = np.flatnonzero(~model.terminal)
+    first = np.unique(np.random.default_rng(seed).choice(running, size=len(running)))
+    P = model.transitions.dense()
+    reached = [(int(state), 0) for state in first]
+    moves = {}
+    for state, phase in reached:
+        for successor in np.flatnonzero((P[state, actions[phase]] > 0) & ~model.terminal):
+            target = (int(successor), (phase + 1) % len(actions))
+            moves[(state, phase), target] = P[state, actions[phase], successor]
+            if target not in reached:
+                reached.append(target)
+    tail = trace_tail(dynamics(model), np.array(actions), first)
+    nodes = list(zip(tail.states.tolist(), tail.phases.tolist(), strict=True))
+    assert nodes == reached
+    entries = zip(tail.entry_nodes, tail.entry_targets, tail.entry_weights, strict=True)
+    assert {(nodes[a], nodes[b]): weight for a, b, weight in entries} == moves
+    ends = [bool((P[state, actions[phase]] * model.terminal).any()) for state, phase in nodes]
+    assert tail.ends.tolist() == ends
+
+
+def test_many_pairs_of_state_and_phase():
+    """More than the table has room for at first, so that it grows."""
+    lake = am.problems.frozen_lake(60, variant="slippery", seed=1)
+    tail = trace_tail(dynamics(lake), np.arange(7) % 4, np.array(lake.initial_states))
+    keys = tail.phases * lake.n_states + tail.states
+    assert len(keys) > 10_000
+    assert len(np.unique(keys)) == len(keys)
+
+
+def test_an_evaluation_in_words():
+    model = am.problems.tight_bound(measuring_cost=0.1)
+    always = am.Schedule({0: am.BlindPlan((1,)), 2: am.BlindPlan((0,)), 3: am.BlindPlan((1,))}, 4)
+    words = repr(am.evaluate(model, always, horizon=1))
+    assert "over 1 step: return -0.1" in words
+    assert words.endswith("; per step: return 0.9, reward 1, measurements 1)")
 
 
 def test_alternating_rewards_have_no_total():
@@ -214,6 +281,12 @@ def test_bad_arguments():
     schedule = am.Schedule({0: am.BlindPlan((1, 1), then="end")}, 4)
     with pytest.raises(am.ScheduleError, match="horizon is 0"):
         am.evaluate(model, schedule, horizon=0)
+    with pytest.raises(am.ScheduleError, match="horizon is 'long', expected None for all time, or a whole number"):
+        am.evaluate(model, schedule, horizon="long")
+    with pytest.raises(am.ScheduleError, match="depth is 'deep', expected a whole number"):
+        am.evaluate(model, lambda belief: am.Decision(1, True), depth="deep")
+    with pytest.raises(am.ModelError, match="the model is None, expected a Model"):
+        am.evaluate(None, schedule)
     with pytest.raises(am.ScheduleError, match="expected a Schedule or a function"):
         am.evaluate(model, 3)
     with pytest.raises(am.ScheduleError, match="schedule is for 3 states"):

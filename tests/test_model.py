@@ -70,6 +70,28 @@ def changed(array, index, value):
         ({"state_names": ["a", "b", "a"]}, "'a' more than once"),
         ({"action_names": "ab"}, "action_names must be a list"),
         ({"action_names": [1, 2]}, "action_names must be a list"),
+        ({"state_names": 5}, "state_names must be a list of 3 strings, got 5"),
+        ({"P": P + 0j}, "P is not an array of numbers but of type complex128"),
+        ({"R": R + 0j}, "R is not an array of numbers but of type complex128"),
+        ({"P": [sparse.csr_array(P[:, a] + 0j) for a in range(2)]}, r"P\[action 0\] is a sparse array .*complex128"),
+        ({"R": [sparse.csr_array(P[:, a] * 1j) for a in range(2)]}, r"R\[action 0\] is a sparse array .*complex128"),
+        ({"P": [sparse.coo_array([1.0, 0.0])]}, r"P\[action 0\] is a sparse array of shape \(2,\).*expected a matrix"),
+        ({"R": [sparse.csr_array((3, 3)), sparse.csr_array(np.diag([0, 0, 1.0]))]}, "state 2 is terminal"),
+        (
+            {"R": [sparse.csr_array((3, 3)), sparse.csr_array([[0, 0, 0], [0, 0, np.nan], [0, 0, 0]])]},
+            r"R\[state 1, action 1, state 2\] is nan, expected a finite number",
+        ),
+        ({"R": R.T}, r"R has shape \(2, 3\).*looks like \(A, S\): pass R.T"),
+        ({"R": np.zeros((2, 3, 3))}, r"R has shape \(2, 3, 3\).*pass R.transpose\(1, 0, 2\)"),
+        ({"terminal": [2]}, r"from the numbers of the states make them with np.isin\(np.arange\(3\), \[...\]\)"),
+        ({"reveal_start": "no"}, "reveal_start is 'no', expected True or False"),
+        ({"reveal_start": 1}, "reveal_start is 1"),
+        ({"discount": "0.9"}, "discount is '0.9', expected a number"),
+        ({"discount": True}, "discount is True"),
+        ({"measuring_cost": "0.1"}, "measuring_cost is '0.1', expected a number"),
+        ({"measuring_cost": np.zeros(2)}, r"measuring_cost has shape \(2,\).*np.tile\(cost, \(3, 1\)\)"),
+        ({"measuring_cost": [["a", "b"]] * 3}, "measuring_cost is an array of type <U1, expected real numbers"),
+        ({"measuring_cost": [[0.1], [0.1, 0.2]]}, r"measuring_cost is \[\[0.1\], \[0.1, 0.2\]\]"),
     ],
 )
 def test_bad_input_is_a_sentence(settings, message):
@@ -119,8 +141,34 @@ def test_arrays_are_read_only_and_do_not_follow_the_input():
     for array in arrays:
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 0
+    elsewhere = model.replace(initial=[0.5, 0.5, 0.0])
+    for array in (elsewhere.initial_states, elsewhere.initial_probabilities):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 0
     with pytest.raises(AttributeError):
         model.discount = 0.5
+
+
+def test_numbers_and_truth_values_of_numpy():
+    model = build(discount=np.float32(0.5), measuring_cost=np.array(0.25), reveal_start=np.bool_(False))
+    assert (model.discount, model.measuring_cost, model.reveal_start) == (0.5, 0.25, False)
+
+
+def test_equality_is_equals_and_goes_with_the_hash():
+    model = build()
+    assert model == build()
+    assert hash(model) == hash(build())
+    assert len({model, build(), model.replace(discount=0.5)}) == 2
+    for other in (
+        model.replace(discount=0.5),
+        model.replace(initial=1),
+        model.replace(measuring_cost=1.0),
+        model.replace(state_names=list("abc")),
+        build(R=R * 2),
+        "model",
+    ):
+        assert model != other
+        assert not model.equals(other)
 
 
 def test_single_precision_rows_are_accepted_and_scaled():
@@ -155,6 +203,10 @@ def test_replace():
         model.replace(measure_cost=1)
     with pytest.raises(am.ModelError, match="discount is 2"):
         model.replace(discount=2)
+    with pytest.raises(am.ModelError, match="'cost'; did you mean 'measuring_cost'"):
+        model.replace(cost=5)
+    with pytest.raises(am.ModelError, match="'xyz'; choose one of: action_names, discount"):
+        model.replace(xyz=5)
 
 
 class TestDiscountOne:
@@ -189,6 +241,33 @@ class TestDiscountOne:
             else:
                 with pytest.raises(am.ModelError, match="earns reward for ever"):
                     am.Model.from_arrays(swap, rewards, **settings)
+
+    def test_refused_where_a_cycle_pays_next_to_nothing(self):
+        stay_or_end = np.array([[[1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0]] * 2])
+        rewards = np.array([[1e-10, 0.0], [0.0, 0.0]])
+        with pytest.raises(am.ModelError, match=r"a cycle through state 0.*earns reward for ever"):
+            am.Model.from_arrays(stay_or_end, rewards, measuring_cost=0.1, discount=1.0, terminal=[False, True])
+
+    @pytest.mark.parametrize("seed", range(10))
+    def test_allowed_where_large_rewards_cancel_out(self, seed):
+        """Rewards h(s) - P(s, a) h add up to nothing along any cycle, however large they are."""
+        rng, n = np.random.default_rng(seed), 8
+        moves, rewards = np.zeros((n + 1, 3, n + 1)), np.zeros((n + 1, 3))
+        moves[:n, :2, :n] = rng.dirichlet(np.ones(n), size=(n, 2))
+        moves[:, 2, n] = 1.0
+        potential = 1e8 * rng.normal(size=n)
+        rewards[:n, :2] = potential[:, None] - moves[:n, :2, :n] @ potential
+        settings = {"measuring_cost": 0.1, "discount": 1.0, "terminal": np.arange(n + 1) == n}
+        assert am.Model.from_arrays(moves, rewards, **settings).discount == 1
+
+
+class Tabled:
+    """The least that a toy-text environment is."""
+
+    initial_state_distrib = (1.0,)
+
+    def __init__(self, table):
+        self.P, self.unwrapped = table, self
 
 
 class TestFromGymnasium:
@@ -244,6 +323,46 @@ class TestFromGymnasium:
         Bare.P = {0: {0: [(1.0, 0, 0.0, False)]}, 1: {}}
         with pytest.raises(am.ModelError, match=r"P\[state 1\] does not list the actions"):
             am.Model.from_gymnasium(Bare(), measuring_cost=0.1, initial=0)
+
+    @pytest.mark.parametrize(
+        ("table", "message"),
+        [
+            (5, "P is 5, expected a dictionary or list"),
+            ({}, r"P does not list the states 0\.\.0"),
+            ({1: {0: [(1.0, 0, 0.0, False)]}}, r"P does not list the states 0\.\.0"),
+            ({0: 5}, r"P\[state 0\] is 5, expected a dictionary or list"),
+            ({0: {1: [(1.0, 0, 0.0, False)]}}, r"P\[state 0\] does not list the actions 0\.\.0"),
+            ({0: {0: []}}, r"P\[state 0, action 0\] is \[\], expected a list of \(probability"),
+            ({0: {0: [3]}}, r"P\[state 0, action 0\] has 3, expected \(probability"),
+            ({0: {0: [(1.0, 0, 0.0)]}}, r"P\[state 0, action 0\] has \(1.0, 0, 0.0\), expected \(probability"),
+            ({0: {0: [("x", 0, 0.0, False)]}}, r"P\[state 0, action 0\]: the probability is 'x'"),
+            ({0: {0: [(1.5, 0, 0.0, False)]}}, r"P\[state 0, action 0\]: the probability is 1.5"),
+            ({0: {0: [(1.0, 3, 0.0, False)]}}, r"P\[state 0, action 0\]: the next state is 3.*from 0 to 0"),
+            ({0: {0: [(1.0, 0.5, 0.0, False)]}}, r"P\[state 0, action 0\]: the next state is 0.5"),
+            ({0: {0: [(1.0, 0, np.nan, False)]}}, r"P\[state 0, action 0\]: the reward is nan"),
+            ({0: {0: [(1.0, 0, "x", False)]}}, r"P\[state 0, action 0\]: the reward is 'x'"),
+            ({0: {0: [(1.0, 0, 0.0, "no")]}}, r"P\[state 0, action 0\]: terminated is 'no'"),
+        ],
+    )
+    def test_tables_that_are_none(self, table, message):
+        with pytest.raises(am.ModelError, match=message):
+            am.Model.from_gymnasium(Tabled(table), measuring_cost=0.1)
+
+    def test_lists_are_tables_too(self):
+        outcome = (1.0, 0, 2.0, np.bool_(True))
+        by_list, by_dictionary = Tabled([[[outcome]]]), Tabled({0: {0: [outcome]}})
+        models = [am.Model.from_gymnasium(env, measuring_cost=0.1) for env in (by_list, by_dictionary)]
+        assert models[0] == models[1]
+
+    def test_a_start_that_is_no_distribution(self):
+        env = Tabled([[[(1.0, 0, 2.0, True)]]])
+        env.initial_state_distrib = "first"
+        with pytest.raises(am.ModelError, match="initial_state_distrib is 'first', expected a distribution"):
+            am.Model.from_gymnasium(env, measuring_cost=0.1)
+
+    def test_no_environment(self):
+        with pytest.raises(am.ModelError, match="env is None, expected a Gymnasium environment"):
+            am.Model.from_gymnasium(None, measuring_cost=0.1)
 
     def test_endings_with_different_rewards_become_their_mean(self):
         class Coin:

@@ -10,16 +10,32 @@ import actmeasure as am
     ("arguments", "message"),
     [
         ({"actions": ()}, "at least one action"),
-        ({"actions": (-1,)}, "the action -1"),
+        ({"actions": (-1,)}, "action 0 of a plan is -1"),
         ({"actions": (0,), "then": "mesure"}, "did you mean 'measure'"),
         ({"actions": (0,), "then": "repeat"}, "from 1 to 1"),
         ({"actions": (0, 1), "then": "repeat", "repeat": 3}, "from 1 to 2"),
         ({"actions": (0,), "repeat": 1}, "goes with then='repeat' only"),
+        ({"actions": (0.5,)}, "action 0 of a plan is 0.5, expected a whole number"),
+        ({"actions": (1, 1.0)}, "action 1 of a plan is 1.0, expected a whole number"),
+        ({"actions": (True,)}, "action 0 of a plan is True"),
+        ({"actions": ("left",)}, "action 0 of a plan is 'left'"),
+        ({"actions": "01"}, "actions of a plan are '01', expected numbers .* not names"),
+        ({"actions": 3}, "actions of a plan are 3, expected numbers"),
+        ({"actions": (0,), "then": 5}, "unknown end of a plan 5; choose one of: end"),
+        ({"actions": (0,), "then": "repeat", "repeat": 0.5}, "repeat is 0.5"),
+        ({"actions": (0,), "then": "repeat", "repeat": 2}, "plan of 1 action has"),
     ],
 )
 def test_bad_plans(arguments, message):
     with pytest.raises(am.ScheduleError, match=message):
         am.BlindPlan(**arguments)
+
+
+def test_numpys_integers_are_actions_and_states():
+    plan = am.BlindPlan(np.array([1, 0], dtype=np.int8))
+    assert plan == am.BlindPlan((1, 0))
+    assert type(plan.actions[0]) is int
+    assert dict(am.Schedule({np.int64(2): plan}, np.int32(3))) == {2: plan}
 
 
 def test_decisions_along_a_plan():
@@ -54,10 +70,45 @@ def test_always_measure():
 
 
 def test_bad_schedules():
-    with pytest.raises(am.ScheduleError, match="state 7, expected states from 0 to 3"):
+    with pytest.raises(am.ScheduleError, match="state of a plan is 7, expected a whole number from 0 to 3"):
         am.Schedule({7: am.BlindPlan((0,))}, 4)
     with pytest.raises(am.ScheduleError, match="expected a BlindPlan"):
         am.Schedule({0: (0,)}, 4)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: am.Schedule([am.BlindPlan((0,))], 4), "expected a mapping"),
+        (lambda: am.Schedule({0.5: am.BlindPlan((0,))}, 4), "the state of a plan is 0.5"),
+        (lambda: am.Schedule({"s0": am.BlindPlan((0,))}, 4), "the state of a plan is 's0'"),
+        (lambda: am.Schedule({-1: am.BlindPlan((0,))}, 4), "the state of a plan is -1"),
+        (lambda: am.Schedule({}, 0), "n_states is 0, expected a whole number from 1 up"),
+        (lambda: am.Schedule({}, "four"), "n_states is 'four'"),
+        (lambda: am.Schedule({}, 4, start=(0,)), r"the plan for the start is \(0,\), expected a BlindPlan"),
+        (lambda: am.Schedule.from_distinct(((0,),), [0]), r"plan 0 is \(0,\), expected a BlindPlan"),
+        (lambda: am.Schedule.from_distinct((am.BlindPlan((0,)),), [0, 1]), r"plan_of_state\[1\] is 1, expected"),
+        (lambda: am.Schedule.from_distinct((am.BlindPlan((0,)),), [-2]), r"plan_of_state\[0\] is -2, expected"),
+        (lambda: am.Schedule.from_distinct((am.BlindPlan((0,)),), [0.0]), "one whole number for every state"),
+        (lambda: am.Schedule.from_distinct((am.BlindPlan((0,)),), [[0]]), "one whole number for every state"),
+        (lambda: am.Schedule.from_distinct((am.BlindPlan((0,)),), []), "one whole number for every state"),
+        (lambda: am.Schedule.always_measure([0.5, 1.0]), "one whole number for every state: an action"),
+        (lambda: am.Schedule.always_measure(["left"]), "one whole number for every state: an action"),
+        (lambda: am.Schedule.always_measure([[0], [1, 2]]), "one whole number for every state: an action"),
+        (lambda: am.Schedule.always_measure([0, -2]), r"actions\[1\] is -2"),
+        (lambda: am.Schedule.always_measure([0], start=0.5), "action 0 of a plan is 0.5"),
+        (lambda: am.Schedule.always_measure([0], start="left"), "action 0 of a plan is 'left'"),
+    ],
+)
+def test_schedules_from_what_is_none(make, message):
+    with pytest.raises(am.ScheduleError, match=message):
+        make()
+
+
+def test_a_schedule_is_asked_for_what_is_no_state():
+    schedule = am.Schedule({0: am.BlindPlan((0,))}, 2)
+    assert "s0" not in schedule
+    assert schedule.get(0.0) is None
 
 
 def test_plans_in_words():

@@ -147,6 +147,102 @@ def test_training_works_outside_the_main_thread():
     assert len(results[0]) == 5
 
 
+def test_numbers_of_numpy():
+    model = am.problems.measuring_value()
+    for world in (model, am.envs.TabularEnv(model)):
+        plain = am.train(am.agents.make("random"), world, 5, seed=2, max_steps=7)
+        numpys = am.train(am.agents.make("random"), world, np.int64(5), seed=np.uint8(2), max_steps=np.int32(7))
+        assert numpys.scalarized_return.tolist() == plain.scalarized_return.tolist()
+
+
+class TestLostSchedules:
+    """A plan that does not say how to go on ends in a sentence, not in whatever memory lies behind the plans."""
+
+    model = am.problems.measuring_value()
+    #: As large as `model`, but one stays wherever one is, for ever.
+    stay = am.Model.from_arrays(np.repeat(np.eye(4)[:, None], 2, axis=1), np.zeros((4, 2)), measuring_cost=0.1)
+
+    def worlds(self, model):
+        return model, am.envs.TabularEnv(model)
+
+    def run(self, plans, world, start=None, model=None):
+        agent = am.agents.make("schedule", schedule=am.Schedule(plans, 4, start), model=model or self.model)
+        return am.train(agent, world, episodes=20, max_steps=50)
+
+    def test_the_end_of_a_plan_that_says_it_is_over(self):
+        for world in self.worlds(self.model):
+            with pytest.raises(
+                am.ScheduleError, match=r"plan for state 0 \('s0'\) says that the episode is over after it"
+            ):
+                self.run({0: am.BlindPlan((1,), then="end")}, world)
+
+    def test_plans_on_a_model_that_is_not_theirs(self):
+        for world in self.worlds(self.stay):
+            with pytest.raises(
+                am.ScheduleError, match="says that the episode is over after it, but the episode still runs"
+            ):
+                self.run({0: am.BlindPlan((1, 1), then="end")}, world)
+            # On its own model this plan surely ends the episode, so that no state is known after it.
+            with pytest.raises(
+                am.ScheduleError, match="is over, or the state known, after it, but the episode still runs"
+            ):
+                self.run({0: am.BlindPlan((1, 1), then="known")}, world)
+            followed = self.run({0: am.BlindPlan((0,), then="known")}, world)
+            assert followed.steps.tolist() == [50] * 20
+
+    def test_the_plan_for_a_hidden_start(self):
+        hidden = self.model.replace(initial=[0.5, 0.5, 0.0, 0.0], reveal_start=False)
+        for world in self.worlds(hidden):
+            with pytest.raises(
+                am.ScheduleError, match="the plan for a start that is not shown says that the episode is"
+            ):
+                self.run({}, world, start=am.BlindPlan((0,), then="end"), model=hidden)
+
+    def test_a_look_that_shows_nothing(self):
+        agent = am.agents.make("schedule", schedule=am.Schedule({0: am.BlindPlan((1,))}, 4), model=self.model)
+        agent.begin(0)
+        assert agent.decide() == am.Decision(1, True)
+        agent.observe(0.0, 0.1, None, False, False)
+        for _ in range(2):
+            with pytest.raises(am.ScheduleError, match="looks at its end, but nothing was shown"):
+                agent.decide()
+            agent.observe(0.0, 0.0, None, False, False)
+
+    def test_deciding_before_the_beginning(self):
+        agent = am.agents.make("schedule", schedule=am.Schedule({}, 4), model=self.model)
+        with pytest.raises(am.ScheduleError, match="has no plan"):
+            agent.decide()
+
+
+def test_a_hidden_start_that_can_be_one_state_only():
+    """The plan of that state is followed, or else the one for the start; by evaluation and agent alike."""
+    model = am.problems.measuring_value().replace(reveal_start=False)
+    gamble, back = am.BlindPlan((1, 1), then="end"), am.BlindPlan((0, 1, 1), then="end")
+    for plans, start, steps in (({}, gamble, 2), ({0: back}, gamble, 3), ({0: back}, None, 3)):
+        schedule = am.Schedule(plans, 4, start)
+        assert am.evaluate(model, schedule, horizon=10).steps == steps
+        for world in (model, am.envs.TabularEnv(model)):
+            agent = am.agents.make("schedule", schedule=schedule, model=model)
+            assert am.train(agent, world, episodes=3).steps.tolist() == [steps] * 3
+    with pytest.raises(am.ScheduleError, match="no plan for it"):
+        am.evaluate(model, am.Schedule({}, 4))
+
+
+def test_a_schedule_for_a_gymnasium_model_runs_on_the_environment():
+    """The model has one state more, the end, which the environment does not know of."""
+    env = gymnasium.make("FrozenLake-v1", is_slippery=True)
+    model = am.Model.from_gymnasium(env, measuring_cost=0.01)
+    careful = am.Schedule.always_measure([0, 3, 3, 3, 0, 0, 0, 0, 3, 1, 0, 0, 0, 2, 1, 0, -1])
+    agent = am.agents.make("schedule", schedule=careful, model=model)
+    played = am.train(agent, am.ActiveMeasuring(env, measuring_cost=0.01), episodes=1000, seed=1)
+    exact = am.evaluate(model, careful, horizon=100)  # Gymnasium's own limit
+    for name in ("scalarized_return", "measurements", "steps"):
+        values = getattr(played, name)
+        error = values.std(ddof=1) / np.sqrt(len(values))
+        assert abs(values.mean() - getattr(exact, name)) <= 5 * error, name
+    assert 0.5 < played.reward.mean() < 0.9
+
+
 class TestBadInput:
     model = am.problems.measuring_value()
 
@@ -154,6 +250,50 @@ class TestBadInput:
     def test_numbers(self, numbers):
         with pytest.raises(am.AgentError, match="expected a whole number from"):
             am.train(am.agents.make("random"), self.model, **{"episodes": 1} | numbers)
+
+    @pytest.mark.parametrize(
+        ("settings", "message"),
+        [
+            ({"planned_episodes": 0}, "planned_episodes is 0, expected a whole number from 1 up"),
+            ({"planned_episodes": 2.5}, "planned_episodes is 2.5"),
+            ({"discount": 0}, "discount is 0, expected a number above 0 and at most 1"),
+            ({"discount": 1.5}, "discount is 1.5"),
+            ({"discount": "high"}, "discount is 'high', expected a number"),
+        ],
+    )
+    def test_what_the_agent_is_told(self, settings, message):
+        with pytest.raises(am.AgentError, match=message):
+            am.train(am.agents.make("random"), self.model, episodes=1, **settings)
+
+    @pytest.mark.parametrize(
+        "decision",
+        [None, 0, (0, True), am.Decision(2, True), am.Decision(-1, True), am.Decision(0.5, True), am.Decision(0, 1)],
+    )
+    def test_decisions_that_are_none(self, decision):
+        class Odd(Recorder):
+            def decide(self):
+                return decision
+
+        for world in (self.model, am.envs.TabularEnv(self.model)):
+            with pytest.raises(
+                am.AgentError, match=r"decide\(\) of Odd gave .*expected a Decision with an action from 0 to 1"
+            ):
+                am.train(Odd(), world, episodes=1)
+
+    def test_decisions_of_numpys_numbers(self):
+        class Fine(Recorder):
+            def decide(self):
+                return am.Decision(np.int64(1), np.bool_(True))
+
+        assert am.train(Fine(), self.model, episodes=1).steps[0] == 2
+
+    def test_agents_that_do_not_take_in_the_task(self):
+        class Deaf(Recorder):
+            def prepare(self, task):
+                pass
+
+        with pytest.raises(am.AgentError, match=r"prepare\(\) of Deaf does not set the task; call super"):
+            am.train(Deaf(), self.model, episodes=1)
 
     def test_no_agent(self):
         with pytest.raises(am.AgentError, match="expected an actmeasure Agent"):
@@ -187,6 +327,14 @@ class TestBadInput:
             am.agents.make("random", measure_probability=2)
         with pytest.raises(am.AgentError, match="needs schedule and model"):
             am.agents.make("schedule")
+        with pytest.raises(am.AgentError, match="measure_probability is 'x', expected a probability"):
+            am.agents.make("random", measure_probability="x")
+        with pytest.raises(am.AgentError, match="schedule is 3, expected a Schedule"):
+            am.agents.make("schedule", schedule=3, model=4)
+        with pytest.raises(am.AgentError, match="model is 4, expected the Model"):
+            am.agents.make("schedule", schedule=am.Schedule({}, 4), model=4)
+        with pytest.raises(am.AgentError, match=r"unknown agent \['random'\]; did you mean 'random'"):
+            am.agents.make(["random"])
 
     def test_schedules_that_do_not_fit(self):
         schedule = am.Schedule({0: am.BlindPlan((1,))}, 4)

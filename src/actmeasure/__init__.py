@@ -11,14 +11,27 @@ from typing import TYPE_CHECKING, Any
 from actmeasure import envs  # light; registers our environments as soon as Gymnasium is there
 
 if TYPE_CHECKING:
-    from actmeasure import agents, files, problems, testing
+    from actmeasure import agents, files, planners, problems, testing
     from actmeasure.belief import Belief
     from actmeasure.decision import Decision
     from actmeasure.envs.wrapper import ActiveMeasuring
     from actmeasure.episodes import Episodes
-    from actmeasure.errors import ActMeasureError, AgentError, MissingExtraError, ModelError, ScheduleError, SpaceError
+    from actmeasure.errors import (
+        ActMeasureError,
+        AgentError,
+        MissingExtraError,
+        ModelError,
+        PlanError,
+        ScheduleError,
+        SpaceError,
+    )
     from actmeasure.evaluation import Evaluation, evaluate
     from actmeasure.model import Model
+    from actmeasure.planners.frontier import Frontier
+    from actmeasure.planners.solution import Solution
+    from actmeasure.planners.solve import solve
+    from actmeasure.planners.tradeoff import tradeoff
+    from actmeasure.planners.value_iteration import q_mdp
     from actmeasure.schedule import BlindPlan, Schedule
     from actmeasure.training import train
     from actmeasure.unrolling import unroll
@@ -35,17 +48,23 @@ _HOME = {
     "Decision": "decision",
     "Episodes": "episodes",
     "Evaluation": "evaluation",
+    "Frontier": "planners.frontier",
     "MissingExtraError": "errors",
     "Model": "model",
     "ModelError": "errors",
     "Schedule": "schedule",
     "ScheduleError": "errors",
     "SpaceError": "errors",
+    "PlanError": "errors",
+    "Solution": "planners.solution",
     "evaluate": "evaluation",
+    "q_mdp": "planners.value_iteration",
+    "solve": "planners.solve",
+    "tradeoff": "planners.tradeoff",
     "train": "training",
     "unroll": "unrolling",
 }
-_SUBPACKAGES = ("agents", "files", "problems", "testing")
+_SUBPACKAGES = ("agents", "files", "planners", "problems", "testing")
 
 __all__ = [
     "ActMeasureError",
@@ -56,19 +75,26 @@ __all__ = [
     "Decision",
     "Episodes",
     "Evaluation",
+    "Frontier",
     "MissingExtraError",
     "Model",
     "ModelError",
+    "PlanError",
     "Schedule",
     "ScheduleError",
+    "Solution",
     "SpaceError",
     "__version__",
     "agents",
     "envs",
     "evaluate",
     "files",
+    "planners",
     "problems",
+    "q_mdp",
+    "solve",
     "testing",
+    "tradeoff",
     "train",
     "unroll",
 ]

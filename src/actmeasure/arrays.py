@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from scipy import sparse
 from actmeasure.errors import ModelError
 from actmeasure.transitions import ACCEPTED_ERROR, FloatArray, Transitions, normalised
 
-__all__ = ["initial_distribution", "names", "number", "rewards", "sizes", "terminal_mask", "transitions"]
+__all__ = ["initial_distribution", "names", "rewards", "sizes", "terminal_mask", "transitions"]
 
 
 def _is_sparse_list(value: Any) -> bool:
@@ -21,17 +21,25 @@ def _is_sparse_list(value: Any) -> bool:
 
 def _dense(value: Any, name: str, expected: str) -> FloatArray:
     try:
-        return np.asarray(value, dtype=np.float64)
+        array = np.asarray(value)
+        if array.dtype.kind == "O":  # fractions, decimals
+            array = array.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise ModelError(f"{name} is not an array of numbers, expected {expected}") from error
+    # Complex numbers would lose a part without a word, and text that happens to look like numbers is a mistake.
+    if array.dtype.kind not in "biuf":
+        raise ModelError(
+            f"{name} is not an array of numbers but of type {array.dtype}, expected real numbers: {expected}"
+        )
+    return array.astype(np.float64, copy=False)
 
 
-def number(value: Any, name: str) -> float:
-    """A plain float, or a `ModelError` that names it."""
-    try:
-        return float(value)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise ModelError(f"{name} is {value!r}, expected a number") from error
+def _sparse_matrix(matrix: Any, name: str) -> None:
+    """Refuse a sparse array that cannot be a matrix of real numbers."""
+    if matrix.ndim != 2 or np.dtype(matrix.dtype).kind not in "biuf":
+        raise ModelError(
+            f"{name} is a sparse array of shape {matrix.shape} and type {matrix.dtype}, expected a matrix (S, S) of real numbers"
+        )
 
 
 def sizes(P: Any) -> tuple[int, int]:
@@ -43,6 +51,7 @@ def sizes(P: Any) -> tuple[int, int]:
     if _is_sparse_list(P):
         shape = P[0].shape
         for action, matrix in enumerate(P):
+            _sparse_matrix(matrix, f"P[action {action}]")
             if matrix.shape != shape or shape[0] != shape[1]:
                 raise ModelError(
                     f"P[action {action}] has shape {matrix.shape}, expected square matrices of one size ({shape[0]}, {shape[0]})"
@@ -67,7 +76,8 @@ def terminal_mask(terminal: Any, n_states: int) -> npt.NDArray[np.bool_]:
     mask = np.array(terminal)
     if mask.shape != (n_states,) or (mask.dtype != np.bool_ and not np.isin(mask, (0, 1)).all()):
         raise ModelError(
-            f"terminal has shape {mask.shape} and type {mask.dtype}, expected {n_states} values True or False, one per state"
+            f"terminal has shape {mask.shape} and type {mask.dtype}, expected {n_states} values True or False, one per state; "
+            f"from the numbers of the states make them with np.isin(np.arange({n_states}), [...])"
         )
     mask = mask.astype(bool)
     if mask.all():
@@ -79,33 +89,45 @@ def transitions(P: Any, n_states: int, n_actions: int, terminal: npt.NDArray[np.
     """The checked transition table of whatever `sizes` accepted."""
     if _is_sparse_list(P):
         return Transitions.from_sparse(P, terminal)
-    return Transitions.from_dense(np.asarray(P, dtype=np.float64), terminal)
+    return Transitions.from_dense(_dense(P, "P", "an array of shape (S, A, S)"), terminal)
 
 
 def rewards(R: Any, table: Transitions, terminal: npt.NDArray[np.bool_]) -> tuple[FloatArray, FloatArray | None]:
     """Expected rewards, shape (S, A), and the reward of every table entry where it depends on the successor."""
     n_states, n_actions = table.n_states, table.n_actions
     if _is_sparse_list(R):
-        return _successor_rewards(_entries_of_sparse(R, table), table)
+        return _successor_rewards(_entries_of_sparse(R, table, terminal), table)
     array = _dense(R, "R", f"shape ({n_states}, {n_actions}) or ({n_states}, {n_actions}, {n_states})")
     if array.shape not in ((n_states, n_actions), (n_states, n_actions, n_states)):
-        remedy = "; for a reward per state pass np.repeat(R[:, None], A, axis=1)" if array.shape == (n_states,) else ""
         raise ModelError(
-            f"R has shape {array.shape}, expected ({n_states}, {n_actions}) or ({n_states}, {n_actions}, {n_states}){remedy}"
+            f"R has shape {array.shape}, expected ({n_states}, {n_actions}) or ({n_states}, {n_actions}, {n_states})"
+            + _reward_remedy(array.shape, n_states, n_actions)
         )
     bad = ~np.isfinite(array)
     if bad.any():
         place = [int(i) for i in np.unravel_index(int(np.argmax(bad)), array.shape)]
         raise ModelError(f"R{place} is {array[tuple(place)]}, expected a finite number; correct this entry")
-    _check_terminal_rewards(array, terminal)
+    _check_terminal_rewards(np.any(array.reshape(n_states, -1) != 0, axis=1), terminal)
     if array.ndim == 2:
         return array.copy(), None
     rows = table.entry_rows()
     return _successor_rewards(array[rows // n_actions, rows % n_actions, table.successors], table)
 
 
-def _check_terminal_rewards(array: FloatArray, terminal: npt.NDArray[np.bool_]) -> None:
-    paid = terminal & np.any(array.reshape(len(terminal), -1) != 0, axis=1)
+def _reward_remedy(shape: tuple[int, ...], n_states: int, n_actions: int) -> str:
+    """What to do about rewards of a shape that people often have."""
+    if shape == (n_states,):
+        return "; for a reward per state pass np.repeat(R[:, None], A, axis=1)"
+    if shape == (n_actions, n_states):
+        return "; it looks like (A, S): pass R.T"
+    if shape == (n_actions, n_states, n_states):
+        return "; it looks like (A, S, S): pass R.transpose(1, 0, 2)"
+    return ""
+
+
+def _check_terminal_rewards(paying: npt.NDArray[np.bool_], terminal: npt.NDArray[np.bool_]) -> None:
+    """Refuse terminal states that pay, `paying` being a mask of shape (S,)."""
+    paid = terminal & paying
     if paid.any():
         state = int(np.argmax(paid))
         raise ModelError(
@@ -114,7 +136,7 @@ def _check_terminal_rewards(array: FloatArray, terminal: npt.NDArray[np.bool_]) 
         )
 
 
-def _entries_of_sparse(R: Sequence[Any], table: Transitions) -> FloatArray:
+def _entries_of_sparse(R: Sequence[Any], table: Transitions, terminal: npt.NDArray[np.bool_]) -> FloatArray:
     shape = (table.n_states, table.n_states)
     if len(R) != table.n_actions or any(matrix.shape != shape for matrix in R):
         raise ModelError(
@@ -123,9 +145,17 @@ def _entries_of_sparse(R: Sequence[Any], table: Transitions) -> FloatArray:
     rows = table.entry_rows()
     values = np.zeros(len(rows))
     for action, matrix in enumerate(R):
+        _sparse_matrix(matrix, f"R[action {action}]")
         compressed = sparse.csr_array(matrix, dtype=np.float64)
-        if not np.isfinite(compressed.data).all():
-            raise ModelError(f"R[action {action}] has a NaN or infinite entry, expected finite numbers; correct it")
+        bad = ~np.isfinite(compressed.data)
+        if bad.any():
+            entry = int(np.argmax(bad))
+            state = int(np.searchsorted(compressed.indptr, entry, side="right")) - 1
+            raise ModelError(
+                f"R[state {state}, action {action}, state {compressed.indices[entry]}] is {compressed.data[entry]}, "
+                "expected a finite number; correct this entry"
+            )
+        _check_terminal_rewards(abs(compressed).sum(axis=1) != 0, terminal)
         of_action = rows % table.n_actions == action
         values[of_action] = compressed[rows[of_action] // table.n_actions, table.successors[of_action]]
     return values
@@ -150,6 +180,8 @@ def initial_distribution(initial: Any, terminal: npt.NDArray[np.bool_]) -> tuple
     ended = states[terminal[states]]
     if ended.size:
         raise ModelError(f"initial gives state {ended[0]} a chance, but it is terminal; begin in a state that is not")
+    for array in (states, probabilities):
+        array.setflags(write=False)
     return states, probabilities
 
 
@@ -170,9 +202,10 @@ def names(values: Sequence[str] | None, count: int, kind: str) -> tuple[str, ...
     """Names as a tuple of distinct strings, or None."""
     if values is None:
         return None
-    if isinstance(values, str) or not all(isinstance(value, str) for value in values):
+    given = () if isinstance(values, str) or not isinstance(values, Iterable) else tuple(values)
+    if not given or not all(isinstance(value, str) for value in given):
         raise ModelError(f"{kind}_names must be a list of {count} strings, got {values!r:.80}")
-    checked = tuple(str(value) for value in values)
+    checked = tuple(str(value) for value in given)
     if len(checked) != count:
         raise ModelError(f"{kind}_names has {len(checked)} names, expected {count} (one per {kind})")
     if len(set(checked)) != count:

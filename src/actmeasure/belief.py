@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from actmeasure.errors import ModelError
 from actmeasure.model import Model
+from actmeasure.settings import whole
 from actmeasure.transitions import FloatArray, normalised
 
 __all__ = ["Belief"]
@@ -32,7 +33,7 @@ class Belief:
     @classmethod
     def at(cls, state: int) -> Belief:
         """The state is known."""
-        return cls(np.array([state], dtype=np.int64), np.ones(1))
+        return cls(np.array([whole(state, "the state")], dtype=np.int64), np.ones(1))
 
     @classmethod
     def start(cls, model: Model) -> Belief:
@@ -42,7 +43,10 @@ class Belief:
     @classmethod
     def from_distribution(cls, probabilities: npt.ArrayLike) -> Belief:
         """From a probability for every state, shape (S,); it is scaled to sum to 1."""
-        dense = np.asarray(probabilities, dtype=np.float64)
+        try:
+            dense = np.asarray(probabilities, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise ModelError(f"a belief is {probabilities!r:.60}, expected one probability for every state") from error
         if dense.ndim != 1 or not np.isfinite(dense).all() or (dense < 0).any() or dense.sum() <= 0:
             raise ModelError("a belief needs one probability of 0 or more for every state, not all of them 0")
         states = np.flatnonzero(dense)
@@ -60,6 +64,14 @@ class Belief:
     def _pushed(self, model: Model, action: int) -> tuple[npt.NDArray[np.int64], FloatArray]:
         """Reachable non-terminal states, ascending, and the probability of arriving in each."""
         table = model.transitions
+        # Predictions are many, so the usual case is decided quickly.
+        if type(action) is not int or not 0 <= action < table.n_actions:
+            action = whole(action, "the action", 0, table.n_actions - 1)
+        if self.states.size and not 0 <= self.states[0] <= self.states[-1] < table.n_states:
+            raise ModelError(
+                f"the belief has states from {self.states[0]} to {self.states[-1]}, expected states of the model, from 0 to "
+                f"{table.n_states - 1}; use it with the model it was made for"
+            )
         rows = self.states * table.n_actions + action
         first, sizes = table.offsets[rows], table.offsets[rows + 1] - table.offsets[rows]
         # All entries of the rows, in order: the first entry of each row, repeated, plus the position inside the row.
@@ -83,13 +95,22 @@ class Belief:
 
     def expected(self, values: FloatArray) -> FloatArray:
         """Expectation of `values`, shape (S, ...), over the states."""
-        return np.asarray(np.tensordot(self.probabilities, values[self.states], axes=1))
+        given = np.asarray(values)
+        self._check_room(0 if given.ndim == 0 else len(given), "values")
+        return np.asarray(np.tensordot(self.probabilities, given[self.states], axes=1))
 
     def dense(self, n_states: int) -> FloatArray:
         """Probability of every state, shape (S,)."""
-        full = np.zeros(n_states)
+        full = np.zeros(whole(n_states, "n_states", 1))
+        self._check_room(len(full), "probabilities")
         full[self.states] = self.probabilities
         return full
+
+    def _check_room(self, size: int, what: str) -> None:
+        if self.states.size and self.states[-1] >= size:
+            raise ModelError(
+                f"there are {size} {what}, but the belief has state {self.states[-1]}; one is needed for every state"
+            )
 
     def is_close(self, other: Belief, tolerance: float = 1e-12) -> bool:
         """Whether two beliefs have the same states, each with the same probability up to `tolerance`."""

@@ -18,12 +18,11 @@ from actmeasure.kernels.blind import Dynamics
 from actmeasure.model import Model
 from actmeasure.schedule import BlindPlan, Schedule
 from actmeasure.transitions import FloatArray
-from actmeasure.world import dynamics
+from actmeasure.world import dynamics, flat_plans
 
-__all__ = ["ENDINGS", "PlanChain", "plan_chain"]
+__all__ = ["PlanChain", "plan_chain"]
 
 IntArray = npt.NDArray[np.int64]
-ENDINGS = {"measure": trace.MEASURE, "known": trace.KNOWN, "end": trace.END, "repeat": trace.REPEAT}
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,28 +80,24 @@ class PlanChain:
 def plan_chain(model: Model, schedule: Schedule) -> PlanChain:
     """Follow a schedule from the model's start; a plan that does not fit the model is a `ScheduleError`."""
     schedule.check_fits(model)
-    plans = list(schedule.plans)
-    start_plan = -1
-    if not model.start_is_known:
-        if schedule.start is None:
-            raise ScheduleError(
-                "the model's first state is not shown, but the schedule has no plan for that; give it start=BlindPlan(...)"
-            )
-        start_plan = len(plans)
-        plans.append(schedule.start)
+    start = _start_plan(model, schedule)
+    plans, start_number = flat_plans(schedule, start)
     arrays = dynamics(model)
-    traced = trace.trace_plans(
-        arrays, _flat(plans, schedule), model.initial_states, model.initial_probabilities, start_plan
-    )
+    traced = trace.trace_plans(arrays, plans, model.initial_states, model.initial_probabilities, start_number)
     _check(model, traced)
-    return _assemble(model, arrays, traced, plans)
+    return _assemble(model, arrays, traced, [*schedule.plans, *([] if start is None else [start])])
 
 
-def _flat(plans: list[BlindPlan], schedule: Schedule) -> trace.Plans:
-    offsets = np.concatenate([[0], np.cumsum([len(plan) for plan in plans])]).astype(np.int64)
-    actions = np.array([action for plan in plans for action in plan.actions], dtype=np.int64)
-    then = np.array([ENDINGS[plan.then] for plan in plans], dtype=np.int64)
-    return trace.Plans(offsets, actions, then, schedule.plan_of_state)
+def _start_plan(model: Model, schedule: Schedule) -> BlindPlan | None:
+    """The plan to begin with, unless it is that of a known state."""
+    if model.reveal_start:
+        return None
+    plan = schedule.start_plan(model)
+    if plan is None and not model.start_is_known:
+        raise ScheduleError(
+            "the model's first state is not shown, but the schedule has no plan for that; give it start=BlindPlan(...)"
+        )
+    return plan
 
 
 def _check(model: Model, traced: trace.Trace) -> None:

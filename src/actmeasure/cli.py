@@ -7,18 +7,20 @@ from typing import Annotated, Any
 
 import typer
 
-from actmeasure import __version__
+from actmeasure import __version__, cli_planning
 
 app = typer.Typer(
     name="actmeasure",
     help="When is it worth a look? Plan and learn where observing the state costs something.",
-    epilog="Examples:  actmeasure problems  |  actmeasure problems frozen-lake  |  actmeasure agents --json",
+    epilog="Examples:  actmeasure solve frozen-lake  |  actmeasure tradeoff frozen-lake  |  actmeasure problems frozen-lake",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+cli_planning.register(app)
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 
@@ -101,15 +103,15 @@ def _describe(kind: str, name: str, choices: dict[str, Any], as_json: bool) -> N
     if name not in choices:
         raise ActMeasureError(unknown_name(kind, name, choices))
     thing = choices[name]
-    settings = {
-        key: "(required)" if value.default is inspect.Parameter.empty else value.default
-        for key, value in inspect.signature(thing).parameters.items()
-    }
+    parameters = inspect.signature(thing).parameters
+    defaults = {key: value.default for key, value in parameters.items() if value.default is not inspect.Parameter.empty}
     description = inspect.cleandoc(thing.__doc__ or "")
     if as_json:
+        settings = {key: defaults.get(key, "(required)") for key in parameters}
         typer.echo(json.dumps({kind: name, "description": description, "settings": settings}, indent=2))
         return
-    typer.echo(f"{name}({', '.join(f'{key}={value!r}' for key, value in settings.items())})\n\n{description}")
+    shown = [f"{key}={defaults[key]!r}" if key in defaults else f"{key} (required)" for key in parameters]
+    typer.echo(f"{name}({', '.join(shown)})\n\n{description}")
 
 
 def _print_table(rows: list[dict[str, Any]], as_json: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 
@@ -10,6 +11,7 @@ __all__ = [
     "AgentError",
     "MissingExtraError",
     "ModelError",
+    "PlanError",
     "ScheduleError",
     "SpaceError",
     "unknown_name",
@@ -26,6 +28,10 @@ class ModelError(ActMeasureError, ValueError):
 
 class ScheduleError(ActMeasureError, ValueError):
     """A schedule, plan or policy does not fit the model it is used with."""
+
+
+class PlanError(ActMeasureError, ValueError):
+    """A planning method, its settings or what it is to plan for are not valid."""
 
 
 class AgentError(ActMeasureError, ValueError):
@@ -49,6 +55,14 @@ class MissingExtraError(ActMeasureError, ImportError):
 def unknown_name(kind: str, name: object, choices: Iterable[str]) -> str:
     """Say that `name` is not one of `choices`, and which one was probably meant."""
     known = sorted(choices)
-    close = get_close_matches(str(name), known, n=1, cutoff=0.5)
-    hint = f"did you mean {close[0]!r}? " if close else ""
-    return f"unknown {kind} {name!r}; {hint}Choose one of: {', '.join(known)}."
+    meant = _probably_meant(str(name), known)
+    if meant is None:
+        return f"unknown {kind} {name!r:.60}; choose one of: {', '.join(known)}"
+    return f"unknown {kind} {name!r:.60}; did you mean {meant!r}? Choose one of: {', '.join(known)}"
+
+
+def _probably_meant(name: str, known: list[str]) -> str | None:
+    """The choice that has `name` as one of its words, or the one that is spelled most like it."""
+    with_word = [choice for choice in known if name.lower() in re.split("[-_ ]", choice.lower())]
+    close = get_close_matches(name, known, n=1, cutoff=0.5)
+    return with_word[0] if len(with_word) == 1 else next(iter(close), None)

@@ -6,15 +6,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from actmeasure import markov
 from actmeasure.belief import Belief
 from actmeasure.chain import PlanChain, plan_chain
 from actmeasure.decision import Decision
-from actmeasure.errors import ScheduleError
+from actmeasure.errors import ModelError, ScheduleError
+from actmeasure.kernels import push_forward
 from actmeasure.model import Model
 from actmeasure.schedule import Schedule
+from actmeasure.settings import whole
 from actmeasure.transitions import FloatArray
 from actmeasure.unrolling import unroll
 
@@ -60,13 +61,16 @@ class Evaluation:
     values: FloatArray
 
     def __repr__(self) -> str:
-        span = "all time" if self.horizon is None else f"{self.horizon} steps"
+        span = "all time" if self.horizon is None else f"{self.horizon} step" + "s" * (self.horizon != 1)
         text = (
             f"Evaluation(discounted {self.discounted_return:.6g}; over {span}: return {self.scalarized_return:.6g}, "
             f"reward {self.reward:.6g}, measurements {self.measurements:.6g}, steps {self.steps:.6g}"
         )
-        if self.average_reward is not None:
-            text += f"; per step: reward {self.average_reward:.6g}, measurements {self.average_measurements:.6g}"
+        if self.average_return is not None:
+            text += (
+                f"; per step: return {self.average_return:.6g}, reward {self.average_reward:.6g}, "
+                f"measurements {self.average_measurements:.6g}"
+            )
         return text + ")"
 
 
@@ -83,7 +87,8 @@ def evaluate(
     ----------
     model : Model
     policy : Schedule, or function from Belief to Decision
-        A function is unrolled into a schedule first, following at most `depth` blind steps after each known state.
+        A function is unrolled into a schedule first, following at most `depth` blind steps after each known state. It
+        must be deterministic: asked once about each belief, it has to mean the answer every time.
     horizon : int, optional
         Number of steps for the undiscounted figures; all time by default.
     depth : int
@@ -98,8 +103,10 @@ def evaluate(
     >>> round(result.discounted_return, 4), round(result.scalarized_return, 4)
     (0.8054, 0.875)
     """
-    if horizon is not None and (not isinstance(horizon, (int, np.integer)) or horizon < 1):
-        raise ScheduleError(f"horizon is {horizon!r}, expected a whole number of steps from 1 up, or None for all time")
+    if not isinstance(model, Model):
+        raise ModelError(f"the model is {model!r:.60}, expected a Model")
+    if horizon is not None:
+        horizon = whole(horizon, "horizon", 1, None, ScheduleError, "None for all time, or a whole number of steps")
     if isinstance(policy, Schedule):
         schedule = policy
     elif callable(policy):
@@ -114,7 +121,7 @@ def evaluate(
     if horizon is None:
         sums = _from_start(chain, markov.undiscounted_values(chain.moves, recurrent, totals))
     else:
-        sums = _finite(chain, totals, int(horizon))
+        sums = _finite(chain, totals, horizon)
     values = _discounted(chain, recurrent, model.discount)
     first = _from_start(chain, values)
     averages = _averages(recurrent, totals)
@@ -151,43 +158,21 @@ def _from_start(chain: PlanChain, values: FloatArray) -> FloatArray:
 
 
 def _finite(chain: PlanChain, totals: FloatArray, horizon: int) -> FloatArray:
-    """Undiscounted sums from the start over `horizon` steps, shape (4,), by pushing arrivals at nodes forward in time."""
-    durations = chain.durations
-    longest = int(min(durations.max(), horizon))
-    moves_of = {int(d): (nodes := np.flatnonzero(durations == d), chain.moves[nodes]) for d in np.unique(durations)}
-    partial = _PartialSums(chain)
-    arrivals = np.zeros((longest + 1, len(durations)))  # a ring over the next `longest` moments
-    arrivals[0] = chain.start
-    sums = np.zeros(4)
-    for time in range(horizon):
-        now = arrivals[time % (longest + 1)]
-        if not now.any():
-            continue
-        whole = durations <= horizon - time
-        sums += np.where(whole, now, 0.0) @ totals
-        cut = np.flatnonzero(~whole & (now > 0))
-        sums += now[cut] @ partial.first(cut, horizon - time)
-        for duration, (nodes, moves) in moves_of.items():
-            if time + duration < horizon:
-                arrivals[(time + duration) % (longest + 1)] += now[nodes] @ moves
-        now[:] = 0.0
-    return sums
-
-
-class _PartialSums:
-    """Sums over the first few steps of a node's plan, before its measurement."""
-
-    def __init__(self, chain: PlanChain) -> None:
-        self._offsets = chain.step_offsets
-        self._rewards = np.concatenate([[0.0], np.cumsum(chain.step_rewards)])
-        self._running = np.concatenate([[0.0], np.cumsum(chain.step_running)])
-
-    def first(self, nodes: npt.NDArray[np.int64], steps: int) -> FloatArray:
-        """Return, reward, measurements and steps in the first `steps` steps of `nodes`, shape (n, 4)."""
-        begin = self._offsets[nodes]
-        rewards = self._rewards[begin + steps] - self._rewards[begin]
-        running = self._running[begin + steps] - self._running[begin]
-        return np.column_stack([rewards, rewards, np.zeros(len(nodes)), running])
+    """Undiscounted sums from the start over `horizon` steps, shape (4,)."""
+    # Inside a node no measurement is taken before the last step, so return and reward are the same until then.
+    per_step = np.column_stack(
+        [chain.step_rewards, chain.step_rewards, np.zeros_like(chain.step_rewards), chain.step_running]
+    )
+    nodes = push_forward.Nodes(
+        durations=chain.durations,
+        totals=totals,
+        step_offsets=chain.step_offsets,
+        so_far=np.concatenate([np.zeros((1, 4)), np.cumsum(per_step, axis=0)]),
+        move_offsets=chain.moves.indptr.astype(np.int64),
+        targets=chain.moves.indices.astype(np.int64),
+        weights=chain.moves.data,
+    )
+    return np.asarray(push_forward.push_forward(nodes, chain.start, horizon))
 
 
 def _averages(recurrent: markov.Recurrence, totals: FloatArray) -> FloatArray | None:

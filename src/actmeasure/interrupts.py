@@ -31,15 +31,23 @@ class Interrupts:
 
 @contextmanager
 def deferred_interrupts() -> Iterator[Interrupts]:
-    """Hold Ctrl-C back until `check` is called. A signal that arrives inside a kernel would otherwise strike between the
-    kernel's work and its bookkeeping. Outside the main thread, where Python delivers no signals, nothing changes.
+    """Hold Ctrl-C back until `check` is called or `requested` is looked at.
+
+    A signal that arrives inside a kernel would otherwise strike between the kernel's work and its bookkeeping. Inside another
+    such block, what either has noticed holds for both. Outside the main thread, where Python delivers no signals, nothing
+    changes.
     """
     interrupts = Interrupts()
     if threading.current_thread() is not threading.main_thread():
         yield interrupts
         return
     before = signal.signal(signal.SIGINT, interrupts.note)
+    outer = getattr(before, "__self__", None)
+    if isinstance(outer, Interrupts):
+        interrupts.requested = outer.requested
     try:
         yield interrupts
     finally:
         signal.signal(signal.SIGINT, before)
+        if isinstance(outer, Interrupts):
+            outer.requested |= interrupts.requested

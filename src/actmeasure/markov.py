@@ -123,8 +123,6 @@ def _expected_visits(
 ) -> FloatArray:
     """Expected number of visits to each transient node, shape (n_transient,)."""
     nodes = np.flatnonzero(transient)
-    if not nodes.size:
-        return np.zeros(0)
     among = chain[nodes][:, nodes]
     return _solve(sparse.eye_array(len(nodes)) - among.T, start[nodes])
 

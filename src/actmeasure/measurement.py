@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from actmeasure.errors import ModelError
+from actmeasure.settings import real
 from actmeasure.transitions import FloatArray
 
-__all__ = ["ExactMeasurement"]
+__all__ = ["ExactMeasurement", "checked_price"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,21 +33,22 @@ class ExactMeasurement:
     ) -> ExactMeasurement:
         """From a number or one cost per state and action; negative, NaN or infinite costs are a `ModelError`."""
         try:
-            costs = np.array(cost, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise ModelError(
-                f"measuring_cost is {cost!r}, expected a number or an array of shape ({n_states}, {n_actions})"
-            ) from error
+            costs = np.array(cost)
+        except ValueError:  # rows of different lengths
+            costs = np.array(None)
         if costs.ndim == 0:
-            value = float(costs)
-            if not np.isfinite(value) or value < 0:
-                raise ModelError(f"measuring_cost is {value}, expected a number that is 0 or more; looking cannot pay")
-            return cls(value)
+            return cls(checked_price(cost, f", or an array of shape ({n_states}, {n_actions})"))
         if costs.shape != (n_states, n_actions):
+            remedy = (
+                f"; for a cost per action pass np.tile(cost, ({n_states}, 1))" if costs.shape == (n_actions,) else ""
+            )
             raise ModelError(
                 f"measuring_cost has shape {costs.shape}, expected a number or shape ({n_states}, {n_actions}) "
-                "(states, actions)"
+                f"(states, actions){remedy}"
             )
+        if costs.dtype.kind not in "biuf":
+            raise ModelError(f"measuring_cost is an array of type {costs.dtype}, expected real numbers")
+        costs = costs.astype(np.float64)
         bad = ~np.isfinite(costs) | (costs < 0)
         if bad.any():
             state, action = np.unravel_index(int(np.argmax(bad)), costs.shape)
@@ -64,3 +67,11 @@ class ExactMeasurement:
     def table(self, n_states: int, n_actions: int) -> FloatArray:
         """The costs as an array, shape (S, A), without a copy when the cost is a number."""
         return np.broadcast_to(np.asarray(self.cost, dtype=np.float64), (n_states, n_actions))
+
+
+def checked_price(cost: Any, otherwise: str = "") -> float:
+    """The price of a look as a finite number that is 0 or more; `otherwise` tells what else may be passed."""
+    value = real(cost, "measuring_cost", expected=f"a number that is 0 or more{otherwise}")
+    if not np.isfinite(value) or value < 0:
+        raise ModelError(f"measuring_cost is {value}, expected a finite number that is 0 or more; looking cannot pay")
+    return value

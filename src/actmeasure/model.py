@@ -14,6 +14,7 @@ import numpy.typing as npt
 from actmeasure import arrays, structure, toy_text
 from actmeasure.errors import ModelError, unknown_name
 from actmeasure.measurement import ExactMeasurement
+from actmeasure.settings import real, truth
 from actmeasure.transitions import FloatArray, Transitions
 
 __all__ = ["Model"]
@@ -168,7 +169,7 @@ class Model:
         """Build a model from a checked transition table and rewards that fit it (what every constructor ends in)."""
         n_states, n_actions = transitions.n_states, transitions.n_actions
         states, probabilities = arrays.initial_distribution(initial, terminal)
-        for array in (rewards, transition_rewards, terminal, states, probabilities):
+        for array in (rewards, transition_rewards, terminal):
             if array is not None:
                 array.setflags(write=False)
         return cls(
@@ -179,8 +180,8 @@ class Model:
             initial_states=states,
             initial_probabilities=probabilities,
             measurement=ExactMeasurement.checked(measuring_cost, n_states, n_actions, terminal),
-            discount=arrays.number(discount, "discount"),
-            reveal_start=bool(reveal_start),
+            discount=real(discount, "discount"),
+            reveal_start=truth(reveal_start, "reveal_start"),
             state_names=arrays.names(state_names, n_states, "state"),
             action_names=arrays.names(action_names, n_actions, "action"),
         )
@@ -201,9 +202,9 @@ class Model:
                     states, probabilities = arrays.initial_distribution(value, self.terminal)
                     fields |= {"initial_states": states, "initial_probabilities": probabilities}
                 case "discount":
-                    fields[name] = arrays.number(value, name)
+                    fields[name] = real(value, name)
                 case "reveal_start":
-                    fields[name] = bool(value)
+                    fields[name] = truth(value, name)
                 case "state_names":
                     fields[name] = arrays.names(value, self.n_states, "state")
                 case "action_names":
@@ -278,9 +279,19 @@ class Model:
         return f"state {state}" if self.state_names is None else f"state {state} ({self.state_names[state]!r})"
 
     def equals(self, other: Model) -> bool:
-        """Whether two models are the same to the last bit, names included."""
+        """Whether two models are the same to the last bit, names included; `==` says the same."""
+        if not isinstance(other, Model):
+            return False
         mine, theirs = self._contents(), other._contents()
         return all(np.array_equal(mine[key], theirs[key]) for key in mine)
+
+    def __eq__(self, other: object) -> bool:
+        return self.equals(other) if isinstance(other, Model) else NotImplemented
+
+    def __hash__(self) -> int:
+        # A few numbers tell most models apart; reading all of the table would make a dictionary of models slow.
+        sizes = (self.n_states, self.n_actions, len(self.transitions.successors))
+        return hash((sizes, self.discount, self.reveal_start, self.state_names, self.action_names))
 
     def _contents(self) -> dict[str, Any]:
         table = self.transitions

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal, get_args
+from operator import index
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,7 @@ import numpy.typing as npt
 from actmeasure.decision import Decision
 from actmeasure.errors import ScheduleError, unknown_name
 from actmeasure.model import Model
+from actmeasure.settings import whole
 
 __all__ = ["BlindPlan", "Ending", "Schedule"]
 
@@ -45,16 +47,13 @@ class BlindPlan:
     repeat: int = 0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "actions", tuple(int(action) for action in self.actions))
+        object.__setattr__(self, "actions", _checked_actions(self.actions))
         if self.then not in get_args(Ending):
             raise ScheduleError(unknown_name("end of a plan", self.then, get_args(Ending)))
-        if not self.actions:
-            raise ScheduleError("a plan needs at least one action, got none")
-        if min(self.actions) < 0:
-            raise ScheduleError(f"a plan has the action {min(self.actions)}, expected numbers from 0 up")
+        object.__setattr__(self, "repeat", whole(self.repeat, "repeat", error=ScheduleError))
         if self.then == "repeat" and not 1 <= self.repeat <= len(self.actions):
             raise ScheduleError(
-                f"a repeating plan of {len(self.actions)} actions has repeat={self.repeat}, "
+                f"a repeating plan of {_count(len(self.actions), 'action')} has repeat={self.repeat}, "
                 f"expected how many of its last actions repeat, from 1 to {len(self.actions)}"
             )
         if self.then != "repeat" and self.repeat != 0:
@@ -70,7 +69,9 @@ class BlindPlan:
         if step < len(self.actions):
             return Decision(self.actions[step], self.then == "measure" and step == len(self.actions) - 1)
         if self.then != "repeat":
-            raise ScheduleError(f"the plan has {len(self.actions)} actions and is over, but step {step} was asked for")
+            raise ScheduleError(
+                f"the plan has {_count(len(self.actions), 'action')} and is over, but step {step} was asked for"
+            )
         tail = self.actions[-self.repeat :]
         return Decision(tail[(step - len(self.actions)) % self.repeat], False)
 
@@ -86,6 +87,23 @@ class BlindPlan:
                 return f"{done}; the episode is then over"
             case "repeat":
                 return f"{done}; the last {self.repeat} for ever" if self.repeat > 1 else f"{done}, for ever"
+
+
+def _checked_actions(actions: Any) -> tuple[int, ...]:
+    try:
+        given = tuple(actions)
+    except TypeError as error:
+        raise ScheduleError(f"the actions of a plan are {actions!r:.60}, expected numbers such as (0, 1)") from error
+    if isinstance(actions, (str, bytes)):
+        raise ScheduleError(f"the actions of a plan are {actions!r:.60}, expected numbers such as (0, 1), not names")
+    if not given:
+        raise ScheduleError("a plan needs at least one action, got none; give it actions such as (0, 1)")
+    return tuple(whole(action, f"action {step} of a plan", error=ScheduleError) for step, action in enumerate(given))
+
+
+def _count(number: int, noun: str) -> str:
+    """`1 action`, `2 actions`."""
+    return f"{number} {noun}" + "s" * (number != 1)
 
 
 def _runs(names: list[str]) -> list[str]:
@@ -114,11 +132,13 @@ class Schedule(Mapping[int, BlindPlan]):
     """
 
     def __init__(self, plans: Mapping[int, BlindPlan], n_states: int, start: BlindPlan | None = None) -> None:
+        if not isinstance(plans, Mapping):
+            raise ScheduleError(f"the plans are {plans!r:.60}, expected a mapping such as {{0: BlindPlan((1,))}}")
+        size = whole(n_states, "n_states", 1, error=ScheduleError)
         distinct: dict[BlindPlan, int] = {}
-        plan_of_state = np.full(n_states, -1, dtype=np.int32)
-        for state, plan in plans.items():
-            if not 0 <= state < n_states:
-                raise ScheduleError(f"a plan is given for state {state}, expected states from 0 to {n_states - 1}")
+        plan_of_state = np.full(size, -1, dtype=np.int32)
+        for key, plan in plans.items():
+            state = whole(key, "the state of a plan", 0, size - 1, ScheduleError)
             if not isinstance(plan, BlindPlan):
                 raise ScheduleError(f"the plan for state {state} is {plan!r:.60}, expected a BlindPlan")
             plan_of_state[state] = distinct.setdefault(plan, len(distinct))
@@ -129,8 +149,13 @@ class Schedule(Mapping[int, BlindPlan]):
         cls, plans: tuple[BlindPlan, ...], plan_of_state: npt.NDArray[np.integer], start: BlindPlan | None = None
     ) -> Schedule:
         """From distinct plans and, for every state, the number of its plan or -1, shape (S,)."""
+        given = tuple(plans)
+        for number, plan in enumerate(given):
+            if not isinstance(plan, BlindPlan):
+                raise ScheduleError(f"plan {number} is {plan!r:.60}, expected a BlindPlan")
+        numbers = _checked_numbers(plan_of_state, "plan_of_state", "the number of a plan", len(given) - 1)
         schedule = cls.__new__(cls)
-        schedule._fill(tuple(plans), np.array(plan_of_state, dtype=np.int32), start)
+        schedule._fill(given, numbers.astype(np.int32), start)
         return schedule
 
     @classmethod
@@ -139,17 +164,18 @@ class Schedule(Mapping[int, BlindPlan]):
 
         `start` is the action to take at a start that is not shown.
         """
-        chosen = np.asarray(actions, dtype=np.int64)
-        used = np.unique(chosen[chosen >= 0])
-        number = np.full(int(chosen.max(initial=0)) + 1, -1)
-        number[used] = np.arange(len(used))
+        chosen = _checked_numbers(actions, "actions", "an action")
+        used, number = np.unique(chosen[chosen >= 0], return_inverse=True)
+        plan_of_state = np.full(len(chosen), -1)
+        plan_of_state[chosen >= 0] = number
         plans = tuple(BlindPlan((int(action),), then="measure") for action in used)
-        first = None if start is None else BlindPlan((int(start),), then="measure")
-        return cls.from_distinct(plans, np.where(chosen >= 0, number[chosen], -1), first)
+        return cls.from_distinct(plans, plan_of_state, None if start is None else BlindPlan((start,), then="measure"))
 
     def _fill(
         self, plans: tuple[BlindPlan, ...], plan_of_state: npt.NDArray[np.int32], start: BlindPlan | None
     ) -> None:
+        if start is not None and not isinstance(start, BlindPlan):
+            raise ScheduleError(f"the plan for the start is {start!r:.60}, expected a BlindPlan")
         plan_of_state.setflags(write=False)
         #: The distinct plans.
         self.plans = plans
@@ -164,7 +190,11 @@ class Schedule(Mapping[int, BlindPlan]):
         return len(self.plan_of_state)
 
     def __getitem__(self, state: int) -> BlindPlan:
-        number = int(self.plan_of_state[state]) if 0 <= state < self.n_states else -1
+        try:
+            position = index(state)
+        except TypeError:
+            raise KeyError(state) from None
+        number = int(self.plan_of_state[position]) if 0 <= position < self.n_states else -1
         if number < 0:
             raise KeyError(state)
         return self.plans[number]
@@ -194,6 +224,11 @@ class Schedule(Mapping[int, BlindPlan]):
                     f"a plan has the action {max(plan.actions)}, expected actions from 0 to {model.n_actions - 1}"
                 )
 
+    def start_plan(self, model: Model) -> BlindPlan | None:
+        """What to do at a start that is not shown; None where it can be one state only, and that has a plan."""
+        known = int(model.initial_states[0]) if len(model.initial_states) == 1 else None
+        return None if known in self else self.start
+
     def describe(self, model: Model) -> str:
         """The schedule in words, a line for every state that has a plan."""
         lines = [f"at the start: {self.start.describe(model)}"] if self.start else []
@@ -202,4 +237,22 @@ class Schedule(Mapping[int, BlindPlan]):
 
     def __repr__(self) -> str:
         start = ", a plan for the start" if self.start else ""
-        return f"Schedule({len(self)} of {self.n_states} states, {len(self.plans)} distinct plans{start})"
+        return f"Schedule({len(self)} of {self.n_states} states, {_count(len(self.plans), 'distinct plan')}{start})"
+
+
+def _checked_numbers(values: Any, name: str, what: str, most: int | None = None) -> npt.NDArray[np.int64]:
+    """One whole number for every state, from -1 to `most`, shape (S,)."""
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        array = np.empty((0, 0))
+    if array.ndim != 1 or not array.size or array.dtype.kind not in "iu":
+        raise ScheduleError(
+            f"{name} is {values!r:.60}, expected one whole number for every state: {what}, or -1 where there is none"
+        )
+    bad = (array < -1) | (array > (np.iinfo(np.int32).max if most is None else most))
+    if bad.any():
+        state = int(np.argmax(bad))
+        span = "" if most is None or most < 0 else f" from 0 to {most}"
+        raise ScheduleError(f"{name}[{state}] is {array[state]}, expected {what}{span}, or -1 where there is none")
+    return array.astype(np.int64)

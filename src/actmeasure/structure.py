@@ -19,8 +19,8 @@ __all__ = ["check_undiscounted", "end_components", "states_that_can_end"]
 
 BoolArray = npt.NDArray[np.bool_]
 
-#: A long-run average reward above this counts as a cycle that pays.
-PAYING_AVERAGE = 1e-9
+#: A long-run average reward above this, relative to the largest reward of the cycle, counts as one that pays.
+PAYING_AVERAGE = 1e-8
 
 
 def check_undiscounted(model: Model) -> None:
@@ -34,7 +34,8 @@ def check_undiscounted(model: Model) -> None:
         )
     for states, rows in end_components(model.transitions, model.terminal):
         rewards = model.rewards.ravel()[rows]
-        if rewards.max() > 0 and _best_average(model.transitions, states, rows, rewards) > PAYING_AVERAGE:
+        scale = np.abs(rewards).max()
+        if rewards.max() > 0 and _best_average(model.transitions, states, rows, rewards / scale) > PAYING_AVERAGE:
             raise ModelError(
                 f"discount is 1, but a cycle through {model.describe_state(int(states[0]))} earns reward for ever, so its "
                 "value is infinite; use a discount below 1"

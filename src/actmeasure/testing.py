@@ -5,20 +5,22 @@ Both raise `AssertionError` with a sentence that says what is broken.
 
 from __future__ import annotations
 
+import inspect
 import tempfile
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+from gymnasium.utils.env_checker import check_env
 
 from actmeasure import problems
-from actmeasure.agents.base import Agent, CompiledAgent, Task
+from actmeasure.agents.base import Agent, CompiledAgent
 from actmeasure.belief import Belief
-from actmeasure.decision import Decision
 from actmeasure.envs.tabular import TabularEnv
 from actmeasure.episodes import Episodes
+from actmeasure.errors import ActMeasureError
 from actmeasure.model import Model
 from actmeasure.training import train
 from actmeasure.transitions import FloatArray
@@ -28,6 +30,7 @@ __all__ = ["check_agent", "check_model"]
 #: Check beliefs, and files of text, on at most so many states and transitions, so that large models are checked in seconds.
 SAMPLE = 200
 READABLE_ENTRIES = 20_000
+POMDP_ENTRIES = 2_000
 
 
 def _require(condition: bool, sentence: str) -> None:
@@ -39,32 +42,49 @@ def check_model(model: Model, seed: int = 0) -> None:
     """Check that a model is what the rest of the library relies on.
 
     Arrays are read-only and consistent; beliefs predicted from it are distributions and agree with the transition
-    matrices; it is the same after saving and loading in every format; its environment keeps Gymnasium's contract and
-    plays by the model.
+    matrices; it is the same after saving and loading in every format (in the text formats, if it is small; as `.pomdp` up
+    to the last bit of its numbers); its environment keeps Gymnasium's contract and plays by the model.
     """
     _require(isinstance(model, Model), f"expected a Model, got {type(model).__name__}")
+    _check_shapes(model)
     _check_arrays(model)
     _check_beliefs(model, np.random.default_rng(seed))
     _check_files(model)
-    _check_environment(model, seed)
+    _check_contract(model)
+    _check_play(model, seed)
+
+
+def _check_shapes(model: Model) -> None:
+    """Every array has the size that the others imply, and can be read only."""
+    table = model.transitions
+    n_states, n_actions, n_entries = table.n_states, table.n_actions, len(table.successors)
+    n_initial = len(model.initial_states)
+    expected: dict[str, tuple[Any, tuple[int, ...]]] = {
+        "transitions.offsets": (table.offsets, (n_states * n_actions + 1,)),
+        "transitions.successors": (table.successors, (n_entries,)),
+        "transitions.probabilities": (table.probabilities, (n_entries,)),
+        "rewards": (model.rewards, (n_states, n_actions)),
+        "terminal": (model.terminal, (n_states,)),
+        "initial_states": (model.initial_states, (n_initial,)),
+        "initial_probabilities": (model.initial_probabilities, (n_initial,)),
+    }
+    if model.transition_rewards is not None:
+        expected["transition_rewards"] = (model.transition_rewards, (n_entries,))
+    if not isinstance(model.measuring_cost, float):
+        expected["measuring_cost"] = (model.measuring_cost, (n_states, n_actions))
+    for name, (array, shape) in expected.items():
+        _require(isinstance(array, np.ndarray), f"{name} is of type {type(array).__name__}, expected an array")
+        _require(array.shape == shape, f"{name} has shape {array.shape}, expected {shape}")
+        _require(not array.flags.writeable, f"{name} can be written to; all arrays of a model must be read-only")
 
 
 def _check_arrays(model: Model) -> None:
+    """The numbers make a model: rows are distributions, episodes begin and end as they should."""
     table = model.transitions
-    frozen: list[npt.NDArray[Any]] = [
-        table.offsets,
-        table.successors,
-        table.probabilities,
-        model.rewards,
-        model.terminal,
-    ]
-    _require(
-        not any(array.flags.writeable for array in frozen),
-        "the model's arrays can be written to; they must be read-only",
-    )
     sums: FloatArray = table.stacked().sum(axis=1).reshape(model.n_states, model.n_actions)
     _require(bool(np.allclose(sums[~model.terminal], 1.0)), "a row of the transition table does not sum to 1")
     _require(not sums[model.terminal].any(), "a terminal state has transitions; the episode ends there")
+    _require(bool(np.isfinite(model.rewards).all()), "a reward is not a finite number")
     if model.transition_rewards is not None:
         expected: FloatArray = table.stacked(table.probabilities * model.transition_rewards).sum(axis=1)
         _require(
@@ -97,63 +117,145 @@ def _check_beliefs(model: Model, rng: np.random.Generator) -> None:
 
 
 def _check_files(model: Model) -> None:
-    readable = len(model.transitions.successors) <= READABLE_ENTRIES
+    n_entries = len(model.transitions.successors)
+    suffixes = [".npz", *([".json"] * (n_entries <= READABLE_ENTRIES)), *([".pomdp"] * (n_entries <= POMDP_ENTRIES))]
     with tempfile.TemporaryDirectory() as folder:
-        for suffix in (".npz", ".json") if readable else (".npz",):
+        for suffix in suffixes:
             path = Path(folder) / f"model{suffix}"
-            model.save(path)
-            _require(
-                Model.load(path).equals(model), f"the model is not the same after saving and loading it as {suffix}"
-            )
+            try:
+                model.save(path)
+                loaded = Model.load(path)
+            except ActMeasureError as error:
+                raise AssertionError(f"the model cannot be saved and loaded as {suffix}: {error}") from error
+            same = _same_up_to_rounding(loaded, model) if suffix == ".pomdp" else loaded.equals(model)
+            _require(same, f"the model is not the same after saving and loading it as {suffix}")
 
 
-def _check_environment(model: Model, seed: int) -> None:
+def _same_up_to_rounding(one: Model, other: Model) -> bool:
+    """Whether two models are the same but for the last bit of probabilities, rewards and costs."""
+    exact = (
+        (one.transitions.offsets, other.transitions.offsets),
+        (one.transitions.successors, other.transitions.successors),
+        (one.terminal, other.terminal),
+        (one.initial_states, other.initial_states),
+        (one.discount, other.discount),
+        (one.reveal_start, other.reveal_start),
+    )
+    if not all(np.array_equal(mine, theirs) for mine, theirs in exact):
+        return False
+    # Rewards that cancel out to about 0 are as exact as the rewards they are made of.
+    size = np.abs(other.rewards if other.transition_rewards is None else other.transition_rewards).max()
+    close = (
+        (one.transitions.probabilities, other.transitions.probabilities, 0.0),
+        (one.initial_probabilities, other.initial_probabilities, 0.0),
+        (one.measuring_costs, other.measuring_costs, 0.0),
+        (one.rewards, other.rewards, 1e-15 * size),
+    )
+    return all(np.allclose(mine, theirs, rtol=1e-15, atol=atol) for mine, theirs, atol in close)
+
+
+def _check_contract(model: Model) -> None:
+    """The model's environment passes Gymnasium's own check, without a remark."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            check_env(TabularEnv(model, max_steps=50), skip_render_check=True)
+        except Exception as error:  # whatever it raises: assertions, warnings, errors of the environment
+            raise AssertionError(f"the model's environment does not pass Gymnasium's check_env: {error}") from error
+
+
+def _check_play(model: Model, seed: int) -> None:
+    """What the environment shows, pays and charges is what the model says."""
     env = TabularEnv(model, max_steps=50)
     rng = np.random.default_rng(seed)
     for episode in range(5):
         observation, _ = env.reset(seed=episode)
-        _require(env.observation_space.contains(observation), f"the environment shows {observation} at the start")
+        shown = observation != model.n_states
+        _require(shown == model.reveal_start, f"the environment shows {observation} at the start, against reveal_start")
         ended = False
         while not ended:
-            action = np.array([rng.integers(model.n_actions), rng.integers(2)])
-            observation, reward, terminated, truncated, info = env.step(action)
+            before = observation
+            action, look = int(rng.integers(model.n_actions)), int(rng.integers(2))
+            observation, reward, terminated, truncated, info = env.step([action, look])
             ended = terminated or truncated
             seen = observation != model.n_states
-            _require(seen == bool(action[1]), "the environment shows the state exactly when it is not measured")
+            _require(seen == bool(look), "the environment does not show the state exactly when it is measured")
             _require(np.isclose(reward, info["reward"] - info["measuring_cost"]), "the reward is not scalarized")
+            if look and before != model.n_states:
+                _check_step(model, before, action, observation, info)
+
+
+def _check_step(model: Model, state: int, action: int, successor: int, info: dict[str, Any]) -> None:
+    """A step from a known state to another is one of the model's, at the model's price."""
+    where = f"action {action} in state {state}"
+    table, row = model.transitions, state * model.n_actions + action
+    found = np.flatnonzero(table.row(state, action)[0] == successor)
+    _require(len(found) == 1, f"the environment leads to state {successor} after {where}, which the model does not")
+    paid = model.rewards[state, action]
+    if model.transition_rewards is not None:
+        paid = model.transition_rewards[table.offsets[row] + found[0]]
+    _require(info["reward"] == paid, f"the environment pays {info['reward']} for {where}, the model {paid}")
+    cost, charged = model.measuring_costs[state, action], info["measuring_cost"]
+    _require(charged == cost, f"the environment charges {charged} for looking with {where}, the model {cost}")
 
 
 def check_agent(make: Callable[[Model], Agent], episodes: int = 20, seed: int = 0) -> None:
     """Check that an agent keeps the contract, on small problems with known, random and hidden starts.
 
-    It decides what the task allows; the same seed gives the same episodes, and another run of the same agent goes on where
-    the first left off; a compiled run equals one on the model's environment.
+    It decides what the task allows, in every episode; the same seed gives the same episodes, and another run of the same
+    agent goes on where the first left off; a compiled run equals one on the model's environment.
 
     Parameters
     ----------
     make : function from Model to Agent
         Called for every run with the model of the problem, so that the agent is fresh; most agents ignore the model.
     episodes : int
+        At least 2, so that there is something to continue.
     seed : int
     """
+    _require(
+        not isinstance(make, (type, Agent)) and callable(make),
+        f"make is {make!r:.80}, expected a function from Model to Agent, such as lambda model: MyAgent()",
+    )
+    _require(episodes >= 2, f"episodes is {episodes}, expected at least 2, so that there is something to continue")
     for model in _small_models():
-        _check_decisions(make(model), model, seed)
-        whole = train(make(model), model, episodes, seed=seed, max_steps=30)
-        again = train(make(model), model, episodes, seed=seed, max_steps=30)
+        whole = _run(_fresh(make, model), model, episodes, seed)
+        again = _run(_fresh(make, model), model, episodes, seed)
         _require(
             _same(whole, again), "two runs with the same seed differ; use no randomness but the generator passed in"
         )
-        agent = make(model)
+        agent = _fresh(make, model)
         half = episodes // 2
-        first = train(agent, model, half, seed=seed, max_steps=30, planned_episodes=episodes)
-        second = train(agent, model, episodes - half, seed=seed, max_steps=30)
+        first = _run(agent, model, half, seed, planned_episodes=episodes)
+        second = _run(agent, model, episodes - half, seed)
         _require(agent.episodes_done == episodes, "episodes_done does not count the episodes")
         joined = np.concatenate([first.scalarized_return, second.scalarized_return])
         in_one_go = bool(np.array_equal(joined, whole.scalarized_return))
         _require(in_one_go, "a run that was continued differs from one that was not")
         if isinstance(agent, CompiledAgent):
-            played = train(make(model), TabularEnv(model, max_steps=30), episodes, seed=seed, max_steps=30)
+            played = _run(_fresh(make, model), TabularEnv(model, max_steps=30), episodes, seed)
             _require(_same(whole, played), "the compiled run differs from the one on the model's environment")
+
+
+def _fresh(make: Callable[[Model], Agent], model: Model) -> Agent:
+    try:
+        inspect.signature(make).bind(model)
+    except TypeError as error:
+        raise AssertionError(f"make does not take a model ({error}); write lambda model: MyAgent()") from error
+    agent = make(model)
+    _require(isinstance(agent, Agent), f"make(model) gave {agent!r:.80}, expected an Agent")
+    _require(
+        agent.episodes_done == 0, "make(model) gave an agent that has been trained before; make a new one every time"
+    )
+    return agent
+
+
+def _run(agent: Agent, world: Model | TabularEnv, episodes: int, seed: int, **settings: Any) -> Episodes:
+    """As `train`, with what it says against the agent as the sentence of the check."""
+    try:
+        return train(agent, world, episodes, seed=seed, max_steps=30, **settings)
+    except ActMeasureError as error:
+        raise AssertionError(str(error)) from error
 
 
 def _small_models() -> list[Model]:
@@ -168,25 +270,6 @@ def _small_models() -> list[Model]:
         lake.replace(initial=anywhere, reveal_start=False),
         problems.tight_bound(),
     ]
-
-
-def _check_decisions(agent: Agent, model: Model, seed: int) -> None:
-    agent.prepare(Task.of_model(model))
-    agent.reseed(seed, 0)
-    env = TabularEnv(model, max_steps=30)
-    observation, _ = env.reset(seed=seed)
-    agent.begin(None if observation == model.n_states else int(observation))
-    ended = False
-    while not ended:
-        decision = agent.decide()
-        _require(isinstance(decision, Decision), f"decide() gave {decision!r}, expected a Decision")
-        _require(
-            0 <= decision.action < model.n_actions, f"decide() chose action {decision.action} of {model.n_actions}"
-        )
-        observation, _, terminated, truncated, info = env.step(np.array([decision.action, int(decision.measure)]))
-        ended = terminated or truncated
-        seen = None if observation == model.n_states else int(observation)
-        agent.observe(info["reward"], info["measuring_cost"], seen, terminated, truncated)
 
 
 def _same(one: Episodes, other: Episodes) -> bool:

@@ -10,13 +10,14 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from actmeasure.agents.base import Agent, CompiledAgent, Task
+from actmeasure.agents.base import Agent, CompiledAgent, Task, checked_decision
 from actmeasure.envs.tabular import TabularEnv
 from actmeasure.episodes import Episodes
 from actmeasure.errors import AgentError, SpaceError
 from actmeasure.interrupts import deferred_interrupts
 from actmeasure.kernels import streams
 from actmeasure.model import Model
+from actmeasure.settings import real, whole
 
 __all__ = ["train"]
 
@@ -63,12 +64,14 @@ def train(
     Episodes
         Fewer than asked for, with a warning, if interrupted by Ctrl-C; the agent keeps what it has learned.
     """
-    _check_numbers(episodes, seed, max_steps)
+    episodes = whole(episodes, "episodes", 1, error=AgentError)
+    seed, max_steps = whole(seed, "seed", error=AgentError), whole(max_steps, "max_steps", 1, error=AgentError)
+    planned = episodes if planned_episodes is None else whole(planned_episodes, "planned_episodes", 1, error=AgentError)
     if not isinstance(agent, Agent):
         raise AgentError(
             f"the agent is of type {type(agent).__name__}, expected an actmeasure Agent; see actmeasure.agents"
         )
-    _prepare(agent, _task(world, planned_episodes or episodes, discount))
+    _prepare(agent, _task(world, planned, _checked_discount(discount)))
     results = Episodes.empty(episodes)
     report = progress or (lambda done, so_far: None)
     first = agent.episodes_done
@@ -87,10 +90,11 @@ def train(
     return results
 
 
-def _check_numbers(episodes: int, seed: int, max_steps: int) -> None:
-    for name, value, least in (("episodes", episodes, 1), ("seed", seed, 0), ("max_steps", max_steps, 1)):
-        if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
-            raise AgentError(f"{name} is {value!r}, expected a whole number from {least} up")
+def _checked_discount(discount: Any) -> float:
+    value = real(discount, "discount", AgentError)
+    if not 0 < value <= 1:
+        raise AgentError(f"discount is {discount!r}, expected a number above 0 and at most 1, such as 0.95")
+    return value
 
 
 def _task(world: Model | gym.Env[Any, Any], episodes: int, discount: float) -> Task:
@@ -129,6 +133,10 @@ def _prepare(agent: Agent, task: Task) -> None:
     """Prepare a fresh agent; one that has learned already must fit the task."""
     if agent.task is None:
         agent.prepare(task)
+        if agent.task is None:
+            raise AgentError(
+                f"prepare() of {type(agent).__name__} does not set the task; call super().prepare(task) in it"
+            )
     elif not agent.task.same_sizes(task):
         raise AgentError(
             f"the agent was trained with {agent.task.n_states} states and {agent.task.n_actions} actions, but this task has "
@@ -171,10 +179,11 @@ def _one_episode(
     agent: Agent, env: gym.Env[Any, Any], seed: int, max_steps: int, results: Episodes, episode: int
 ) -> None:
     nothing = int(env.observation_space.n) - 1  # type: ignore[attr-defined]
+    n_actions = int(env.action_space.nvec[0])  # type: ignore[attr-defined]
     observation, _ = env.reset(seed=seed)
     agent.begin(None if observation == nothing else int(observation))
     for step in range(1, max_steps + 1):
-        action, measure = agent.decide()
+        action, measure = checked_decision(agent, agent.decide(), n_actions)
         observation, scalarized, terminated, truncated, info = env.step(np.array([action, int(measure)]))
         truncated = not terminated and (truncated or step == max_steps)
         seen = None if observation == nothing else int(observation)

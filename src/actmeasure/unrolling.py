@@ -11,14 +11,15 @@ from actmeasure.decision import Decision
 from actmeasure.errors import ScheduleError
 from actmeasure.model import Model
 from actmeasure.schedule import BlindPlan, Schedule
+from actmeasure.settings import whole
 
-__all__ = ["unroll"]
+__all__ = ["unroll", "unroll_from"]
 
 #: Beliefs that agree to this many decimals count as the same, so that a policy that has come to rest is seen to repeat.
 BELIEF_DECIMALS = 12
 
 
-def unroll(model: Model, policy: Callable[[Belief], Decision], *, depth: int = 1000) -> Schedule:
+def unroll(model: Model, policy: Callable[[Belief], Decision], *, depth: int = 1000, settle: bool = False) -> Schedule:
     """Follow a deterministic policy from the start through every state that it comes to know.
 
     Parameters
@@ -28,21 +29,30 @@ def unroll(model: Model, policy: Callable[[Belief], Decision], *, depth: int = 1
     depth : int
         How many blind steps after a known state are followed at most. A policy that has neither looked nor come to repeat
         itself by then is a `ScheduleError`.
+    settle : bool
+        Instead of that error, have the policy repeat its last action for ever from then on.
     """
+    depth = whole(depth, "depth", 1, error=ScheduleError, what="a whole number of steps")
     start, found = None, [int(state) for state in model.initial_states]
     if not model.start_is_known:
-        start, found = _plan_from(model, policy, Belief.start(model), depth, "the start")
+        start, found = unroll_from(model, policy, Belief.start(model), depth, "the start", settle)
     plans: dict[int, BlindPlan] = {}
     while found:
         state = found.pop()
         if state not in plans:
-            plans[state], further = _plan_from(model, policy, Belief.at(state), depth, model.describe_state(state))
+            where = model.describe_state(state)
+            plans[state], further = unroll_from(model, policy, Belief.at(state), depth, where, settle)
             found += further
     return Schedule(plans, model.n_states, start)
 
 
-def _plan_from(
-    model: Model, policy: Callable[[Belief], Decision], belief: Belief, depth: int, where: str
+def unroll_from(
+    model: Model,
+    policy: Callable[[Belief], Decision],
+    belief: Belief,
+    depth: int,
+    where: str = "the belief",
+    settle: bool = False,
 ) -> tuple[BlindPlan, list[int]]:
     """The plan that the policy follows from a belief, and the states that it may come to know at its end."""
     actions: list[int] = []
@@ -61,6 +71,8 @@ def _plan_from(
         first = seen.setdefault(_key(belief), len(actions))
         if first < len(actions):
             return BlindPlan(tuple(actions), then="repeat", repeat=len(actions) - first), []
+    if settle:
+        return BlindPlan(tuple(actions), then="repeat", repeat=1), []
     raise ScheduleError(
         f"the policy neither looked nor came to repeat itself within {depth} blind steps after {where}; "
         "raise depth, or use a policy that looks"

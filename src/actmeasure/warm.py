@@ -9,12 +9,15 @@ def warm() -> None:
     """Run each compiled function on a small problem; Numba keeps the machine code on disk."""
     from actmeasure import agents, problems
     from actmeasure.evaluation import evaluate
+    from actmeasure.planners import solve
     from actmeasure.schedule import BlindPlan, Schedule
     from actmeasure.training import train
 
     model = problems.measuring_value()
     repeat = Schedule({0: BlindPlan((1, 0), then="repeat", repeat=2)}, model.n_states)
     evaluate(model, repeat, horizon=10)
+    for method in ("optimal", "atm"):
+        solve(problems.frozen_lake(4), method)
     for agent in (agents.make("random"), agents.make("schedule", schedule=repeat, model=model)):
         train(agent, model, episodes=2, max_steps=10)
 

@@ -1,15 +1,21 @@
-"""A model as the plain arrays that kernels take."""
+"""Models and schedules as the plain arrays that kernels take."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 
 from actmeasure.episodes import Episodes
+from actmeasure.kernels import trace
 from actmeasure.kernels.blind import Dynamics
 from actmeasure.kernels.simulate import Record, World
 from actmeasure.model import Model
+from actmeasure.schedule import BlindPlan, Schedule
 
-__all__ = ["dynamics", "record", "world"]
+__all__ = ["dynamics", "flat_plans", "record", "world"]
+
+ENDINGS = {"measure": trace.MEASURE, "known": trace.KNOWN, "end": trace.END, "repeat": trace.REPEAT}
 
 
 def dynamics(model: Model) -> Dynamics:
@@ -34,3 +40,16 @@ def record(episodes: Episodes) -> Record:
     return Record(
         episodes.scalarized_return, episodes.reward, episodes.measurements, episodes.steps, episodes.terminated
     )
+
+
+def flat_plans(schedule: Schedule, start: BlindPlan | None = None) -> tuple[trace.Plans, int]:
+    """The plans of a schedule end to end, then the one for the start, and the number of that (-1 if there is none)."""
+    plans: Sequence[BlindPlan] = schedule.plans if start is None else (*schedule.plans, start)
+    flat = trace.Plans(
+        offsets=np.concatenate([[0], np.cumsum([len(plan) for plan in plans])]).astype(np.int64),
+        actions=np.array([action for plan in plans for action in plan.actions], dtype=np.int64),
+        then=np.array([ENDINGS[plan.then] for plan in plans], dtype=np.int64),
+        repeat=np.array([plan.repeat for plan in plans], dtype=np.int64),
+        plan_of_state=schedule.plan_of_state,
+    )
+    return flat, -1 if start is None else len(schedule.plans)

@@ -333,13 +333,29 @@ def test_bad_max_steps(steps):
 
 
 @pytest.mark.parametrize(
-    "action", [1, [1], [1, 2], [1, -1], [1, 0, 0], [1.0, 0.0], None, "ab", [[1], [0, 1]], {"a": 1}]
+    "action",
+    [1, [1], [1, 2], [1, -1], [9, 0], [3, 0], [-1, 0], [1, 0, 0], [1.0, 0.0], None, "ab", [[1], [0, 1]], {"a": 1}],
 )
 def test_bad_action(action):
     env = ActiveMeasuring(Tiny(), 0.1)
     env.reset()
     with pytest.raises(am.SpaceError, match=r"the action is .*, expected"):
         env.step(action)
+
+
+def test_actions_are_counted_from_where_the_space_begins():
+    env = ActiveMeasuring(Tiny(spaces.Discrete(3, start=5)), 0.1)
+    env.reset()
+    for action in ([4, 0], [8, 0]):
+        with pytest.raises(am.SpaceError, match=r"expected whole numbers from \[5, 0\] to \[7, 1\]"):
+            env.step(action)
+
+
+def test_bad_reveal_start():
+    with pytest.raises(am.ModelError, match="reveal_start is 'no', expected True or False"):
+        ActiveMeasuring(Tiny(), 0.1, reveal_start="no")
+    with pytest.raises(am.ModelError, match="reveal_start is 'no', expected True or False"):
+        am.envs.TabularEnv(am.problems.measuring_value(), reveal_start="no")
 
 
 def test_wrapping_twice_is_refused():

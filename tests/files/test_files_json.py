@@ -59,6 +59,21 @@ def test_what_a_person_writes():
     assert model.transition_rewards[:2].tolist() == [2.0, 1.0]
 
 
+def test_what_a_person_need_not_write():
+    short = document()
+    for key in ("version", "start", "reveal_start"):
+        del short[key]
+    assert load(short) == small_model()
+    with pytest.raises(am.ModelError, match="no transition for state 'end'"):
+        load(without(short, "terminal"))
+    endless = {
+        "format": "actmeasure model", "discount": 0.5, "states": 1, "actions": 1,
+        "transitions": [{"state": 0, "action": 0, "to": {"0": 1}, "reward": 1, "measuring_cost": 2}],
+    }  # fmt: skip
+    model = load(endless)
+    assert (model.terminal.tolist(), model.initial_states.tolist(), model.reveal_start) == ([False], [0], True)
+
+
 def test_a_byte_order_mark_is_no_harm():
     assert json_reader.read(b"\xef\xbb\xbf" + json.dumps(document()).encode()).equals(small_model())
 
@@ -68,7 +83,7 @@ def test_a_byte_order_mark_is_no_harm():
     [
         ("", "line 1, column 1 is not valid JSON"),
         ("[]", "not a model file of actmeasure"),
-        ("{}", "not a model file of actmeasure"),
+        ("{}", 'not a model file of actmeasure; .* add the line "format": "actmeasure model"'),
         ("[" * 100_000, "nested too deeply"),
         ('{"a":' * 100_000, "nested too deeply"),
         ('{"format": "actmeasure model", "version": 1, "version": 1}', "'version' is given twice"),

@@ -87,6 +87,12 @@ def test_sizes_and_starts():
     assert am.problems.frozen_lake(4).action_names == ("left", "down", "right", "up")
 
 
+def test_maps_as_arrays():
+    rows = ["SFH", "FFG"]
+    for given in (np.array(rows), np.array([list(row) for row in rows])):
+        assert am.problems.frozen_lake(map=given) == am.problems.frozen_lake(map=rows)
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -100,6 +106,12 @@ def test_sizes_and_starts():
         ({"map": ["SF", "FF"]}, "no goal"),
         ({"map": "SFFG"}, "expected a list of strings"),
         ({"map": ["SG"], "seed": 1}, "not both"),
+        ({"map": 5}, "map is 5, expected a list of strings"),
+        ({"map": [5]}, "expected a list of strings"),
+        ({"map": np.array([1, 2])}, "expected a list of strings"),
+        ({"seed": -1}, "seed is -1, expected a whole number from 0 up"),
+        ({"seed": "a"}, "seed is 'a'"),
+        ({"seed": 1.5}, "seed is 1.5"),
     ],
 )
 def test_bad_settings(settings, message):

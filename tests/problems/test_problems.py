@@ -17,6 +17,10 @@ def test_unknown_names_and_settings():
         am.problems.make("frozen-lak")
     with pytest.raises(am.ModelError, match="did you mean 'variant'"):
         am.problems.make("frozen-lake", varient="slippery")
+    with pytest.raises(am.ModelError, match=r"unknown problem \['x'\]; choose one of: frozen-lake"):
+        am.problems.make(["x"])
+    with pytest.raises(am.ModelError, match="unknown problem 'zzzz'; choose one of: frozen-lake"):
+        am.problems.make("zzzz")
 
 
 def test_two_state_belief_is_worth_a_look_up_to_what_doubt_costs():
@@ -59,6 +63,12 @@ def test_where_the_bound_is_tight():
         (am.problems.tight_bound, {"epsilon": 2}, "epsilon is 2"),
         (am.problems.most_likely_successor, {"successors": 1}, "successors is 1"),
         (am.problems.most_likely_successor, {"epsilon": 0}, "epsilon is 0"),
+        (am.problems.measuring_value, {"p": "x"}, "p is 'x', expected a probability"),
+        (am.problems.two_state_belief, {"p": None}, "p is None, expected a probability"),
+        (am.problems.tight_bound, {"epsilon": "a"}, "epsilon is 'a', expected a number"),
+        (am.problems.most_likely_successor, {"successors": 2.5}, "successors is 2.5, expected a whole number"),
+        (am.problems.most_likely_successor, {"epsilon": "a"}, "epsilon is 'a', expected a number"),
+        (am.problems.most_likely_successor, {"penalty": "a"}, "penalty is 'a', expected a number"),
     ],
 )
 def test_bad_settings(build, settings, message):

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from actmeasure.belief import Belief
 from actmeasure.decision import Decision
 from actmeasure.episodes import Episodes
+from actmeasure.errors import AgentError
 from actmeasure.kernels import streams
 from actmeasure.model import Model
 from actmeasure.transitions import FloatArray
 
-__all__ = ["Agent", "CompiledAgent", "Task"]
+__all__ = ["Agent", "CompiledAgent", "Task", "checked_decision"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,3 +108,16 @@ class CompiledAgent(Agent):
     @abstractmethod
     def run(self, model: Model, seed: int, first_episode: int, max_steps: int, episodes: Episodes) -> None:
         """Fill in `episodes`, beginning with number `first_episode`, as the three methods would on the model's environment."""
+
+
+def checked_decision(agent: Agent, decision: Any, n_actions: int) -> Decision:
+    """What an agent decided, if that is a decision that can be carried out; otherwise an `AgentError`."""
+    if isinstance(decision, Decision):
+        action, measure = decision
+        is_whole = isinstance(action, (int, np.integer)) and not isinstance(action, bool)
+        if is_whole and 0 <= action < n_actions and isinstance(measure, (bool, np.bool_)):
+            return decision
+    raise AgentError(
+        f"decide() of {type(agent).__name__} gave {decision!r:.80}, expected a Decision with an action from 0 to {n_actions - 1} "
+        "and measure True or False"
+    )

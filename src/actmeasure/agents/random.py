@@ -8,6 +8,7 @@ from actmeasure.episodes import Episodes
 from actmeasure.errors import AgentError
 from actmeasure.kernels import act_randomly, streams
 from actmeasure.model import Model
+from actmeasure.settings import probability
 from actmeasure.world import record, world
 
 __all__ = ["RandomAgent"]
@@ -23,9 +24,7 @@ class RandomAgent(CompiledAgent):
     """
 
     def __init__(self, measure_probability: float = 0.5) -> None:
-        if not 0 <= measure_probability <= 1:
-            raise AgentError(f"measure_probability is {measure_probability!r}, expected a probability between 0 and 1")
-        self.measure_probability = float(measure_probability)
+        self.measure_probability = probability(measure_probability, "measure_probability", AgentError)
         self._stream = streams.make_stream()
         self._n_actions = 0
 

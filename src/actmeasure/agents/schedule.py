@@ -6,14 +6,13 @@ import numpy as np
 
 from actmeasure.agents.base import CompiledAgent, Task
 from actmeasure.belief import Belief
-from actmeasure.chain import ENDINGS
 from actmeasure.decision import Decision
 from actmeasure.episodes import Episodes
 from actmeasure.errors import AgentError, ScheduleError
 from actmeasure.kernels import follow_schedule, streams
 from actmeasure.model import Model
 from actmeasure.schedule import BlindPlan, Schedule
-from actmeasure.world import record, world
+from actmeasure.world import flat_plans, record, world
 
 __all__ = ["ScheduleAgent"]
 
@@ -29,13 +28,19 @@ class ScheduleAgent(CompiledAgent):
     """
 
     def __init__(self, schedule: Schedule, model: Model) -> None:
+        if not isinstance(schedule, Schedule):
+            raise AgentError(f"schedule is {schedule!r:.60}, expected a Schedule")
+        if not isinstance(model, Model):
+            raise AgentError(f"model is {model!r:.60}, expected the Model that the schedule was made for")
         schedule.check_fits(model)
         self.schedule, self.model = schedule, model
         self._guide = _guide(schedule, model)
-        self._progress = np.zeros(3, dtype=np.int64)
+        self._progress = follow_schedule.new_progress(model.n_states)
 
     def prepare(self, task: Task) -> None:
-        if (task.n_states, task.n_actions) != (self.model.n_states, self.model.n_actions):
+        # `Model.from_gymnasium` adds an end state behind the environment's own, which the environment never shows.
+        ends_behind = bool(self.model.terminal[-1]) and task.n_states == self.model.n_states - 1
+        if task.n_actions != self.model.n_actions or not (task.n_states == self.model.n_states or ends_behind):
             raise AgentError(
                 f"the schedule is for {self.model.n_states} states and {self.model.n_actions} actions, the task has "
                 f"{task.n_states} and {task.n_actions}; use it on the model it was made for"
@@ -50,7 +55,7 @@ class ScheduleAgent(CompiledAgent):
 
     def decide(self) -> Decision:
         if self._progress[follow_schedule.PLAN] < 0:
-            self._raise_no_plan(int(self._progress[follow_schedule.ORIGIN]))
+            raise self._lost()
         action, measure = follow_schedule.decide(self._guide, self._progress)
         return Decision(int(action), bool(measure))
 
@@ -59,17 +64,33 @@ class ScheduleAgent(CompiledAgent):
             follow_schedule.observe(self._guide, self._progress, _number(observation))
 
     def run(self, model: Model, seed: int, first_episode: int, max_steps: int, episodes: Episodes) -> None:
-        entropy = streams.entropy_words(seed)
-        stuck = follow_schedule.run(world(model), self._guide, entropy, first_episode, max_steps, record(episodes))
-        if stuck >= 0:
-            self._raise_no_plan(stuck)
+        played = follow_schedule.run(
+            world(model), self._guide, self._progress, streams.entropy_words(seed), first_episode, max_steps,
+            record(episodes),
+        )  # fmt: skip
+        if not played:
+            raise self._lost()
 
     def __repr__(self) -> str:
         return f"ScheduleAgent({self.schedule!r})"
 
-    def _raise_no_plan(self, state: int) -> None:
-        where = "a start that is not shown" if state == self.model.n_states else self.model.describe_state(state)
-        raise ScheduleError(f"the schedule has no plan for {where}, which came up; add a BlindPlan for it")
+    def _lost(self) -> ScheduleError:
+        """Why the schedule does not say what to do next."""
+        number, _, origin = self._progress.tolist()
+        start = origin == self.model.n_states
+        where = "a start that is not shown" if start else self.model.describe_state(origin)
+        if number == follow_schedule.NO_PLAN:
+            return ScheduleError(f"the schedule has no plan for {where}, which came up; add a BlindPlan for it")
+        plan = _start(self.schedule, self.model) if start else self.schedule[origin]
+        claim = {
+            "end": "says that the episode is over after it",
+            "known": "says that the episode is over, or the state known, after it",
+            "measure": "looks at its end, but nothing was shown",
+        }[plan.then if plan else "end"]
+        return ScheduleError(
+            f"the plan for {where} {claim}, but the episode still runs; use the schedule on the model it was made for, or "
+            "correct the plan"
+        )
 
 
 def _number(observation: int | None) -> int:
@@ -77,33 +98,22 @@ def _number(observation: int | None) -> int:
 
 
 def _guide(schedule: Schedule, model: Model) -> follow_schedule.Guide:
-    plans = list(schedule.plans)
-    start, start_plan = _start(schedule, model), -1
-    if start is not None:
-        start_plan = len(plans)
-        plans.append(start)
+    start = _start(schedule, model)
+    plans, start_number = flat_plans(schedule, start)
     known_after = np.full(model.n_states + 1, -1, dtype=np.int64)
     known = [number for number, plan in enumerate(schedule.plans) if plan.then == "known"]
     for state in np.flatnonzero(np.isin(schedule.plan_of_state, known)):
         known_after[state] = _led_to(model, Belief.at(int(state)), schedule[int(state)])
     if start is not None and start.then == "known":
         known_after[-1] = _led_to(model, Belief.start(model), start)
-    return follow_schedule.Guide(
-        offsets=np.concatenate([[0], np.cumsum([len(plan) for plan in plans])]).astype(np.int64),
-        actions=np.array([action for plan in plans for action in plan.actions], dtype=np.int64),
-        then=np.array([ENDINGS[plan.then] for plan in plans], dtype=np.int64),
-        repeat=np.array([plan.repeat for plan in plans], dtype=np.int64),
-        plan_of_state=schedule.plan_of_state,
-        start_plan=start_plan,
-        known_after=known_after,
-    )
+    return follow_schedule.Guide(plans, start_number, known_after)
 
 
 def _start(schedule: Schedule, model: Model) -> BlindPlan | None:
     """The plan for a start that is not shown: its own, or that of the only state it can be."""
-    if not model.start_is_known:
-        return schedule.start
-    return schedule.get(int(model.initial_states[0])) if len(model.initial_states) == 1 else None
+    if len(model.initial_states) == 1:
+        return schedule.get(int(model.initial_states[0]), schedule.start)
+    return None if model.reveal_start else schedule.start
 
 
 def _led_to(model: Model, belief: Belief, plan: BlindPlan) -> int:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 from actmeasure import problems
 from actmeasure.envs.tabular import TabularEnv
-from actmeasure.errors import ModelError, unknown_name
+from actmeasure.errors import ModelError
+from actmeasure.registry import make_by_name
 
 __all__ = ["ProblemEnv"]
 
@@ -34,16 +34,6 @@ class ProblemEnv(TabularEnv):
         render_mode: str | None = None,
         **settings: Any,
     ) -> None:
-        _check_names(problem, settings)
-        model = problems.make(problem, **settings)
+        own = ("max_steps", "reveal_start", "render_mode")
+        model = make_by_name("problem", problem, problems.PROBLEMS, settings, ModelError, also=own)
         super().__init__(model, max_steps=max_steps, reveal_start=reveal_start, render_mode=render_mode)
-
-
-def _check_names(problem: str, settings: dict[str, Any]) -> None:
-    """As `problems.make` does, but with the environment's own settings among what may have been meant."""
-    if problem not in problems.PROBLEMS:
-        return
-    known = {*inspect.signature(problems.PROBLEMS[problem]).parameters, "max_steps", "reveal_start", "render_mode"}
-    for setting in settings:
-        if setting not in known:
-            raise ModelError(unknown_name(f"setting of {problem}", setting, known))

@@ -53,10 +53,16 @@ class Actions:
         whole = isinstance(self.space, spaces.MultiDiscrete)
         if array.shape != self.space.shape or array.dtype.kind not in ("iub" if whole else "iubf"):
             raise SpaceError(f"the action is {action!r}, expected {self.space.shape[0]} numbers in {self.space}")
-        if not whole:
+        if isinstance(self.space, spaces.Box):
             return array[:-1].astype(self._base.dtype), bool(array[-1] > 0)
+        above = array.astype(np.int64) - self.space.start
         if array[-1] not in (0, 1):
             raise SpaceError(f"the action is {action!r}, expected its last number to be 1 (look) or 0 (do not)")
+        if (above < 0).any() or (above >= self.space.nvec).any():
+            largest = (self.space.start + self.space.nvec - 1).tolist()
+            raise SpaceError(
+                f"the action is {action!r}, expected whole numbers from {self.space.start.tolist()} to {largest}"
+            )
         control = array[:-1].astype(self._base.dtype)
         return (control[0] if isinstance(self._base, spaces.Discrete) else control), bool(array[-1])
 

@@ -17,6 +17,7 @@ from actmeasure.envs.story import Story
 from actmeasure.errors import ModelError, SpaceError, unknown_name
 from actmeasure.kernels.simulate import pick
 from actmeasure.model import Model
+from actmeasure.settings import truth
 from actmeasure.transitions import FloatArray
 
 __all__ = ["TabularEnv"]
@@ -74,7 +75,7 @@ class TabularEnv(gymnasium.Env[Any, Any]):
             raise ModelError(f"model is {model!r:.60}, expected a Model, such as actmeasure.problems.frozen_lake()")
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
             raise SpaceError(unknown_name("render mode", render_mode, self.metadata["render_modes"]))
-        same = reveal_start is None or bool(reveal_start) == model.reveal_start
+        same = reveal_start is None or truth(reveal_start, "reveal_start") == model.reveal_start
         self.model = model if same else model.replace(reveal_start=reveal_start)
         self.max_steps = checked_steps(max_steps)
         self.render_mode = render_mode

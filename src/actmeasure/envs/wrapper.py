@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from copy import deepcopy
 from typing import Any
 
@@ -11,7 +10,9 @@ from gymnasium.utils import RecordConstructorArgs
 
 from actmeasure.envs.settings import checked_steps
 from actmeasure.envs.spaces import Actions, observations
-from actmeasure.errors import ModelError, SpaceError
+from actmeasure.errors import SpaceError
+from actmeasure.measurement import checked_price
+from actmeasure.settings import truth
 
 __all__ = ["ActiveMeasuring"]
 
@@ -71,8 +72,8 @@ class ActiveMeasuring(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorAr
         gymnasium.Wrapper.__init__(self, env)
         if env.has_wrapper_attr("measuring_cost"):
             raise SpaceError(f"looking already costs something in {env}; use it as it is, without ActiveMeasuring")
-        self.measuring_cost = _checked_cost(measuring_cost)
-        self.reveal_start = bool(reveal_start)
+        self.measuring_cost = checked_price(measuring_cost)
+        self.reveal_start = truth(reveal_start, "reveal_start")
         self.max_steps = checked_steps(max_steps)
         self._actions, self._observations = Actions(env), observations(env)
         self.action_space, self.observation_space = self._actions.space, self._observations.space
@@ -112,13 +113,3 @@ def _copied(info: dict[str, Any]) -> dict[str, Any]:
         except Exception:  # whatever an object of somebody else's raises: what cannot be copied cannot be shown
             continue
     return copies
-
-
-def _checked_cost(cost: Any) -> float:
-    try:
-        value = float(cost)
-    except (TypeError, ValueError) as error:
-        raise ModelError(f"measuring_cost is {cost!r}, expected a number that is 0 or more") from error
-    if not math.isfinite(value) or value < 0:
-        raise ModelError(f"measuring_cost is {value}, expected a finite number that is 0 or more; looking cannot pay")
-    return value

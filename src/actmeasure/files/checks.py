@@ -129,8 +129,10 @@ def check_keys(value: Any, place: str, required: Iterable[str], optional: Iterab
 def check_header(value: Any) -> None:
     """Refuse what is not one of our files, or one of a later version."""
     if not isinstance(value, dict) or value.get("format") != FORMAT:
-        raise ModelError(f'it is not a model file of actmeasure (no "format": "{FORMAT}"); save the model again')
-    version = whole(value.get("version"), "the version", least=1)
+        raise ModelError(
+            f'it is not a model file of actmeasure; if it is meant to be one, add the line "format": "{FORMAT}", to it'
+        )
+    version = whole(value.get("version", VERSION), "the version", least=1)
     if version > VERSION:
         raise ModelError(
             f"it has format version {version}, and this actmeasure reads versions up to {VERSION}; update actmeasure"

@@ -22,11 +22,13 @@ from actmeasure.files.checks import (
     whole,
 )
 from actmeasure.model import Model
-from actmeasure.transitions import FloatArray
+from actmeasure.transitions import ACCEPTED_ERROR, FloatArray
 
 __all__ = ["read"]
 
-TOP = ("format", "version", "discount", "states", "actions", "terminal", "start", "reveal_start", "transitions")
+TOP = ("format", "discount", "states", "actions", "transitions")
+#: What a person need not write, besides the measuring cost, which may stand with every transition instead.
+DEFAULTS = ("version", "terminal", "start", "reveal_start", "measuring_cost")
 LINE = ("state", "action", "to", "reward")
 
 
@@ -38,11 +40,11 @@ def read(contents: bytes) -> Model:
         raise ModelError(f"byte {error.start} is not UTF-8 text; the file is damaged or no JSON") from error
     data = parse_json(text)
     check_header(data)
-    check_keys(data, "the model", TOP, ["measuring_cost"])
+    check_keys(data, "the model", TOP, DEFAULTS)
     lines = data["transitions"]
     if not isinstance(lines, list):
         raise ModelError(f"'transitions' is {quote(lines)}, expected a list with an object for each state and action")
-    terminal = data["terminal"]
+    terminal = data.get("terminal", [])
     if not isinstance(terminal, list):
         raise ModelError(f"'terminal' is {quote(terminal)}, expected a list of states")
     # Every state is terminal or has transitions: a damaged count must not make us reserve memory for a billion of them.
@@ -52,9 +54,9 @@ def read(contents: bytes) -> Model:
     for index, line in enumerate(lines):
         rows.add(index, line)
     return rows.parts(
-        initial=_start(data["start"], states),
+        initial=_start(data["start"], states) if "start" in data else np.eye(1, states.count)[0],
         discount=number(data["discount"], "'discount'"),
-        reveal_start=flag(data["reveal_start"], "'reveal_start'"),
+        reveal_start=flag(data.get("reveal_start", True), "'reveal_start'"),
     ).model()
 
 
@@ -180,7 +182,7 @@ class _Rows:
         entries = []
         for name, value in to.items():
             probability = number(value, f"{place}, to {quote(name)}")
-            if not 0 <= probability <= 1 + 1e-6:
+            if not 0 <= probability <= 1 + ACCEPTED_ERROR:
                 raise ModelError(
                     f"{place}, to {quote(name)}: {probability} is not a probability between 0 and 1; correct it"
                 )

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import ParamSpec, TypeVar, cast
 
 import numba
@@ -20,3 +23,24 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
     if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
         return np.errstate(over="ignore")(function)
     return cast("Callable[P, R]", numba.njit(cache=True)(function))
+
+
+def _forget_old_code(folder: Path) -> None:
+    """Remove kept machine code if any kernel has changed.
+
+    Numba notices a change in the file of a function, but not in those of the functions that it calls and has compiled into it.
+    """
+    sources = b"".join(path.read_bytes() for path in sorted(folder.glob("*.py")))
+    digest = hashlib.sha256(sources).hexdigest()
+    kept = folder / "__pycache__"
+    stamp = kept / "kernels.sha256"
+    with contextlib.suppress(OSError):  # an installation that cannot be written to keeps no machine code here either
+        if stamp.exists() and stamp.read_text() == digest:
+            return
+        for path in kept.glob("*.nb[ic]"):
+            path.unlink(missing_ok=True)
+        kept.mkdir(exist_ok=True)
+        stamp.write_text(digest)
+
+
+_forget_old_code(Path(__file__).parent)

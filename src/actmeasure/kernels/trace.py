@@ -19,6 +19,7 @@ class Plans(NamedTuple):
     offsets: Any  # int64 (n_plans + 1,)
     actions: Any  # int64 (total length,)
     then: Any  # int64 (n_plans,)
+    repeat: Any  # int64 (n_plans,): how many of the last actions go on for ever
     plan_of_state: Any  # int32 (S,)
 
 
@@ -183,14 +184,12 @@ class Tail(NamedTuple):
 
 @compiled
 def trace_tail(model: Dynamics, actions: Any, first_states: Any) -> Tail:
-    """Everything that can be reached from `first_states` while `actions`, int64 (m,), repeat for ever."""
+    """Everything that can be reached from `first_states`, all different, while `actions`, int64 (m,), repeat for ever."""
     n_states, n_phases = model.terminal.shape[0], actions.shape[0]
-    number = np.full(n_states * n_phases, -1, np.int64)
-    nodes = np.empty(max(1024, first_states.shape[0]), np.int64)
-    for i in range(first_states.shape[0]):
-        nodes[i] = first_states[i]
-        number[first_states[i]] = i
+    nodes = np.empty(max(1024, first_states.shape[0]), np.int64)  # phase * n_states + state
+    nodes[: first_states.shape[0]] = first_states
     n_nodes = first_states.shape[0]
+    slots = _filled_slots(nodes, n_nodes)
     ends = np.zeros(1024, np.bool_)
     entry_nodes, entry_targets, entry_weights = np.empty(1024, np.int64), np.empty(1024, np.int64), np.empty(1024)
     n_entries = 0
@@ -210,12 +209,17 @@ def trace_tail(model: Dynamics, actions: Any, first_states: Any) -> Tail:
                 ends[node] = True
                 continue
             key = following + successor
-            if number[key] < 0:
-                number[key] = n_nodes
+            slot = _slot(slots, nodes, key)
+            target = slots[slot]
+            if target < 0:
+                target = n_nodes
+                slots[slot] = target
                 nodes = _room(nodes, n_nodes + 1)
                 nodes[n_nodes] = key
                 n_nodes += 1
-            entry_nodes[n_entries], entry_targets[n_entries] = node, number[key]
+                if 2 * n_nodes > slots.shape[0]:
+                    slots = _filled_slots(nodes, n_nodes)
+            entry_nodes[n_entries], entry_targets[n_entries] = node, target
             entry_weights[n_entries] = model.probabilities[entry]
             n_entries += 1
         node += 1
@@ -223,3 +227,26 @@ def trace_tail(model: Dynamics, actions: Any, first_states: Any) -> Tail:
         nodes[:n_nodes] % n_states, nodes[:n_nodes] // n_states, ends[:n_nodes].copy(),
         entry_nodes[:n_entries].copy(), entry_targets[:n_entries].copy(), entry_weights[:n_entries].copy(),
     )  # fmt: skip
+
+
+@compiled
+def _slot(slots: Any, keys: Any, key: int) -> int:
+    """Where the number of `key` stands in an open-addressing table, or the free slot (-1) where it belongs."""
+    # Multiplicative hashing: the high bits of the product depend on all bits of the key.
+    mixed = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
+    slot = np.int64(mixed >> np.uint64(32)) & (slots.shape[0] - 1)
+    while slots[slot] >= 0 and keys[slots[slot]] != key:
+        slot = (slot + 1) & (slots.shape[0] - 1)
+    return slot  # type: ignore[no-any-return]
+
+
+@compiled
+def _filled_slots(keys: Any, count: int) -> Any:
+    """A table, int64 (a power of two,), at most a quarter full, of the first `count` keys, all different."""
+    size = 1024
+    while size < 4 * count:
+        size *= 2
+    slots = np.full(size, -1, np.int64)
+    for number in range(count):
+        slots[_slot(slots, keys, keys[number])] = number
+    return slots

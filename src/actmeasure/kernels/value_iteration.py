@@ -43,3 +43,20 @@ def action_values(model: Dynamics, discount: float, values: Any, out: Any) -> No
         for action in range(model.n_actions):
             row = state * model.n_actions + action
             out[state, action] = 0.0 if model.terminal[state] else one_step(model, discount, values, row)
+
+
+@compiled
+def policy_sweep(model: Dynamics, discount: float, rows: Any, looking: bool, values: Any, backwards: bool) -> float:
+    """One sweep of evaluating a fixed row per state, int64 (S,), paying for a look at every step or never."""
+    n_states = model.terminal.shape[0]
+    largest = 0.0
+    for k in range(n_states):
+        state = n_states - 1 - k if backwards else k
+        if model.terminal[state]:
+            continue
+        value = one_step(model, discount, values, rows[state])
+        if looking:
+            value -= model.costs[rows[state]]
+        largest = max(largest, abs(value - values[state]))
+        values[state] = value
+    return largest

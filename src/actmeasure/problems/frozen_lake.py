@@ -39,7 +39,7 @@ def frozen_lake(
         probability 1/2.
     measuring_cost : float, or array of shape (S, 4)
     discount : float
-    map : list of str, optional
+    map : list or array of str, optional
         Rows of S (start), F (frozen), H (hole) and G (goal).
     seed : int, optional
         Draw a random map with 20 % holes, again until the goal can be reached.

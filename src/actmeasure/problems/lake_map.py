@@ -9,6 +9,7 @@ import numpy.typing as npt
 from scipy import ndimage
 
 from actmeasure.errors import ModelError
+from actmeasure.settings import whole
 
 __all__ = ["HOLE_SHARE", "lake_map"]
 
@@ -24,11 +25,9 @@ def lake_map(size: int | None, given: Sequence[str] | None, seed: int | None) ->
         if size is not None or seed is not None:
             raise ModelError("give either a map, or a size (with a seed for a random map), not both")
         return _checked(given)
-    size = 4 if size is None else size
-    if not isinstance(size, (int, np.integer)) or size < 2:
-        raise ModelError(f"size is {size!r}, expected a whole number of cells from 2 up")
+    size = 4 if size is None else whole(size, "size", 2, what="a whole number of cells")
     if seed is not None:
-        return _random(int(size), seed)
+        return _random(size, whole(seed, "seed"))
     from gymnasium.envs.toy_text.frozen_lake import MAPS
 
     name = f"{size}x{size}"
@@ -40,11 +39,15 @@ def lake_map(size: int | None, given: Sequence[str] | None, seed: int | None) ->
 
 
 def _checked(rows: Sequence[str]) -> CharArray:
-    if isinstance(rows, str) or not rows or not all(isinstance(row, str) and row for row in rows):
+    if isinstance(rows, np.ndarray) and rows.ndim == 2:  # one letter to a cell
+        rows = ["".join(map(str, row)) for row in rows]
+    # Text is a sequence too, but then each of its letters would be a row.
+    given = tuple(rows) if isinstance(rows, (Sequence, np.ndarray)) and not isinstance(rows, str) else ()
+    if not given or not all(isinstance(row, str) and row for row in given):
         raise ModelError(f"map is {rows!r:.60}, expected a list of strings such as ['SF', 'HG']")
-    if len({len(row) for row in rows}) > 1:
-        raise ModelError(f"the map's rows have lengths {[len(row) for row in rows]}, expected all of them the same")
-    cells = np.array([list(row) for row in rows])
+    if len({len(row) for row in given}) > 1:
+        raise ModelError(f"the map's rows have lengths {[len(row) for row in given]}, expected all of them the same")
+    cells = np.array([list(row) for row in given])
     wrong = ~np.isin(cells, list("SFHG"))
     if wrong.any():
         row, column = np.unravel_index(int(np.argmax(wrong)), cells.shape)

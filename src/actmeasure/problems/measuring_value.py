@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from actmeasure.errors import ModelError
 from actmeasure.model import Model
+from actmeasure.settings import probability
 
-__all__ = ["check_probability", "measuring_value"]
+__all__ = ["measuring_value"]
 
 
 def measuring_value(p: float = 0.8, measuring_cost: npt.ArrayLike = 0.1, discount: float = 0.95) -> Model:
@@ -24,7 +24,7 @@ def measuring_value(p: float = 0.8, measuring_cost: npt.ArrayLike = 0.1, discoun
     measuring_cost : float, or array of shape (4, 2)
     discount : float
     """
-    check_probability("p", p)
+    p = probability(p, "p")
     P = np.zeros((4, 2, 4))
     P[:3, 0, 0] = 1.0
     P[0, 1, 1], P[0, 1, 2] = p, 1 - p
@@ -35,9 +35,3 @@ def measuring_value(p: float = 0.8, measuring_cost: npt.ArrayLike = 0.1, discoun
         P, R, measuring_cost=measuring_cost, discount=discount, initial=0, terminal=[False, False, False, True],
         state_names=("s0", "s+", "s-", "end"), action_names=("a0", "a1"),
     )  # fmt: skip
-
-
-def check_probability(name: str, value: float) -> None:
-    """Raise a `ModelError` that names the parameter unless it is a probability."""
-    if not 0 <= value <= 1:
-        raise ModelError(f"{name} is {value!r}, expected a probability between 0 and 1")

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from actmeasure.errors import ModelError
 from actmeasure.model import Model
-from actmeasure.problems.measuring_value import check_probability
+from actmeasure.settings import probability, real, whole
 
 __all__ = ["most_likely_successor", "tight_bound", "two_state_belief"]
 
@@ -36,8 +36,8 @@ def most_likely_successor(
     measuring_cost : float, or array of shape (N + 2, 2)
     discount : float
     """
-    if successors < 2:
-        raise ModelError(f"successors is {successors!r}, expected a whole number from 2 up")
+    successors = whole(successors, "successors", 2)
+    epsilon, penalty = real(epsilon, "epsilon"), real(penalty, "penalty")
     likeliest = 1 / successors + epsilon
     if not 0 < epsilon <= 1 - 1 / successors:
         raise ModelError(f"epsilon is {epsilon!r}, expected a number above 0 and at most 1 - 1/successors")
@@ -68,7 +68,7 @@ def two_state_belief(p: float = 0.8, measuring_cost: npt.ArrayLike = 0.1, discou
     measuring_cost : float, or array of shape (4, 2)
     discount : float
     """
-    check_probability("p", p)
+    p = probability(p, "p")
     P = np.zeros((4, 2, 4))
     P[0, :, 1], P[0, :, 2] = p, 1 - p
     P[1:3, :, 3] = 1.0
@@ -93,6 +93,7 @@ def tight_bound(epsilon: float = 0.001, measuring_cost: npt.ArrayLike = 0.1, dis
     measuring_cost : float, or array of shape (4, 2)
     discount : float
     """
+    epsilon = real(epsilon, "epsilon", expected="a number from 0 to 1")
     if not 0 <= epsilon <= 1:
         raise ModelError(f"epsilon is {epsilon!r}, expected a number from 0 to 1")
     P = np.zeros((4, 2, 4))

@@ -1,0 +1,308 @@
+"""Beliefs that blind plans lead to, as a graph, with bounds on the optimum at each.
+
+A node is a belief. Each action leads from it to one other belief, given that the episode is still running; looking there
+reveals which state it is. So the optimum V at a node is the best over actions of
+
+    reward + discount * running * V(child)                      not looking, and
+    reward - cost + discount * running * reveal(child)          looking,
+
+where reveal(child) is the mean over the child's states of V at the node in which that state is known. Bounds are kept for
+both, and only ever get tighter, so old values stay sound and are renewed when they matter.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from actmeasure.kernels.blind import Dynamics
+from actmeasure.kernels.jit import compiled
+
+#: Beliefs with probabilities this close are one node.
+SAME = 1e-12
+NODES, ENTRIES, EXPANDED, STAMP = 0, 1, 2, 3
+NONE = -1
+
+
+class Graph(NamedTuple):
+    """Flat arrays with room to spare; `counts` tells how much of them is in use."""
+
+    counts: Any  # int64 (4,): nodes, entries, expanded nodes, last stamp
+    offsets: Any  # int64 (capacity + 1,): node k has the entries offsets[k]:offsets[k + 1]
+    states: Any  # int32 (entry capacity,)
+    probabilities: Any  # float64 (entry capacity,)
+    known: Any  # int32 (capacity,): the state, where there is only one
+    upper: Any  # float64 (capacity,)
+    lower: Any  # float64 (capacity,)
+    reveal_upper: Any  # float64 (capacity,)
+    reveal_lower: Any  # float64 (capacity,)
+    expanded: Any  # bool (capacity,)
+    child: Any  # int32 (capacity, A), -1 where the episode is surely over
+    running: Any  # float64 (capacity, A)
+    reward: Any  # float64 (capacity, A)
+    cost: Any  # float64 (capacity, A)
+    way_out: Any  # int32 (capacity,): the choice that leads out of a circle that was solved, or -1
+    promise: Any  # int32 (capacity,): the choice behind the lower bound, or -1 for one of the first simple plans
+    mark: Any  # int64 (capacity,): stamp of the last walk that came by
+    hashes: Any  # uint64 (capacity,)
+    table: Any  # int32 (a power of two,): open addressing, -1 where free
+    node_of_state: Any  # int32 (S,): the node in which a state is known, or -1
+
+
+class Bounds(NamedTuple):
+    """What is known about every state, whether it has a node or not."""
+
+    upper: Any  # float64 (S,): of the optimum once the state is known
+    lower: Any  # float64 (S,)
+    upper_vectors: Any  # float64 (S, 2 A): not looking (2 a) and looking (2 a + 1); any mean of them bounds a belief
+    lower_vectors: Any  # float64 (S, k): worth of simple plans from each state; the best mean bounds a belief
+
+
+class Scratch(NamedTuple):
+    """Room to work in."""
+
+    states: Any  # int64 (S,)
+    weights: Any  # float64 (S,)
+    position: Any  # int64 (S,), -1 everywhere
+    dense: Any  # float64 (S,), 0 everywhere
+    path: Any  # int64 (longest path,)
+    path_weights: Any  # float64 (longest path,)
+    used: Any  # bool (S,), False everywhere
+    met: Any  # bool (S,), False everywhere
+
+
+@compiled
+def best_mean(graph: Graph, node: int, vectors: Any) -> tuple[float, int]:
+    """Highest mean of a column of `vectors`, float64 (S, k), over a node's belief, and the column."""
+    best, column = -np.inf, 0
+    for k in range(vectors.shape[1]):
+        mean = 0.0
+        for entry in range(graph.offsets[node], graph.offsets[node + 1]):
+            mean += graph.probabilities[entry] * vectors[graph.states[entry], k]
+        if mean > best:
+            best, column = mean, k
+    return best, column
+
+
+@compiled
+def renew_reveal(graph: Graph, bounds: Bounds, node: int) -> None:
+    """Renew the bounds on what seeing the state at a node is worth."""
+    upper, lower = 0.0, 0.0
+    for entry in range(graph.offsets[node], graph.offsets[node + 1]):
+        upper += graph.probabilities[entry] * bounds.upper[graph.states[entry]]
+        lower += graph.probabilities[entry] * bounds.lower[graph.states[entry]]
+    graph.reveal_upper[node] = min(graph.reveal_upper[node], upper)
+    graph.reveal_lower[node] = max(graph.reveal_lower[node], lower)
+
+
+@compiled
+def renew_tip(graph: Graph, bounds: Bounds, node: int) -> None:
+    """Renew the upper bound of a node that has not been expanded."""
+    renew_reveal(graph, bounds, node)
+    mean, _ = best_mean(graph, node, bounds.upper_vectors)
+    graph.upper[node] = min(graph.upper[node], mean, graph.reveal_upper[node])
+
+
+@compiled
+def _hash_entry(state: int, probability: float) -> Any:
+    mixed = np.uint64(state) * np.uint64(0x9E3779B97F4A7C15)
+    mixed ^= np.uint64(probability / SAME + 0.5) * np.uint64(0xC2B2AE3D27D4EB4F)
+    mixed ^= mixed >> np.uint64(29)
+    mixed *= np.uint64(0xBF58476D1CE4E5B9)
+    return mixed ^ (mixed >> np.uint64(32))
+
+
+@compiled
+def _equal(graph: Graph, node: int, scratch: Scratch) -> bool:
+    """Whether a node's belief is the one spread out in `scratch.dense`."""
+    for entry in range(graph.offsets[node], graph.offsets[node + 1]):
+        if abs(scratch.dense[graph.states[entry]] - graph.probabilities[entry]) > SAME:
+            return False
+    return True
+
+
+@compiled
+def find_or_add(graph: Graph, bounds: Bounds, scratch: Scratch, count: int) -> int:
+    """The node of the belief in the first `count` places of `scratch`, made if there is none yet."""
+    if count == 1 and graph.node_of_state[scratch.states[0]] >= 0:
+        return graph.node_of_state[scratch.states[0]]  # type: ignore[no-any-return]
+    code = np.uint64(0)
+    for i in range(count):
+        code += _hash_entry(scratch.states[i], scratch.weights[i])
+        scratch.dense[scratch.states[i]] = scratch.weights[i]
+    mask = np.uint64(graph.table.shape[0] - 1)
+    slot = code & mask
+    found = NONE
+    while graph.table[slot] >= 0 and found < 0:
+        node = graph.table[slot]
+        same_size = graph.offsets[node + 1] - graph.offsets[node] == count
+        if graph.hashes[node] == code and same_size and _equal(graph, node, scratch):
+            found = node
+        slot = (slot + np.uint64(1)) & mask
+    for i in range(count):
+        scratch.dense[scratch.states[i]] = 0.0
+    return found if found >= 0 else _add(graph, bounds, scratch, count, code, slot)
+
+
+@compiled
+def _add(graph: Graph, bounds: Bounds, scratch: Scratch, count: int, code: Any, slot: Any) -> int:
+    node = graph.counts[NODES]
+    begin = graph.offsets[node]
+    graph.states[begin : begin + count] = scratch.states[:count]
+    graph.probabilities[begin : begin + count] = scratch.weights[:count]
+    graph.offsets[node + 1] = begin + count
+    graph.table[slot] = node
+    graph.hashes[node] = code
+    graph.counts[NODES] += 1
+    graph.counts[ENTRIES] = begin + count
+    graph.known[node] = NONE
+    graph.expanded[node] = False
+    graph.way_out[node], graph.promise[node] = NONE, NONE
+    graph.mark[node] = 0
+    graph.upper[node], graph.reveal_upper[node] = np.inf, np.inf
+    graph.lower[node], graph.reveal_lower[node] = -np.inf, -np.inf
+    renew_tip(graph, bounds, node)
+    graph.lower[node] = best_mean(graph, node, bounds.lower_vectors)[0]
+    if count == 1:
+        state = scratch.states[0]
+        graph.known[node] = state
+        graph.node_of_state[state] = node
+        graph.lower[node] = max(graph.lower[node], bounds.lower[state])
+        bounds.upper[state], bounds.lower[state] = graph.upper[node], graph.lower[node]
+    return node  # type: ignore[no-any-return]
+
+
+@compiled
+def fill_table(graph: Graph) -> None:
+    """Enter every node into an empty hash table."""
+    mask = np.uint64(graph.table.shape[0] - 1)
+    for node in range(graph.counts[NODES]):
+        slot = graph.hashes[node] & mask
+        while graph.table[slot] >= 0:
+            slot = (slot + np.uint64(1)) & mask
+        graph.table[slot] = node
+
+
+@compiled
+def node_of(graph: Graph, bounds: Bounds, scratch: Scratch, state: int) -> int:
+    """The node in which a state is known."""
+    scratch.states[0] = state
+    scratch.weights[0] = 1.0
+    return find_or_add(graph, bounds, scratch, 1)
+
+
+@compiled
+def expand(graph: Graph, model: Dynamics, bounds: Bounds, scratch: Scratch, node: int) -> None:
+    """Follow every action from a node."""
+    for action in range(model.n_actions):
+        size, reward, cost, mass = 0, 0.0, 0.0, 0.0
+        for entry in range(graph.offsets[node], graph.offsets[node + 1]):
+            row = graph.states[entry] * model.n_actions + action
+            weight = graph.probabilities[entry]
+            reward += weight * model.rewards[row]
+            cost += weight * model.costs[row]
+            for k in range(model.offsets[row], model.offsets[row + 1]):
+                successor = model.successors[k]
+                if not model.terminal[successor]:
+                    arriving = weight * model.probabilities[k]
+                    mass += arriving
+                    place = scratch.position[successor]
+                    if place < 0:
+                        scratch.position[successor] = size
+                        scratch.states[size] = successor
+                        scratch.weights[size] = arriving
+                        size += 1
+                    else:
+                        scratch.weights[place] += arriving
+        for i in range(size):
+            scratch.position[scratch.states[i]] = -1
+            scratch.weights[i] /= mass
+        graph.reward[node, action], graph.cost[node, action], graph.running[node, action] = reward, cost, mass
+        graph.child[node, action] = find_or_add(graph, bounds, scratch, size) if size > 0 else NONE
+    graph.expanded[node] = True
+    graph.counts[EXPANDED] += 1
+
+
+@compiled
+def choice_upper(graph: Graph, discount: float, node: int, choice: int) -> float:
+    """Upper bound of a choice at an expanded node: action `choice // 2`, looking if `choice` is odd."""
+    action = choice // 2
+    value = graph.reward[node, action]
+    if choice % 2 == 1:
+        value -= graph.cost[node, action]
+    child = graph.child[node, action]
+    if child >= 0:
+        ahead = graph.reveal_upper[child] if choice % 2 == 1 else graph.upper[child]
+        value += discount * graph.running[node, action] * ahead
+    return value  # type: ignore[no-any-return]
+
+
+@compiled
+def back_up(graph: Graph, bounds: Bounds, discount: float, node: int) -> int:
+    """Tighten the bounds of an expanded node from its children; returns the choice with the highest upper bound.
+
+    Choices are numbered as in `choice_upper`. This is the innermost loop, so it is one piece, without calls.
+    """
+    while True:
+        best, upper, safest, lower = 0, -np.inf, 0, -np.inf
+        for action in range(graph.child.shape[1]):
+            child = graph.child[node, action]
+            blind_upper = blind_lower = graph.reward[node, action]
+            look_upper = look_lower = blind_upper - graph.cost[node, action]
+            if child >= 0:
+                factor = discount * graph.running[node, action]
+                blind_upper += factor * graph.upper[child]
+                blind_lower += factor * graph.lower[child]
+                look_upper += factor * graph.reveal_upper[child]
+                look_lower += factor * graph.reveal_lower[child]
+            if blind_upper > upper:
+                best, upper = 2 * action, blind_upper
+            if look_upper > upper:
+                best, upper = 2 * action + 1, look_upper
+            if blind_lower > lower:
+                safest, lower = 2 * action, blind_lower
+            if look_lower > lower:
+                safest, lower = 2 * action + 1, look_lower
+        out = graph.way_out[node]
+        if out >= 0 and choice_upper(graph, discount, node, out) >= upper - SAME * (1 + abs(upper)):
+            best = out
+        child = graph.child[node, best // 2]
+        if best % 2 == 0 or child < 0:
+            break
+        # What a look is worth may be out of date; make sure of it where it decides.
+        before_upper, before_lower = graph.reveal_upper[child], graph.reveal_lower[child]
+        renew_reveal(graph, bounds, child)
+        if graph.reveal_upper[child] >= before_upper and graph.reveal_lower[child] <= before_lower:
+            break
+    graph.upper[node] = min(graph.upper[node], upper)
+    if lower > graph.lower[node]:
+        # Only a choice that improves on what was promised before: following these cannot lead round in a circle.
+        graph.lower[node], graph.promise[node] = lower, safest
+    state = graph.known[node]
+    if state >= 0:
+        bounds.upper[state], bounds.lower[state] = graph.upper[node], graph.lower[node]
+        for choice in range(2 * graph.child.shape[1]):
+            bound = choice_upper(graph, discount, node, choice)
+            bounds.upper_vectors[state, choice] = min(bounds.upper_vectors[state, choice], bound)
+    return best
+
+
+@compiled
+def best_lower_choice(graph: Graph, bounds: Bounds, discount: float, node: int) -> int:
+    """The choice that guarantees most at an expanded node."""
+    best, value = 0, -np.inf
+    for action in range(graph.child.shape[1]):
+        child = graph.child[node, action]
+        blind = graph.reward[node, action]
+        looking = blind - graph.cost[node, action]
+        if child >= 0:
+            renew_reveal(graph, bounds, child)
+            factor = discount * graph.running[node, action]
+            blind += factor * graph.lower[child]
+            looking += factor * graph.reveal_lower[child]
+        if blind > value:
+            best, value = 2 * action, blind
+        if looking > value:
+            best, value = 2 * action + 1, looking
+    return best

@@ -1,0 +1,278 @@
+"""Where to look next in the graph of beliefs: below the choices that still look best."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from actmeasure.kernels.belief_graph import (
+    ENTRIES,
+    NODES,
+    NONE,
+    SAME,
+    STAMP,
+    Bounds,
+    Graph,
+    Scratch,
+    back_up,
+    choice_upper,
+    expand,
+    node_of,
+    renew_tip,
+)
+from actmeasure.kernels.blind import Dynamics
+from actmeasure.kernels.jit import compiled
+
+#: A tip whose bound fell by this share of its gap when renewed is left alone: something else may look better now.
+WORTH_TURNING_BACK = 0.01
+FULL = -1
+
+
+@compiled
+def has_room(graph: Graph, n_expansions: int) -> bool:
+    """Whether so many nodes can be expanded without running out of space."""
+    n_new = n_expansions * (graph.child.shape[1] + 1)
+    enough_nodes = graph.counts[NODES] + n_new < graph.expanded.shape[0]
+    return bool(enough_nodes and graph.counts[ENTRIES] + n_new * graph.node_of_state.shape[0] < graph.states.shape[0])
+
+
+@compiled
+def _new_stamp(graph: Graph) -> int:
+    graph.counts[STAMP] += 1
+    return graph.counts[STAMP]  # type: ignore[no-any-return]
+
+
+@compiled
+def descend(
+    graph: Graph, model: Dynamics, bounds: Bounds, scratch: Scratch, discount: float, top: int, threshold: float
+) -> bool:
+    """Follow the best-looking blind choices from a node and expand the first tip; returns whether there was one.
+
+    A tip whose weighted gap is below `threshold` is not worth it.
+    """
+    stamp = _new_stamp(graph)
+    path, weights = scratch.path, scratch.path_weights
+    node, length, weight = top, 0, 1.0
+    found = False
+    while length < path.shape[0]:
+        if graph.expanded[node]:
+            if graph.mark[node] == stamp:
+                break
+            graph.mark[node] = stamp
+            path[length], weights[length] = node, weight
+            length += 1
+            choice = back_up(graph, bounds, discount, node)
+            child = graph.child[node, choice // 2]
+            if choice % 2 == 1 or child < 0 or graph.known[child] >= 0:
+                break
+            weight *= discount * graph.running[node, choice // 2]
+            node = child
+            continue
+        before = graph.upper[node]
+        renew_tip(graph, bounds, node)
+        fell = before - graph.upper[node] > WORTH_TURNING_BACK * max(before - graph.lower[node], SAME)
+        if fell and length > 0:
+            length -= 1
+            node = path[length]
+            graph.mark[node] = 0
+            weight = weights[length]
+            continue
+        if (graph.upper[node] - graph.lower[node]) * weight > threshold:
+            expand(graph, model, bounds, scratch, node)
+            back_up(graph, bounds, discount, node)
+            found = True
+        break
+    for i in range(length - 1, -1, -1):
+        back_up(graph, bounds, discount, path[i])
+    return found
+
+
+@compiled
+def dig(
+    graph: Graph, model: Dynamics, bounds: Bounds, scratch: Scratch, discount: float, nodes: Any, times: int,
+    threshold: float,
+) -> int:  # fmt: skip
+    """Expand up to `times` tips below each of `nodes`, last first. Returns how many, or FULL when space ran out."""
+    expanded = 0
+    for i in range(nodes.shape[0] - 1, -1, -1):
+        for _ in range(times):
+            if not has_room(graph, 1):
+                return FULL
+            if not descend(graph, model, bounds, scratch, discount, nodes[i], threshold):
+                break
+            expanded += 1
+    return expanded
+
+
+@compiled
+def tighten(
+    graph: Graph, model: Dynamics, bounds: Bounds, scratch: Scratch, discount: float, states: Any, times: int,
+    threshold: float,
+) -> int:  # fmt: skip
+    """Dig below every action of each state that is or might be known, because these bound all beliefs that have it.
+
+    Returns how many tips were expanded, or FULL when space ran out.
+    """
+    expanded = 0
+    for i in range(states.shape[0]):
+        if not has_room(graph, 2):
+            return FULL
+        node = node_of(graph, bounds, scratch, states[i])
+        if not graph.expanded[node]:
+            expand(graph, model, bounds, scratch, node)
+        back_up(graph, bounds, discount, node)
+        for action in range(graph.child.shape[1]):
+            child = graph.child[node, action]
+            if child >= 0 and graph.known[child] < 0:
+                for _ in range(times):
+                    if not has_room(graph, 1):
+                        return FULL
+                    if not descend(graph, model, bounds, scratch, discount, child, threshold):
+                        break
+                    expanded += 1
+        back_up(graph, bounds, discount, node)
+    return expanded
+
+
+@compiled
+def frontier(
+    graph: Graph, bounds: Bounds, scratch: Scratch, discount: float, starts: Any, threshold: float, out: Any, met: Any
+) -> tuple[int, int]:
+    """The nodes at which the best-looking schedule plans anew: the starts, and every state it comes to know.
+
+    Only states whose gap is above `threshold` are followed; they are written to `out`, int64 (S + number of starts,), and
+    counted. So are all such states that are possible on the way, in `met`, int64 (S,). Where blind choices lead round in a
+    circle, its bounds are solved for, which backing up would take for ever to do.
+    """
+    first_stamp = _new_stamp(graph)
+    for k in range(starts.shape[0]):
+        out[k] = starts[k]
+        if graph.known[starts[k]] >= 0:
+            scratch.used[graph.known[starts[k]]] = True
+    count, i, n_met = starts.shape[0], 0, 0
+    while i < count:
+        node, length = out[i], 0
+        stamp = _new_stamp(graph)
+        while graph.expanded[node] and graph.mark[node] < first_stamp and length < scratch.path.shape[0]:
+            graph.mark[node] = stamp
+            scratch.path[length] = node
+            length += 1
+            n_met = _meet(graph, bounds, scratch, node, threshold, met, n_met)
+            choice = back_up(graph, bounds, discount, node)
+            child = graph.child[node, choice // 2]
+            if child < 0:
+                break
+            if choice % 2 == 1 or graph.known[child] >= 0:
+                count = _add_states(graph, bounds, scratch, child, threshold, out, count)
+            if choice % 2 == 1:
+                break
+            node = child
+            if graph.expanded[node] and graph.mark[node] == stamp:
+                begin = 0
+                while scratch.path[begin] != node:
+                    begin += 1
+                _solve_circle(graph, bounds, discount, scratch.path[begin:length], _new_stamp(graph))
+                break
+        i += 1
+    for k in range(count):
+        if graph.known[out[k]] >= 0:
+            scratch.used[graph.known[out[k]]] = False
+    for k in range(n_met):
+        scratch.met[met[k]] = False
+    return count, n_met
+
+
+@compiled
+def _meet(graph: Graph, bounds: Bounds, scratch: Scratch, node: int, threshold: float, met: Any, n_met: int) -> int:
+    for entry in range(graph.offsets[node], graph.offsets[node + 1]):
+        state = graph.states[entry]
+        if not scratch.met[state] and bounds.upper[state] - bounds.lower[state] > threshold:
+            scratch.met[state] = True
+            met[n_met] = state
+            n_met += 1
+    return n_met
+
+
+@compiled
+def _add_states(
+    graph: Graph, bounds: Bounds, scratch: Scratch, node: int, threshold: float, out: Any, count: int
+) -> int:
+    for entry in range(graph.offsets[node], graph.offsets[node + 1]):
+        state = graph.states[entry]
+        if not scratch.used[state] and bounds.upper[state] - bounds.lower[state] > threshold:
+            scratch.used[state] = True
+            out[count] = node_of(graph, bounds, scratch, state)
+            count += 1
+    return count
+
+
+@compiled
+def _solve_circle(graph: Graph, bounds: Bounds, discount: float, circle: Any, stamp: int) -> None:
+    """Lower the bounds of nodes that hold each other up: the best is to go round for ever, or to leave somewhere."""
+    size = circle.shape[0]
+    for i in range(size):
+        graph.mark[circle[i]] = stamp
+        graph.counts[STAMP] = stamp
+    values = _round_for_ever(graph, bounds, discount, circle)
+    leaving = np.full(size, -np.inf)
+    for i in range(size):
+        for choice in range(2 * graph.child.shape[1]):
+            child = graph.child[circle[i], choice // 2]
+            if choice % 2 == 1 or child < 0 or graph.mark[child] != stamp:
+                leaving[i] = max(leaving[i], choice_upper(graph, discount, circle[i], choice))
+    change = np.inf
+    for _ in range(size + 2):
+        change = 0.0
+        for i in range(size - 1, -1, -1):
+            best = max(values[i], leaving[i])
+            for action in range(graph.child.shape[1]):
+                child = graph.child[circle[i], action]
+                if child >= 0 and graph.mark[child] == stamp:
+                    inside = values[_index(circle, child)]
+                    best = max(
+                        best, graph.reward[circle[i], action] + discount * graph.running[circle[i], action] * inside
+                    )
+            change = max(change, best - values[i])
+            values[i] = best
+    if change > 0 and discount == 1:
+        return  # not settled, so not sound
+    slack = change / (1 - discount) if change > 0 else 0.0
+    for i in range(size):
+        node = circle[i]
+        for choice in range(2 * graph.child.shape[1]):
+            if leaving[i] >= values[i] and choice_upper(graph, discount, node, choice) == leaving[i]:
+                graph.way_out[node] = choice
+        graph.upper[node] = min(graph.upper[node], values[i] + slack)
+        if graph.known[node] >= 0:
+            bounds.upper[graph.known[node]] = graph.upper[node]
+
+
+@compiled
+def _index(nodes: Any, node: int) -> int:
+    for i in range(nodes.shape[0]):
+        if nodes[i] == node:
+            return i
+    return NONE
+
+
+@compiled
+def _round_for_ever(graph: Graph, bounds: Bounds, discount: float, circle: Any) -> Any:
+    """Worth of going round a circle for ever, from each of its nodes; float64 (size,)."""
+    size = circle.shape[0]
+    total, factor = 0.0, 1.0
+    rewards, factors = np.empty(size), np.empty(size)
+    for i in range(size):
+        choice = back_up(graph, bounds, discount, circle[i])
+        rewards[i] = graph.reward[circle[i], choice // 2]
+        factors[i] = discount * graph.running[circle[i], choice // 2]
+        total += factor * rewards[i]
+        factor *= factors[i]
+    values = np.empty(size)
+    if factor < 1:
+        values[0] = total / (1 - factor)
+    else:  # only without discount and end; a circle that pays is no valid model
+        values[0] = 0.0 if total > -1e-12 else -np.inf
+    for i in range(size - 1, 0, -1):
+        values[i] = rewards[i] + factors[i] * values[(i + 1) % size]
+    return values

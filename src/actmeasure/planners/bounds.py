@@ -1,0 +1,90 @@
+"""The bounds that a search begins with."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from actmeasure import markov
+from actmeasure.kernels.belief_graph import Bounds
+from actmeasure.kernels.informed_bound import informed_sweep
+from actmeasure.kernels.value_iteration import action_values
+from actmeasure.model import Model
+from actmeasure.planners.clock import Clock
+from actmeasure.planners.value_iteration import mdp_values, repeat_values, row_values
+from actmeasure.transitions import FloatArray
+from actmeasure.world import dynamics
+
+__all__ = ["first_bounds", "informed_bounds"]
+
+#: Sweeps of the informed bound stop when they change less than this; they are sound at any time.
+INFORMED_PRECISION = 1e-8
+MOST_SWEEPS = 5000
+#: A price at which nobody looks.
+PROHIBITIVE = 1e300
+#: Without discount, control is taken from this one, which prefers ending sooner.
+ALMOST_ONE = 0.999
+
+
+def informed_bounds(model: Model, clock: Clock) -> tuple[FloatArray, FloatArray]:
+    """Upper bounds on the optimum once a state is known, shape (S,), and per action with and without a look, (S, 2 A).
+
+    The fast informed bound: as if the state before the last action were shown for free at every step.
+    """
+    arrays = dynamics(model)
+    values = mdp_values(model, clock)
+    actions = np.empty((model.n_states, model.n_actions))
+    action_values(arrays, model.discount, values, actions)
+    vectors = np.repeat(actions, 2, axis=1)
+    vectors[:, 1::2] -= model.measuring_costs
+    vectors[model.terminal] = 0.0
+    scratch = np.empty(2 * model.n_actions)
+    for _ in range(MOST_SWEEPS):
+        clock.check("the informed bound")
+        if informed_sweep(arrays, model.discount, values, vectors, scratch) < INFORMED_PRECISION:
+            break
+    return values, vectors
+
+
+def first_bounds(model: Model, clock: Clock, may_look: bool = True) -> Bounds:
+    """Bounds for every state; without `may_look`, for schedules that never look."""
+    if not may_look:
+        model = model.replace(measuring_cost=PROHIBITIVE)
+    upper, upper_vectors = informed_bounds(model, clock)
+    repeats = repeat_values(model, clock) if model.discount < 1 else _undiscounted_repeats(model)
+    lower = repeats.max(axis=1)
+    if may_look:
+        lower = np.maximum(lower, _always(model, clock))
+    looks = np.empty((model.n_states, model.n_actions))
+    action_values(dynamics(model), model.discount, lower, looks)
+    looks -= model.measuring_costs
+    looks[model.terminal] = 0.0
+    return Bounds(upper, np.minimum(lower, upper), upper_vectors, np.column_stack([looks, repeats]))
+
+
+def _always(model: Model, clock: Clock) -> FloatArray:
+    """Lower bounds on looking at every step, shape (S,), with a control that is good when one does."""
+    hurried = model.replace(discount=ALMOST_ONE) if model.discount == 1 else model
+    _, vectors = informed_bounds(hurried, clock)
+    rows = np.arange(model.n_states) * model.n_actions + vectors[:, 1::2].argmax(axis=1)
+    if model.discount < 1:
+        return row_values(model, rows, True, clock)
+    return _undiscounted_rows(model, rows, model.rewards.ravel() - model.measuring_costs.ravel())
+
+
+def _undiscounted_repeats(model: Model) -> FloatArray:
+    first = np.arange(model.n_states) * model.n_actions
+    rewards = model.rewards.ravel()
+    return np.column_stack([_undiscounted_rows(model, first + a, rewards) for a in range(model.n_actions)])
+
+
+def _undiscounted_rows(model: Model, rows: npt.NDArray[np.int64], rewards: FloatArray) -> FloatArray:
+    """Worth of always taking the given row in each state, without discount, shape (S,); minus infinity where undefined."""
+    running = np.flatnonzero(~model.terminal)
+    taken = model.transitions.stacked()[rows[running]]
+    moves = taken[:, running]
+    leaks = np.asarray(taken[:, np.flatnonzero(model.terminal)].sum(axis=1)).ravel() > 0
+    recurrent = markov.recurrence(moves, leaks, np.full(len(running), 1 / len(running)))
+    values = np.zeros(model.n_states)
+    values[running] = markov.undiscounted_values(moves, recurrent, rewards[rows[running]][:, None])[:, 0]
+    return np.where(np.isfinite(values), values, -np.inf)

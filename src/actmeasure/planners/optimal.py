@@ -1,0 +1,152 @@
+"""The provable optimum: a search over blind plans with bounds that close from both sides.
+
+Every belief that a blind plan can lead to is a node of one graph, shared by all plans. A round follows the schedule that
+still looks best, tightens what is known about the states it meets, and digs where its promises are untested. At any moment
+the bounds are sound, and the lower one belongs to a schedule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from actmeasure.interrupts import Interrupts, deferred_interrupts
+from actmeasure.kernels import belief_graph, graph_search
+from actmeasure.kernels.belief_graph import Bounds, Graph, Scratch
+from actmeasure.kernels.blind import Dynamics
+from actmeasure.model import Model
+from actmeasure.planners.bounds import PROHIBITIVE, first_bounds
+from actmeasure.planners.clock import Clock
+from actmeasure.planners.graph import extract_schedule, make_graph, make_scratch, more_room, start_nodes
+from actmeasure.schedule import Schedule
+from actmeasure.world import dynamics
+
+__all__ = ["Search"]
+
+#: Tips expanded below each action of a state that is tightened, in one round.
+TIPS_PER_ACTION = 2
+#: For every tip expanded in tightening, so many are expanded in digging.
+DIGGING_SHARE = 2.0
+#: States are tightened where their gap is at least this share of the whole gap.
+TIGHTENING_SHARE = 0.003
+#: Without progress the threshold for what is worth digging falls, but not below this share of the tolerance.
+LEAST_THRESHOLD = 1e-4
+#: So many entries at most (12 bytes each); then the search ends with the bounds it has.
+MOST_ENTRIES = 1 << 29
+#: States tightened between two looks at the clock.
+PIECE = 256
+
+
+class Search:
+    """A search for the optimum of a model that can be stopped at any time.
+
+    Parameters
+    ----------
+    model : Model
+    clock : Clock
+    may_look : bool
+        False to search for the best schedule that never looks.
+    at_least : float
+        A value that some schedule is known to have.
+    """
+
+    def __init__(self, model: Model, clock: Clock, may_look: bool = True, at_least: float = -np.inf) -> None:
+        self.model = model if may_look else model.replace(measuring_cost=PROHIBITIVE)
+        self.clock = clock
+        self.bounds: Bounds = first_bounds(model, clock, may_look)
+        self._arrays: Dynamics = dynamics(self.model)
+        self._graph: Graph = make_graph(model)
+        self._scratch: Scratch = make_scratch(model.n_states)
+        self._starts, self._weights = start_nodes(model, self._graph, self.bounds, self._scratch)
+        self._out = np.empty(model.n_states + len(self._starts) + 1, np.int64)
+        self._met = np.empty(model.n_states, np.int64)
+        self._stop = False
+        self._at_least = at_least
+        clock.note(self.lower, self.upper)
+
+    @property
+    def lower(self) -> float:
+        """Lower bound on the optimum from the start."""
+        return max(self._at_least, float(self._weights @ self._graph.lower[self._starts]))
+
+    @property
+    def upper(self) -> float:
+        """Upper bound on the optimum from the start."""
+        return float(self._weights @ self._graph.upper[self._starts])
+
+    @property
+    def nodes(self) -> int:
+        """Number of beliefs in the graph."""
+        return int(self._graph.counts[belief_graph.NODES])
+
+    def run(self, tolerance: float) -> None:
+        """Search until the bounds are within the tolerance, the time is over, or Ctrl-C is pressed."""
+        threshold, idle = 0.1 * tolerance, 0
+        with deferred_interrupts() as interrupts:
+            while not self._finished(tolerance, interrupts):
+                gap = self.upper - self.lower
+                expanded = self._round(threshold, gap, interrupts)
+                self.clock.note(self.lower, self.upper)
+                stuck = expanded == 0 and self.upper - self.lower > 0.999 * gap
+                idle = idle + 1 if stuck else 0
+                if idle >= 3:
+                    idle = 0
+                    self._stop = threshold <= LEAST_THRESHOLD * tolerance * (1.1 - self.model.discount)
+                    threshold *= 0.3
+
+    def schedule(self) -> Schedule:
+        """The schedule behind the lower bound."""
+        return extract_schedule(self.model, self._graph, self.bounds, self._starts, self._scratch)
+
+    def _finished(self, tolerance: float, interrupts: Interrupts) -> bool:
+        return self._stop or self.upper - self.lower <= tolerance or self.clock.is_over or interrupts.requested
+
+    def _round(self, threshold: float, gap: float, interrupts: Interrupts) -> int:
+        self._make_room()
+        count, n_met = graph_search.frontier(
+            self._graph, self.bounds, self._scratch, self.model.discount, self._starts, threshold, self._out, self._met
+        )
+        met = self._met[:n_met]
+        # The most valuable first: they are closest to the reward, and what they promise bounds all others.
+        met = met[np.argsort(-self.bounds.upper[met])]
+        expanded = 0
+        for piece in _pieces(met):
+            if self.clock.is_over or interrupts.requested:
+                return expanded
+            expanded += self._tighten(piece, max(threshold, TIGHTENING_SHARE * gap))
+        times = max(4, int(DIGGING_SHARE * expanded / count))
+        for piece in reversed(_pieces(self._out[:count].copy())):
+            if self.clock.is_over or interrupts.requested:
+                return expanded
+            expanded += self._dig(piece, times, threshold)
+        return expanded
+
+    def _tighten(self, states: npt.NDArray[np.int64], threshold: float) -> int:
+        return self._with_room(graph_search.tighten, states, TIPS_PER_ACTION, threshold)
+
+    def _dig(self, nodes: npt.NDArray[np.int64], times: int, threshold: float) -> int:
+        return self._with_room(graph_search.dig, nodes, times, threshold)
+
+    def _with_room(self, work: Callable[..., int], where: npt.NDArray[np.int64], times: int, threshold: float) -> int:
+        """Run a kernel, again with more room if that ran out; returns how many tips were expanded."""
+        while True:
+            done = work(
+                self._graph, self._arrays, self.bounds, self._scratch, self.model.discount, where, times, threshold
+            )
+            if done != graph_search.FULL or not self._make_room():
+                return max(done, 0)
+
+    def _make_room(self) -> bool:
+        """Enlarge the graph if it is nearly full; False, and the search ends, if it may not grow any more."""
+        while not graph_search.has_room(self._graph, 1 + self.model.n_states // self.model.n_actions):
+            if len(self._graph.states) >= MOST_ENTRIES:
+                self._stop = True
+                return False
+            self._graph = more_room(self._graph)
+        return True
+
+
+def _pieces(items: npt.NDArray[np.int64]) -> list[npt.NDArray[np.int64]]:
+    return [items[i : i + PIECE] for i in range(0, len(items), PIECE)]

@@ -1,0 +1,63 @@
+"""Numbers and truth values that a user passes, or a sentence that says what was expected instead."""
+
+from __future__ import annotations
+
+from numbers import Real
+from operator import index
+from typing import Any
+
+from actmeasure.errors import ActMeasureError, ModelError
+
+__all__ = ["probability", "real", "truth", "whole"]
+
+
+def real(value: Any, name: str, error: type[ActMeasureError] = ModelError, expected: str = "a number") -> float:
+    """A plain float from a number of any kind; text, truth values and everything else are errors that name it."""
+    plain = _plain(value)
+    if isinstance(plain, bool) or not isinstance(plain, Real):
+        raise error(f"{name} is {value!r:.60}, expected {expected}")
+    try:
+        return float(plain)
+    except OverflowError as overflow:
+        raise error(f"{name} is {value!r:.60}, which is too large; expected {expected}") from overflow
+
+
+def probability(value: Any, name: str, error: type[ActMeasureError] = ModelError) -> float:
+    """A plain float from 0 to 1."""
+    expected = "a probability between 0 and 1"
+    found = real(value, name, error, expected)
+    if not 0 <= found <= 1:
+        raise error(f"{name} is {value!r:.60}, expected {expected}")
+    return found
+
+
+def whole(
+    value: Any,
+    name: str,
+    least: int = 0,
+    most: int | None = None,
+    error: type[ActMeasureError] = ModelError,
+    what: str = "a whole number",
+) -> int:
+    """A plain int from `least` to `most`; fractions, also those that are whole like 2.0, and truth values are errors."""
+    try:
+        found = index(value)
+    except TypeError:
+        found = least - 1
+    if isinstance(value, bool) or found < least or (most is not None and found > most):
+        span = f"from {least} up" if most is None else f"from {least} to {most}"
+        raise error(f"{name} is {value!r:.60}, expected {what} {span}")
+    return found
+
+
+def truth(value: Any, name: str, error: type[ActMeasureError] = ModelError) -> bool:
+    """A plain bool from Python's or NumPy's; "no" and 0 are not taken for one."""
+    plain = _plain(value)
+    if not isinstance(plain, bool):
+        raise error(f"{name} is {value!r:.60}, expected True or False")
+    return plain
+
+
+def _plain(value: Any) -> Any:
+    """A NumPy scalar as the Python value it stands for."""
+    return value.item() if getattr(value, "shape", None) == () and hasattr(value, "item") else value

@@ -1,0 +1,219 @@
+"""`actmeasure solve` and `actmeasure tradeoff`, as a user types them."""
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+
+import pytest
+
+import actmeasure as am
+from actmeasure import cli_planning
+from actmeasure.cli import app
+
+SLIPPERY = ("--set", "size=8", "--set", "variant=slippery", "--discount", "0.999")
+LONG = ("solve", "frozen-lake", *SLIPPERY, "--tolerance", "1e-12")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _compiled():
+    """A time limit is for searching, not for the first compilation of the kernels."""
+    am.solve(am.problems.frozen_lake(4))
+
+
+def command(*arguments):
+    return [sys.executable, "-m", "actmeasure", *map(str, arguments)]
+
+
+def run(*arguments, code=0):
+    done = subprocess.run(command(*arguments), capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stderr
+    return done.stdout if code == 0 else done.stderr
+
+
+def test_help_has_examples_and_loads_nothing_heavy():
+    for name in ("solve", "tradeoff"):
+        assert "Examples:" in run(name, "--help")
+        code = f"import sys; from actmeasure.cli import app; app(['{name}', '--help'], standalone_mode=False)"
+        code += "; assert not {'numpy', 'scipy', 'numba', 'matplotlib'} & set(sys.modules)"
+        subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+
+
+def test_solve_shows_value_bounds_looks_and_plans():
+    text = run("solve", "frozen-lake")
+    for part in ("value    0.680482", "optimum  0.680482 to", "2 per episode", "3x down; the state is then known"):
+        assert part in text
+    assert "Stopped" not in text
+
+
+def test_only_twenty_plans_are_shown():
+    text = run("solve", "frozen-lake", "--set", "size=8", "--method", "always")
+    shown = text.split("-----\n")[-1].splitlines()
+    count = len(am.solve(am.problems.frozen_lake(8), "always").schedule)
+    assert len(shown) == 21
+    assert shown[-1] == f"... and {count - 20} more plans"
+
+
+def test_settings_cost_and_discount_reach_the_model():
+    arguments = (
+        "--set",
+        "size=4",
+        "--set",
+        "variant=slippery",
+        "--set",
+        "seed=3",
+        "--cost",
+        "0.01",
+        "--discount",
+        "0.9",
+    )
+    found = json.loads(run("solve", "frozen-lake", *arguments, "--json"))
+    model = am.problems.frozen_lake(4, variant="slippery", seed=3, measuring_cost=0.01, discount=0.9)
+    assert found["value"] == pytest.approx(am.solve(model).value)
+    assert found["model"] == {"states": 16, "actions": 4, "discount": 0.9, "measuring_cost": 0.01}
+    assert cli_planning._settings(["a=1", "b=x", "c=[1, 2]", "d=true", "e=a=b"]) == {
+        "a": 1, "b": "x", "c": [1, 2], "d": True, "e": "a=b",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("ending", ["json", "npz", "pomdp"])
+def test_solve_reads_model_files(tmp_path, ending):
+    path = tmp_path / f"model.{ending}"
+    am.problems.measuring_value().save(path)
+    found = json.loads(run("solve", path, "--json"))
+    assert found["value"] == pytest.approx(0.805369, abs=1e-6)
+    assert found["plans"][0]["then"] == "measure"
+
+
+def test_json_of_a_solution_is_complete():
+    found = json.loads(run("solve", "frozen-lake", "--json"))
+    solution = am.solve(am.problems.frozen_lake(4))
+    plans = {
+        plan["state"]: am.BlindPlan(tuple(plan["actions"]), then=plan["then"], repeat=plan["repeat"])
+        for plan in found["plans"]
+    }
+    assert am.Schedule(plans, 16) == solution.schedule
+    assert found["lower"] <= found["upper"]
+    assert found["looks"] == pytest.approx(2)
+    assert found["plans"][0]["action_names"] == ["right"]
+    linear = json.loads(run("solve", "frozen-lake", "--method", "atm-linear", "--json"))
+    assert linear["claimed"] == pytest.approx(0.723593, abs=1e-6)
+    assert linear["value"] == 0
+    assert linear["steps"] is None  # it goes on for ever, and JSON has no infinity
+    never = json.loads(run("solve", "frozen-lake", "--method", "never", "--json"))
+    assert never["method_upper"] == pytest.approx(never["value"], abs=1e-6)
+
+
+@pytest.mark.parametrize("name", ["frozen-lake", "measuring-value"])
+def test_solve_draws(tmp_path, name):
+    path = tmp_path / "plans.png"
+    found = run("solve", name, "--plot", path, "--json")
+    assert json.loads(found)["method"] == "optimal"
+    assert path.stat().st_size > 1000
+
+
+def test_an_oblong_map_is_drawn(tmp_path):
+    run("solve", "frozen-lake", "--set", 'map=["SFF", "FFG"]', "--plot", tmp_path / "plans.svg")
+    assert (tmp_path / "plans.svg").exists()
+
+
+def test_a_time_limit_gives_the_best_so_far():
+    text = run(*LONG, "--time-limit", "2")
+    assert "Stopped before the tolerance of 1e-12 was reached" in text
+    assert "optimum" in text
+
+
+def test_ctrl_c_gives_the_best_so_far_and_progress_shows_the_gap():
+    """On a terminal, so that the progress line appears."""
+    master, slave = pty.openpty()
+    with subprocess.Popen(command(*LONG), stdout=subprocess.PIPE, stderr=slave, text=True) as process:
+        os.close(slave)
+        shown = read_until(master, b"gap")
+        process.send_signal(signal.SIGINT)
+        text, _ = process.communicate(timeout=60)
+    os.close(master)
+    assert b"<= optimum <=" in shown, shown
+    assert process.returncode == 0
+    assert "Stopped before the tolerance" in text
+    assert "after seeing" in text
+
+
+def read_until(terminal, word):
+    shown = b""
+    try:
+        while word not in shown:
+            shown += os.read(terminal, 4096)
+    except OSError:  # the other side is closed
+        pass
+    return shown
+
+
+def test_tradeoff_shows_pieces_and_the_break_even_price():
+    text = run("tradeoff", "measuring-value", "--discount", "1", "--budget", "0.5")
+    assert "0 to 0.16 " in text
+    assert "Looking pays up to a price of 0.16." in text
+    assert "reward 0.88 " in text
+    assert "probability 0.4." in text
+    assert text.count("after seeing s0: a1") == 2
+
+
+def test_tradeoff_as_json_and_picture(tmp_path):
+    path = tmp_path / "tradeoff.png"
+    found = json.loads(run("tradeoff", "frozen-lake", "--json", "--budget", "1.5", "--plot", path))
+    assert found["gap"] <= found["tolerance"] == 1e-3
+    assert found["break_even"][0] <= found["break_even"][1]
+    assert found["pieces"][0]["low"] == 0
+    assert found["pieces"][-1]["high"] is None
+    assert found["budget"]["looks"] <= 1.5
+    assert all(0 <= number < len(found["pieces"]) for number in found["budget"]["pieces"])
+    assert path.stat().st_size > 1000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("frozn-lake",), "did you mean 'frozen-lake'"),
+        (("nowhere.json",), "no such file"),
+        (("./frozen-lake",), "file ending"),
+        (("frozen-lake", "--set", "sise=8"), "did you mean 'size'"),
+        (("frozen-lake", "--set", "size"), "write it as NAME=VALUE"),
+        (("frozen-lake", "--set", "size=4", "--set", "size=8"), "given twice"),
+        (("frozen-lake", "--set", "discount=0.9", "--discount", "0.9"), "given twice, with --set and with --discount"),
+        (("nowhere.json", "--set", "size=4"), "is a file"),
+        (("frozen-lake", "--tolerance", "0"), "tolerance is 0"),
+        (("frozen-lake", "--time-limit", "-1"), "time_limit is -1"),
+        (("frozen-lake", "--plot", "plans.txt"), "no ending that can be drawn"),
+    ],
+)
+def test_mistakes_are_one_sentence(arguments, sentence):
+    for name in ("solve", "tradeoff"):
+        check_sentence((name, *arguments), sentence)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("solve", "frozen-lake", "--method", "allways"), "did you mean 'always'"),
+        (("solve", "frozen-lake", "--cost", "-1"), "measuring_cost is -1.0"),
+        (("tradeoff", "measuring-value", "--budget", "-1"), "budget is -1"),
+    ],
+)
+def test_mistakes_of_one_command(arguments, sentence):
+    check_sentence(arguments, sentence)
+
+
+def check_sentence(arguments, sentence):
+    with pytest.raises(am.ActMeasureError) as caught:
+        app(list(arguments), standalone_mode=False)
+    assert sentence in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_mistakes_give_exit_code_2():
+    for name in ("solve", "tradeoff"):
+        message = run(name, "frozn-lake", code=2)
+        assert message.startswith("actmeasure: unknown problem 'frozn-lake'; did you mean 'frozen-lake'?")
+        assert len(message.strip().splitlines()) == 1
