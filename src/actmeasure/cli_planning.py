@@ -222,13 +222,13 @@ def _bounds(lower: float, upper: float) -> str:
 
 
 def _left_open(solution: Solution, tolerance: float) -> str:
-    """Say so if the search was stopped early."""
+    """Say so if the search ended early: stopped, out of time, or stuck."""
     upper = {"optimal": solution.upper, "never": solution.method_upper}.get(solution.method)
     if upper is None or upper - solution.lower <= tolerance:
         return ""
     return (
-        f"\nStopped before the tolerance of {tolerance:g} was reached: this is the best so far, and the bounds hold. "
-        "Allow more time to close the gap.\n"
+        f"\nThe tolerance of {tolerance:g} was not reached: this is the best so far, and the bounds hold. "
+        "More time may close the gap.\n"
     )
 
 

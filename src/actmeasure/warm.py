@@ -16,8 +16,11 @@ def warm() -> None:
     model = problems.measuring_value()
     repeat = Schedule({0: BlindPlan((1, 0), then="repeat", repeat=2)}, model.n_states)
     evaluate(model, repeat, horizon=10)
+    lake = problems.frozen_lake(4)
+    hidden = lake.replace(initial=[0.5, 0.5, *[0.0] * 14], reveal_start=False)
     for method in ("optimal", "atm"):
-        solve(problems.frozen_lake(4), method)
+        solve(lake, method)
+        solve(hidden, method)
     for agent in (agents.make("random"), agents.make("schedule", schedule=repeat, model=model)):
         train(agent, model, episodes=2, max_steps=10)
 

@@ -130,10 +130,11 @@ def best_stop(model: Dynamics, discount: float, paths: Paths, room: Room, count:
 
 
 @compiled
-def stops_from(model: Dynamics, discount: float, paths: Paths, room: Room, states: Any, out: Any) -> Any:
+def stops_from(model: Dynamics, discount: float, paths: Paths, room: Room, states: Any, out: Any, values: Any) -> Any:
     """The best stop from each of `states`, when known, int64 (n,).
 
-    `out`, int64 (n, 4), gets the length, ending, period and where the actions begin in the array that is returned.
+    `out`, int64 (n, 4), gets the length, ending, period and where the actions begin in the array that is returned; `values`,
+    float64 (n,), what the stop is worth.
     """
     actions, used = np.empty(4096, np.int64), 0
     for i in range(states.shape[0]):
@@ -145,5 +146,6 @@ def stops_from(model: Dynamics, discount: float, paths: Paths, room: Room, state
             actions = larger
         actions[used : used + stop.length] = paths.actions[: stop.length]
         out[i, 0], out[i, 1], out[i, 2], out[i, 3] = stop.length, stop.ending, stop.period, used
+        values[i] = stop.value
         used += stop.length
     return actions[:used]

@@ -28,6 +28,8 @@ __all__ = ["exact", "linear", "with_q_mdp"]
 
 #: Blind paths are followed no longer than this; where the discount is below 1 what comes later is worth nothing.
 LONGEST_PATH = 5_000
+#: A plan is replaced if another is better by this much, relatively.
+BETTER = 1e-12
 ENDINGS: dict[int, Ending] = {
     stopping.LOOK: "measure",
     stopping.KNOWN: "known",
@@ -53,10 +55,11 @@ class _Stops:
         self.model, self.clock = model, clock
         self._arrays = dynamics(model)
         self._room = stopping.make_room(model.n_states, model.n_actions)
+        self._always = Schedule.always_measure(control_actions(control))
         self._paths = stopping.Paths(
             q_values=control.values,
             tie_values=control.tie_values,
-            known=values_of(model, Schedule.always_measure(control_actions(control))),
+            known=values_of(model, self._always),
             ceiling=informed_bounds(model, clock)[0],
             touched=np.isin(np.arange(model.n_states), model.initial_states),
             actions=np.empty(LONGEST_PATH, np.int64),
@@ -68,17 +71,15 @@ class _Stops:
         return np.asarray(self._paths.known)
 
     def settled_schedule(self) -> Schedule:
-        """Choose the best moments, evaluate exactly, and choose again until nothing changes."""
-        start = None if self.model.start_is_known else self._start_plan()
-        schedule = Schedule({}, self.model.n_states)
-        while True:
+        """Choose the best moments, evaluate exactly, and choose again until nothing gets better."""
+        plans: dict[int, BlindPlan] = {}
+        if not self.model.start_is_known:
+            self._start_plan()  # brings up the states that it may come to know
+        while self._improve(plans):
             self.clock.check("the best moments to look")
-            following = Schedule(self._plans(), self.model.n_states, start)
-            if following == schedule:
-                return following
-            schedule = following
-            self._paths.known[:] = np.maximum(self.known, values_of(self.model, schedule))
-            start = None if self.model.start_is_known else self._start_plan()
+            self._paths.known[:] = np.maximum(self.known, values_of(self.model, Schedule(plans, self.model.n_states)))
+        start = None if self.model.start_is_known else self._start_plan()
+        return Schedule(plans, self.model.n_states, start)
 
     def _start_plan(self) -> BlindPlan:
         """The plan from a start that is not shown."""
@@ -88,15 +89,28 @@ class _Stops:
         stop = stopping.best_stop(self._arrays, self.model.discount, self._paths, self._room, count)
         return _plan(self._paths.actions[: stop.length], stop.ending, stop.period)
 
-    def _plans(self) -> dict[int, BlindPlan]:
-        """The best plan from every state that a look can show; finding one may bring up further states."""
-        plans: dict[int, BlindPlan] = {}
-        while len(states := np.setdiff1d(np.flatnonzero(self._paths.touched), list(plans))):
-            out = np.empty((len(states), 4), np.int64)
-            actions = stopping.stops_from(self._arrays, self.model.discount, self._paths, self._room, states, out)
-            for state, (length, ending, period, begin) in zip(states, out, strict=True):
-                plans[int(state)] = _plan(actions[begin : begin + length], int(ending), int(period))
-        return plans
+    def _improve(self, plans: dict[int, BlindPlan]) -> bool:
+        """Replace plans by strictly better ones, and plan for states that come up; whether anything changed.
+
+        What is only as good stays: without discount, an equal might lead round in a circle for ever.
+        """
+        changed, looked_at = False, np.zeros(self.model.n_states, dtype=bool)
+        while len(states := np.flatnonzero(self._paths.touched & ~looked_at)):
+            looked_at[states] = True
+            out, values = np.empty((len(states), 4), np.int64), np.empty(len(states))
+            actions = stopping.stops_from(
+                self._arrays, self.model.discount, self._paths, self._room, states, out, values
+            )  # fmt: skip
+            better = values > self.known[states] + BETTER * (1 + np.abs(self.known[states]))
+            for state, (length, ending, period, begin), is_better in zip(states.tolist(), out, better, strict=True):
+                if is_better:
+                    plans[state] = _plan(actions[begin : begin + length], int(ending), int(period))
+                elif state not in plans:
+                    plans[state] = self._always[state]
+                else:
+                    continue
+                changed = True
+        return changed
 
 
 def _plan(actions: npt.NDArray[np.int64], ending: int, period: int) -> BlindPlan:

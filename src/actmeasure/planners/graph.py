@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from actmeasure.belief import Belief
 from actmeasure.errors import PlanError
 from actmeasure.kernels import belief_graph as kernel
 from actmeasure.kernels.belief_graph import Bounds, Graph, Scratch
@@ -18,6 +19,8 @@ __all__ = ["extract_schedule", "make_graph", "make_scratch", "more_room", "start
 FIRST_CAPACITY = 1 << 12
 ENTRIES_PER_NODE = 16
 LONGEST_PATH = 20_000
+#: A repeated action that surely ends the episode within so many steps is written out.
+SOON = 20
 
 
 def make_graph(model: Model) -> Graph:
@@ -142,7 +145,22 @@ def _plan(graph: Graph, bounds: Bounds, model: Model, node: int) -> tuple[BlindP
     if column < model.n_actions:
         actions.append(int(column))
         return BlindPlan(tuple(actions), then="measure"), _successors(graph, model, node, int(column))
-    return BlindPlan((*actions, int(column) - model.n_actions), then="repeat", repeat=1), []
+    return _repeating(model, _belief(graph, node), actions, int(column) - model.n_actions), []
+
+
+def _repeating(model: Model, belief: Belief, actions: list[int], action: int) -> BlindPlan:
+    """Repeat an action for ever, or say how often where the episode is over after a few times."""
+    for times in range(1, SOON + 1):
+        belief = belief.predict(model, action)
+        if belief.is_over:
+            return BlindPlan((*actions, *[action] * times), then="end")
+    return BlindPlan((*actions, action), then="repeat", repeat=1)
+
+
+def _belief(graph: Graph, node: int) -> Belief:
+    entries = slice(graph.offsets[node], graph.offsets[node + 1])
+    order = np.argsort(graph.states[entries])
+    return Belief(graph.states[entries][order].astype(np.int64), graph.probabilities[entries][order])
 
 
 def _support(graph: Graph, node: int) -> list[int]:
