@@ -6,12 +6,13 @@ import sys
 
 from benchmarks.building import building
 from benchmarks.evaluating import evaluating
+from benchmarks.planning import planning
 from benchmarks.stepping import stepping
 
 
 def main() -> int:
     missed = 0
-    for benchmark in (building, evaluating, stepping):
+    for benchmark in (building, evaluating, stepping, planning):
         for goal in benchmark():
             print(goal, flush=True)
             missed += not goal.met

@@ -76,9 +76,16 @@ def _reaching(sources: npt.NDArray[np.int64], targets: npt.NDArray[np.int32], go
 
 
 def end_components(
-    transitions: Transitions, terminal: BoolArray
+    transitions: Transitions, terminal: BoolArray, allowed: BoolArray | None = None
 ) -> list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
     """Maximal end components: sets of states in which some policy can stay for ever.
+
+    Parameters
+    ----------
+    transitions : Transitions
+    terminal : bool array, shape (S,)
+    allowed : bool array, shape (S * A,), optional
+        The (state, action) rows that may be used; all by default.
 
     Returns
     -------
@@ -89,6 +96,8 @@ def end_components(
     rows = transitions.entry_rows()
     row_state = np.repeat(np.arange(n_states), n_actions)
     inside = ~np.repeat(terminal, n_actions)
+    if allowed is not None:
+        inside &= allowed
     while True:
         used = inside[rows]
         edges = (np.ones(int(used.sum()), dtype=np.int8), (rows[used] // n_actions, transitions.successors[used]))

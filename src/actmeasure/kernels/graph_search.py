@@ -30,11 +30,12 @@ FULL = -1
 
 
 @compiled
-def has_room(graph: Graph, n_expansions: int) -> bool:
-    """Whether so many nodes can be expanded without running out of space."""
-    n_new = n_expansions * (graph.child.shape[1] + 1)
-    enough_nodes = graph.counts[NODES] + n_new < graph.expanded.shape[0]
-    return bool(enough_nodes and graph.counts[ENTRIES] + n_new * graph.node_of_state.shape[0] < graph.states.shape[0])
+def has_room(graph: Graph, n_expansions: int, n_known: int) -> bool:
+    """Whether so many nodes can be expanded, and so many states become known, without running out of space."""
+    n_new = n_expansions * graph.child.shape[1]
+    enough_nodes = graph.counts[NODES] + n_new + n_known < graph.expanded.shape[0]
+    n_entries = n_new * graph.node_of_state.shape[0] + n_known
+    return bool(enough_nodes and graph.counts[ENTRIES] + n_entries < graph.states.shape[0])
 
 
 @compiled
@@ -97,7 +98,7 @@ def dig(
     expanded = 0
     for i in range(nodes.shape[0] - 1, -1, -1):
         for _ in range(times):
-            if not has_room(graph, 1):
+            if not has_room(graph, 1, 0):
                 return FULL
             if not descend(graph, model, bounds, scratch, discount, nodes[i], threshold):
                 break
@@ -116,7 +117,7 @@ def tighten(
     """
     expanded = 0
     for i in range(states.shape[0]):
-        if not has_room(graph, 2):
+        if not has_room(graph, 1, 1):
             return FULL
         node = node_of(graph, bounds, scratch, states[i])
         if not graph.expanded[node]:
@@ -126,7 +127,7 @@ def tighten(
             child = graph.child[node, action]
             if child >= 0 and graph.known[child] < 0:
                 for _ in range(times):
-                    if not has_room(graph, 1):
+                    if not has_room(graph, 1, 0):
                         return FULL
                     if not descend(graph, model, bounds, scratch, discount, child, threshold):
                         break
@@ -214,7 +215,8 @@ def _solve_circle(graph: Graph, bounds: Bounds, discount: float, circle: Any, st
     for i in range(size):
         graph.mark[circle[i]] = stamp
         graph.counts[STAMP] = stamp
-    values = _round_for_ever(graph, bounds, discount, circle)
+    values = _round_for_ever(graph, discount, circle)
+    _promise_round(graph, bounds, circle, values)
     leaving = np.full(size, -np.inf)
     for i in range(size):
         for choice in range(2 * graph.child.shape[1]):
@@ -257,22 +259,44 @@ def _index(nodes: Any, node: int) -> int:
 
 
 @compiled
-def _round_for_ever(graph: Graph, bounds: Bounds, discount: float, circle: Any) -> Any:
+def _action_to(graph: Graph, node: int, child: int) -> int:
+    """The action that leads from a node to one of its children, and pays most on the way."""
+    best = NONE
+    for action in range(graph.child.shape[1]):
+        if graph.child[node, action] == child and (best < 0 or graph.reward[node, action] > graph.reward[node, best]):
+            best = action
+    return best
+
+
+@compiled
+def _promise_round(graph: Graph, bounds: Bounds, circle: Any, values: Any) -> None:
+    """Going round for ever is a plan too: raise the lower bounds to what it is worth."""
+    for i in range(circle.shape[0]):
+        node = circle[i]
+        if values[i] > graph.lower[node]:
+            graph.lower[node] = values[i]
+            graph.promise[node] = 2 * _action_to(graph, node, circle[(i + 1) % circle.shape[0]])
+            if graph.known[node] >= 0:
+                bounds.lower[graph.known[node]] = values[i]
+
+
+@compiled
+def _round_for_ever(graph: Graph, discount: float, circle: Any) -> Any:
     """Worth of going round a circle for ever, from each of its nodes; float64 (size,)."""
     size = circle.shape[0]
     total, factor = 0.0, 1.0
     rewards, factors = np.empty(size), np.empty(size)
     for i in range(size):
-        choice = back_up(graph, bounds, discount, circle[i])
-        rewards[i] = graph.reward[circle[i], choice // 2]
-        factors[i] = discount * graph.running[circle[i], choice // 2]
+        action = _action_to(graph, circle[i], circle[(i + 1) % size])
+        rewards[i] = graph.reward[circle[i], action]
+        factors[i] = discount * graph.running[circle[i], action]
         total += factor * rewards[i]
         factor *= factors[i]
     values = np.empty(size)
     if factor < 1:
         values[0] = total / (1 - factor)
     else:  # only without discount and end; a circle that pays is no valid model
-        values[0] = 0.0 if total > -1e-12 else -np.inf
+        values[0] = 0.0 if total > -SAME else -np.inf
     for i in range(size - 1, 0, -1):
         values[i] = rewards[i] + factors[i] * values[(i + 1) % size]
     return values

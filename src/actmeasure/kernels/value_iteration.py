@@ -60,3 +60,27 @@ def policy_sweep(model: Dynamics, discount: float, rows: Any, looking: bool, val
         largest = max(largest, abs(value - values[state]))
         values[state] = value
     return largest
+
+
+@compiled
+def sweeps(model: Dynamics, discount: float, values: Any, enough: float, most: int) -> float:
+    """Up to `most` sweeps, until the largest change is at most `enough`; returns the last one."""
+    change = np.inf
+    for k in range(most):
+        change = sweep(model, discount, values, k % 2 == 1)
+        if change <= enough:
+            break
+    return change
+
+
+@compiled
+def policy_sweeps(
+    model: Dynamics, discount: float, rows: Any, looking: bool, values: Any, enough: float, most: int
+) -> float:
+    """Likewise for a fixed row per state."""
+    change = np.inf
+    for k in range(most):
+        change = policy_sweep(model, discount, rows, looking, values, k % 2 == 1)
+        if change <= enough:
+            break
+    return change

@@ -29,7 +29,7 @@ __all__ = ["exact", "linear", "with_q_mdp"]
 #: Blind paths are followed no longer than this; where the discount is below 1 what comes later is worth nothing.
 LONGEST_PATH = 5_000
 #: A plan is replaced if another is better by this much, relatively.
-BETTER = 1e-12
+BETTER = 1e-10
 ENDINGS: dict[int, Ending] = {
     stopping.LOOK: "measure",
     stopping.KNOWN: "known",
@@ -101,15 +101,13 @@ class _Stops:
             actions = stopping.stops_from(
                 self._arrays, self.model.discount, self._paths, self._room, states, out, values
             )  # fmt: skip
-            better = values > self.known[states] + BETTER * (1 + np.abs(self.known[states]))
+            known = self.known[states]
+            better = values > known + BETTER * np.where(np.isfinite(known), 1 + np.abs(known), 0.0)
             for state, (length, ending, period, begin), is_better in zip(states.tolist(), out, better, strict=True):
-                if is_better:
-                    plans[state] = _plan(actions[begin : begin + length], int(ending), int(period))
-                elif state not in plans:
-                    plans[state] = self._always[state]
-                else:
-                    continue
-                changed = True
+                best = _plan(actions[begin : begin + length], int(ending), int(period)) if is_better else None
+                plan = best or plans.get(state, self._always[state])
+                changed |= plans.get(state) != plan
+                plans[state] = plan
         return changed
 
 

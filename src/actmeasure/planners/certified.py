@@ -32,9 +32,8 @@ def _search(model: Model, tolerance: float, clock: Clock, may_look: bool) -> tup
         search = Search(model, clock, may_look)
         search.run(tolerance)
         return search.schedule(), search
-    half = None if clock.limit is None else clock.limit / 2
     with deferred_interrupts():  # so that Ctrl-C in the first search also stops the second
-        hurried = Search(model.replace(discount=ALMOST_ONE), Clock(half, begun=clock.begun), may_look)
+        hurried = Search(model.replace(discount=ALMOST_ONE), Clock(clock.limit, share=0.5, begun=clock.begun), may_look)
         hurried.run(tolerance)
         schedule = hurried.schedule()
         value = evaluate(model, schedule).discounted_return

@@ -28,12 +28,15 @@ class Clock:
     ----------
     limit : float or None
         Seconds.
+    share : float
+        The share of the limit that may be used.
     listener : function, optional
         Called with every `Progress`.
     """
 
     limit: float | None = None
     listener: Callable[[Progress], None] | None = None
+    share: float = 1.0
     begun: float = field(default_factory=time.perf_counter)
     record: list[Progress] = field(default_factory=list)
 
@@ -45,7 +48,7 @@ class Clock:
     @property
     def is_over(self) -> bool:
         """Whether the time limit has passed."""
-        return self.limit is not None and self.seconds >= self.limit
+        return self.limit is not None and self.seconds >= self.share * self.limit
 
     def check(self, what: str) -> None:
         """Raise a `PlanError` if the time is over before there are any bounds."""

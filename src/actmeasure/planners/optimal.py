@@ -140,7 +140,7 @@ class Search:
 
     def _make_room(self) -> bool:
         """Enlarge the graph if it is nearly full; False, and the search ends, if it may not grow any more."""
-        while not graph_search.has_room(self._graph, 1 + self.model.n_states // self.model.n_actions):
+        while not graph_search.has_room(self._graph, 1, self.model.n_states):
             if len(self._graph.states) >= MOST_ENTRIES:
                 self._stop = True
                 return False

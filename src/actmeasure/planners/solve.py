@@ -16,6 +16,7 @@ from actmeasure.planners.bounds import informed_bounds
 from actmeasure.planners.clock import Clock, Progress
 from actmeasure.planners.plan import Plan
 from actmeasure.planners.solution import Solution
+from actmeasure.settings import real
 
 __all__ = ["METHODS", "solve"]
 
@@ -67,9 +68,11 @@ def solve(
     0.6805
     """
     plan_with = _method(method)
-    if not tolerance > 0:
+    if not isinstance(model, Model):
+        raise PlanError(f"the model is {model!r:.60}, expected a Model")
+    if not real(tolerance, "tolerance", PlanError, "a number above 0, such as 1e-6") > 0:
         raise PlanError(f"tolerance is {tolerance!r}, expected a number above 0, such as 1e-6")
-    if time_limit is not None and not time_limit > 0:
+    if time_limit is not None and not real(time_limit, "time_limit", PlanError, "seconds above 0, or None") > 0:
         raise PlanError(f"time_limit is {time_limit!r}, expected seconds above 0, or None for no limit")
     clock = Clock(time_limit, _print_progress if progress is True else progress or None)
     plan = plan_with(model, float(tolerance), clock)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import numpy.typing as npt
 from scipy import optimize, sparse
@@ -16,14 +18,16 @@ from actmeasure.world import dynamics
 
 __all__ = ["mdp_values", "q_mdp", "repeat_values", "row_values"]
 
-#: How exact the values are made; far below any tolerance that is asked for.
+#: How exact the values are made, relatively; far below any tolerance that is asked for.
 PRECISION = 1e-10
+#: Sweeps between two looks at the clock.
+SWEEPS_AT_ONCE = 20
 
 
 def q_mdp(model: Model) -> FloatArray:
     """Action values when the state is always known for free, shape (S, A); 0 in terminal states.
 
-    They are bounds from above, by less than 1e-9, on what is possible when looking costs.
+    They are bounds from above on what is possible when looking costs, and exact to nine digits.
     """
     values = mdp_values(model, Clock())
     actions = np.empty((model.n_states, model.n_actions))
@@ -35,30 +39,34 @@ def mdp_values(model: Model, clock: Clock) -> FloatArray:
     """Upper bounds on the values when looking is free, shape (S,), tight up to `PRECISION`."""
     if model.discount == 1:
         return _undiscounted(model)
-    arrays, values, sweeps = dynamics(model), np.zeros(model.n_states), 0
-    error = np.inf
-    while error > PRECISION:
-        error = _error(model, kernel.sweep(arrays, model.discount, values, sweeps % 2 == 1))
-        sweeps += 1
-        clock.check("the values when looking is free")
+    arrays, values = dynamics(model), np.zeros(model.n_states)
+    error = _settle(
+        model, values, clock, lambda enough: kernel.sweeps(arrays, model.discount, values, enough, SWEEPS_AT_ONCE)
+    )
     values[~model.terminal] += error
     return values
 
 
-def _error(model: Model, change: float) -> float:
-    """How far values can be from their limit when the last sweep changed them by at most `change`."""
-    return change * model.discount / (1 - model.discount)
+def _settle(model: Model, values: FloatArray, clock: Clock, sweep: Callable[[float], float]) -> float:
+    """Sweep until the values are as exact as they can get; returns how far they still can be from their limit."""
+    amplified = model.discount / (1 - model.discount)
+    while True:
+        scale = 1 + float(np.abs(values).max())
+        rounding = 4 * np.finfo(float).eps * scale
+        change = sweep(max(PRECISION * scale / amplified, rounding))
+        clock.check("the values when looking is free")
+        if change * amplified <= PRECISION * scale or change <= rounding:
+            return max(change, rounding) * amplified
 
 
 def row_values(model: Model, rows: npt.NDArray[np.int64], looking: bool, clock: Clock) -> FloatArray:
     """Lower bounds, tight up to `PRECISION`, on always taking the given row in each state, shape (S,); discount below 1."""
-    arrays, values, sweeps = dynamics(model), np.zeros(model.n_states), 0
-    error = np.inf
-    while error > PRECISION:
-        backwards = sweeps % 2 == 1
-        error = _error(model, kernel.policy_sweep(arrays, model.discount, rows, looking, values, backwards))
-        sweeps += 1
-        clock.check("the values of simple plans")
+    arrays, values = dynamics(model), np.zeros(model.n_states)
+
+    def sweep(enough: float) -> float:
+        return kernel.policy_sweeps(arrays, model.discount, rows, looking, values, enough, SWEEPS_AT_ONCE)
+
+    error = _settle(model, values, clock, sweep)
     values[~model.terminal] -= error
     return values
 
@@ -81,9 +89,8 @@ def _undiscounted(model: Model) -> FloatArray:
         (np.ones(len(rows)), (np.arange(len(rows)), np.repeat(np.arange(len(running)), n_actions))), shape=moves.shape
     )
     least = np.full(len(running), -np.inf)
-    for states, kept in end_components(model.transitions, model.terminal):
-        if np.all(model.rewards.ravel()[kept] == 0):
-            least[column[states]] = 0.0
+    for states, _ in end_components(model.transitions, model.terminal, allowed=model.rewards.ravel() == 0):
+        least[column[states]] = 0.0
     result = optimize.linprog(
         np.ones(len(running)),
         A_ub=(moves - own).tocsr(),  # type: ignore[call-overload]

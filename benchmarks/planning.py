@@ -1,0 +1,66 @@
+"""Certified optima of lakes, and values when looking is free on a million states. Warm, on one core."""
+
+from __future__ import annotations
+
+import time
+
+import actmeasure as am
+from actmeasure.planners import Solution
+from benchmarks.goals import Goal, in_fresh_process
+
+FREE_VALUES = """
+import time, tracemalloc
+import actmeasure as am
+am.q_mdp(am.problems.frozen_lake(4))  # compiles
+lake = am.problems.frozen_lake(1000, variant="semi-slippery", seed=1, discount=0.95)
+table = lake.transitions
+arrays = (table.offsets, table.successors, table.probabilities, lake.rewards, lake.transition_rewards, lake.terminal)
+begun = time.perf_counter()
+tracemalloc.start()
+am.q_mdp(lake)
+result = {
+    "seconds": time.perf_counter() - begun,
+    "extra": tracemalloc.get_traced_memory()[1],
+    "model": sum(array.nbytes for array in arrays if array is not None),
+}
+"""
+
+
+def planning() -> list[Goal]:
+    """The quick ones."""
+    am.solve(am.problems.frozen_lake(4))  # compiles
+    return [*_twenty(), _slippery(), *_free_values()]
+
+
+def timed(model: am.Model, tolerance: float, time_limit: float | None = None) -> tuple[float, Solution]:
+    """Seconds to solve, and the solution."""
+    begun = time.perf_counter()
+    solution = am.solve(model, "optimal", tolerance, time_limit)
+    return time.perf_counter() - begun, solution
+
+
+def _twenty() -> list[Goal]:
+    goals = []
+    for discount in (0.95, 0.99):
+        slowest = 0.0
+        for seed in range(10):
+            lake = am.problems.frozen_lake(20, measuring_cost=0.05, discount=discount, seed=seed)
+            seconds, solution = timed(lake, 1e-5, time_limit=60)
+            slowest = max(slowest, seconds if solution.gap <= 1e-5 else float("inf"))
+        goals.append(Goal(f"slowest of 10 lakes 20x20 at {discount} to 1e-5", slowest, 0.5, "s"))
+    return goals
+
+
+def _slippery() -> Goal:
+    seconds, solution = timed(am.problems.frozen_lake(8, "slippery", discount=0.95), 1e-6, time_limit=60)
+    return Goal("8x8 slippery at .95 to 1e-6", seconds if solution.gap <= 1e-6 else float("inf"), 5, "s")
+
+
+def _free_values() -> list[Goal]:
+    measured = in_fresh_process(FREE_VALUES)
+    return [
+        Goal("values when looking is free, million-state lake at .95", measured["seconds"], 60, "s"),
+        Goal(
+            "the same: extra memory, as a multiple of the model's arrays", measured["extra"] / measured["model"], 2, "x"
+        ),
+    ]
