@@ -226,9 +226,10 @@ def _left_open(solution: Solution, tolerance: float) -> str:
     upper = {"optimal": solution.upper, "never": solution.method_upper}.get(solution.method)
     if upper is None or upper - solution.lower <= tolerance:
         return ""
+    remedy = "Without discount they may not close; a discount below 1 does." if solution.model.discount == 1 else ""
     return (
         f"\nThe tolerance of {tolerance:g} was not reached: this is the best so far, and the bounds hold. "
-        "More time may close the gap.\n"
+        f"{remedy or 'More time may close the gap.'}\n"
     )
 
 
@@ -257,10 +258,10 @@ def _solution_json(solution: Solution) -> dict[str, Any]:
     result = solution.evaluation
     return {
         "method": solution.method,
-        "value": solution.value,
-        "lower": solution.lower,
-        "upper": solution.upper,
-        "gap": solution.gap,
+        "value": _finite(solution.value),
+        "lower": _finite(solution.lower),
+        "upper": _finite(solution.upper),
+        "gap": _finite(solution.gap),
         "claimed": _finite(solution.claimed),
         "method_upper": _finite(solution.method_upper),
         "seconds": solution.seconds,

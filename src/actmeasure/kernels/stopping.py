@@ -110,7 +110,7 @@ def best_stop(model: Dynamics, discount: float, paths: Paths, room: Room, count:
         paid = 0.0 if count <= 1 else factor * price
         factor *= discount
         value = earned - paid + factor * ahead
-        if value > best.value:
+        if step == 0 or value > best.value:
             best = Stop(step + 1, END if count == 0 else (KNOWN if count == 1 else LOOK), value, 0)
         # A known state plans anew; what it is worth already includes going on blind.
         if count <= 1 or earned + factor * most <= best.value + NEGLIGIBLE:
@@ -119,14 +119,18 @@ def best_stop(model: Dynamics, discount: float, paths: Paths, room: Room, count:
         if mark_count > 0 and _is_earlier(room, count, mark_count, mass):
             # The path goes round for ever; each further round changes what a look is worth in the same direction.
             ratio = factor * mass / mark_factor
-            for_ever = mark_earned + (earned - mark_earned) / (1 - ratio) if ratio < 1 else earned
+            if ratio < 1:
+                for_ever = mark_earned + (earned - mark_earned) / (1 - ratio)
+            else:
+                for_ever = earned if earned > mark_earned - SAME else -np.inf
             return Stop(step + 1, ON, for_ever, step + 1 - mark_step) if for_ever > best.value else best
         if step + 1 == mark_at:
             for i in range(count):
                 room.earlier[room.weights.states[i]] = room.weights.values[i] / mass
             mark_at, mark_step, mark_count = 2 * mark_at, step + 1, count
             mark_earned, mark_factor = earned, factor * mass
-    return Stop(paths.actions.shape[0], ON, earned, 1) if earned > best.value else best
+    # Without discount, what comes after so long a path is unknown; with it, it is worth nothing.
+    return Stop(paths.actions.shape[0], ON, earned, 1) if earned > best.value and discount < 1 else best
 
 
 @compiled

@@ -42,7 +42,8 @@ def exact(model: Model, tolerance: float, clock: Clock) -> Plan:
     """Act-then-measure with the true value of looking.
 
     The control settles the blind path out of a known state, so when to look is a matter of optimal stopping along it. By the
-    paper's Lemma 1 no other rule of when to look is better with this control.
+    paper's Lemma 1 no other rule of when to look is better with this control. Without discount that holds as far as policy
+    iteration from looking always gets: going round in a circle for nothing may be missed.
     """
     stops = _Stops(model, Control(model), clock)
     return Plan(stops.settled_schedule(), stops.known)

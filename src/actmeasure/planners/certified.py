@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from actmeasure.errors import PlanError
 from actmeasure.evaluation import evaluate
 from actmeasure.interrupts import deferred_interrupts
 from actmeasure.model import Model
@@ -39,5 +40,8 @@ def _search(model: Model, tolerance: float, clock: Clock, may_look: bool) -> tup
         value = evaluate(model, schedule).discounted_return
         search = Search(model, clock, may_look, at_least=value)
         search.run(tolerance)
-    own = search.schedule()
+    try:
+        own = search.schedule()
+    except PlanError:  # it promises nothing finite, but there is a schedule already
+        return schedule, search
     return (own if evaluate(model, own).discounted_return > value else schedule), search
