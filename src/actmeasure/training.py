@@ -164,12 +164,12 @@ def _run_compiled(
 def _run_environment(
     agent: Agent, env: gym.Env[Any, Any], results: Episodes, seed: int, max_steps: int, progress: Progress
 ) -> None:
-    entropy = streams.entropy_words(seed)
+    entropy, scratch = streams.entropy_words(seed), streams.make_stream()
     with deferred_interrupts() as interrupts:
         for episode in range(len(results)):
             number = agent.episodes_done
             agent.reseed(seed, number)
-            _one_episode(agent, env, int(streams.world_seed(entropy, number)), max_steps, results, episode)
+            _one_episode(agent, env, int(streams.world_seed(scratch, entropy, number)), max_steps, results, episode)
             agent.episodes_done += 1
             progress(episode + 1, results)
             interrupts.check()

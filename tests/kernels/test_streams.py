@@ -15,7 +15,7 @@ def test_streams_are_those_of_numpys_generators(seed, episode):
     generator = np.random.Generator(np.random.PCG64(key))
     assert [streams.random(stream) for _ in range(20)] == generator.random(20).tolist()
 
-    number = int(streams.world_seed(entropy, episode))
+    number = int(streams.world_seed(stream, entropy, episode))
     key = np.random.SeedSequence(seed, spawn_key=(episode, 0))
     assert number == int(key.generate_state(1, np.uint64)[0])
     streams.seed_stream(stream, entropy, episode, streams.WORLD)

@@ -46,7 +46,10 @@ class RandomAgent(CompiledAgent):
 
     def run(self, model: Model, seed: int, first_episode: int, max_steps: int, episodes: Episodes) -> None:
         entropy = streams.entropy_words(seed)
-        act_randomly.run(world(model), self.measure_probability, entropy, first_episode, max_steps, record(episodes))
+        act_randomly.run(
+            world(model), self.measure_probability, entropy, first_episode, max_steps, record(episodes),
+            streams.make_stream(), self._stream,
+        )  # fmt: skip
 
     def __repr__(self) -> str:
         return f"RandomAgent(measure_probability={self.measure_probability:g})"

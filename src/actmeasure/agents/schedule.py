@@ -66,7 +66,7 @@ class ScheduleAgent(CompiledAgent):
     def run(self, model: Model, seed: int, first_episode: int, max_steps: int, episodes: Episodes) -> None:
         played = follow_schedule.run(
             world(model), self._guide, self._progress, streams.entropy_words(seed), first_episode, max_steps,
-            record(episodes),
+            record(episodes), streams.make_stream(),
         )  # fmt: skip
         if not played:
             raise self._lost()

@@ -4,23 +4,29 @@ from __future__ import annotations
 
 from typing import Any
 
-from actmeasure.kernels.jit import compiled
+from actmeasure.kernels.jit import lean
 from actmeasure.kernels.simulate import Record, World, first_state, move, write
-from actmeasure.kernels.streams import AGENT, WORLD, make_stream, random, seed_stream
+from actmeasure.kernels.streams import AGENT, WORLD, random, seed_stream
 
 
-@compiled
+@lean
 def decide(n_actions: int, measure_probability: float, stream: Any) -> tuple[int, bool]:
     """Any action, all equally likely, and a look with the given probability."""
     return int(random(stream) * n_actions), random(stream) < measure_probability
 
 
-@compiled
+@lean
 def run(
-    world: World, measure_probability: float, entropy: Any, first_episode: int, max_steps: int, record: Record
+    world: World,
+    measure_probability: float,
+    entropy: Any,
+    first_episode: int,
+    max_steps: int,
+    record: Record,
+    world_stream: Any,
+    agent_stream: Any,
 ) -> None:
     """Episodes `first_episode` and on, as many as the record has room for."""
-    world_stream, agent_stream = make_stream(), make_stream()
     n_actions = world.dynamics.n_actions
     for episode in range(record.steps.shape[0]):
         seed_stream(world_stream, entropy, first_episode + episode, WORLD)

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from actmeasure.kernels.jit import compiled
+from actmeasure.kernels.jit import lean
 from actmeasure.kernels.simulate import Record, World, first_state, move, write
-from actmeasure.kernels.streams import WORLD, make_stream, seed_stream
+from actmeasure.kernels.streams import WORLD, seed_stream
 from actmeasure.kernels.trace import KNOWN, MEASURE, REPEAT, Plans
 
 #: What is kept between steps: the plan that is followed, the step in it, and the state in which it began.
@@ -26,7 +26,7 @@ class Guide(NamedTuple):
     known_after: Any  # int64 (S + 1,): state after the plan of a state, or of the start (last); -1 unless it is known
 
 
-@compiled
+@lean
 def begin(guide: Guide, progress: Any, observation: int) -> None:
     """Take up the plan of the state that was seen, or the plan for a start that was not shown."""
     plan_of_state = guide.plans.plan_of_state
@@ -36,7 +36,7 @@ def begin(guide: Guide, progress: Any, observation: int) -> None:
     progress[ORIGIN] = plan_of_state.shape[0] if observation == NOTHING else observation
 
 
-@compiled
+@lean
 def decide(guide: Guide, progress: Any) -> tuple[int, bool]:
     """The plan's next action, with a look if it is the last one of a plan that looks."""
     plans, plan = guide.plans, progress[PLAN]
@@ -45,7 +45,7 @@ def decide(guide: Guide, progress: Any) -> tuple[int, bool]:
     return plans.actions[position], measure
 
 
-@compiled
+@lean
 def observe(guide: Guide, progress: Any, observation: int) -> None:
     """Go on with the plan, or take up the next one where the state is known."""
     if observation != NOTHING:
@@ -66,12 +66,18 @@ def observe(guide: Guide, progress: Any, observation: int) -> None:
         progress[PLAN] = PLAN_OVER
 
 
-@compiled
+@lean
 def run(
-    world: World, guide: Guide, progress: Any, entropy: Any, first_episode: int, max_steps: int, record: Record
+    world: World,
+    guide: Guide,
+    progress: Any,
+    entropy: Any,
+    first_episode: int,
+    max_steps: int,
+    record: Record,
+    stream: Any,
 ) -> bool:
     """Episodes `first_episode` and on. Whether all could be played; if not, `progress` tells what was missing."""
-    stream = make_stream()
     n_actions = world.dynamics.n_actions
     for episode in range(record.steps.shape[0]):
         seed_stream(stream, entropy, first_episode + episode, WORLD)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from actmeasure.kernels.blind import Dynamics
-from actmeasure.kernels.jit import compiled
+from actmeasure.kernels.jit import lean
 from actmeasure.kernels.streams import random
 
 
@@ -30,7 +30,7 @@ class Record(NamedTuple):
     terminated: Any
 
 
-@compiled
+@lean
 def pick(offsets: Any, probabilities: Any, row: int, uniform: float) -> int:
     """The entry of a row that a uniform number from [0, 1) falls on; the last one takes what rounding leaves over."""
     entry = offsets[row]
@@ -43,7 +43,7 @@ def pick(offsets: Any, probabilities: Any, row: int, uniform: float) -> int:
     return entry  # type: ignore[no-any-return]
 
 
-@compiled
+@lean
 def first_state(world: World, stream: Any) -> int:
     """Draw where an episode begins; a single start takes no random number."""
     if world.initial_states.shape[0] == 1:
@@ -51,7 +51,7 @@ def first_state(world: World, stream: Any) -> int:
     return world.initial_states[pick(world.initial_offsets, world.initial_probabilities, 0, random(stream))]  # type: ignore[no-any-return]
 
 
-@compiled
+@lean
 def move(world: World, state: int, action: int, stream: Any) -> tuple[int, float, bool]:
     """Draw what an action leads to: successor, reward, and whether the episode is over."""
     model = world.dynamics
@@ -62,7 +62,7 @@ def move(world: World, state: int, action: int, stream: Any) -> tuple[int, float
     return successor, reward, model.terminal[successor]
 
 
-@compiled
+@lean
 def write(record: Record, episode: int, reward: float, cost: float, measure: bool, ended: bool) -> None:
     """Add a step to an episode's record."""
     record.scalarized_return[episode] += reward - cost

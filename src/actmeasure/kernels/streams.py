@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from actmeasure.kernels.jit import compiled
+from actmeasure.kernels.jit import lean
 
 #: Which of an episode's streams: what the world draws, what the agent draws.
 WORLD, AGENT = 0, 1
@@ -35,39 +35,31 @@ def entropy_words(seed: int) -> Any:
     return np.array(words, dtype=np.uint64)
 
 
-@compiled
 def make_stream() -> Any:
-    """Room for a stream: state high and low, increment high and low; uint64 (4,)."""
-    return np.zeros(4, np.uint64)
+    """Room for a stream: state high and low, increment high and low, and eight words to seed it with; uint64 (12,)."""
+    return np.zeros(4 + 2 * POOL, np.uint64)
 
 
-@compiled
+@lean
 def seed_stream(stream: Any, entropy: Any, episode: int, which: int) -> None:
     """Put a stream at the beginning of an episode's numbers for the world or the agent."""
     if which == WORLD:
-        seed = world_seed(entropy, episode)
-        words = np.array([seed & LOW, seed >> HALF, np.uint64(0), np.uint64(0)], np.uint64)
+        seed = world_seed(stream, entropy, episode)
+        stream[8], stream[9], stream[10], stream[11] = seed & LOW, seed >> HALF, np.uint64(0), np.uint64(0)
+        _mix(stream)
     else:
-        words = _with_spawn_key(entropy, episode, which)
-    _seed_pcg(stream, _generated(_mixed(words), 4))
+        _mix_with_spawn_key(stream, entropy, episode, which)
+    _seed_pcg(stream, _generated(stream, 0), _generated(stream, 1), _generated(stream, 2), _generated(stream, 3))
 
 
-@compiled
-def world_seed(entropy: Any, episode: int) -> Any:
+@lean
+def world_seed(stream: Any, entropy: Any, episode: int) -> Any:
     """The number with which a Gymnasium environment is reset, for the same draws as the compiled world; uint64."""
-    return _generated(_mixed(_with_spawn_key(entropy, episode, WORLD)), 1)[0]
+    _mix_with_spawn_key(stream, entropy, episode, WORLD)
+    return _generated(stream, 0)
 
 
-@compiled
-def _with_spawn_key(entropy: Any, episode: int, which: int) -> Any:
-    words = np.empty(entropy.shape[0] + 2, np.uint64)
-    words[:-2] = entropy
-    words[-2] = np.uint64(episode)
-    words[-1] = np.uint64(which)
-    return words
-
-
-@compiled
+@lean
 def random(stream: Any) -> float:
     """A uniform number from [0, 1), as `Generator.random()` draws it."""
     _step(stream)
@@ -78,7 +70,7 @@ def random(stream: Any) -> float:
     return float(value >> ELEVEN) * TO_UNIT
 
 
-@compiled
+@lean
 def _step(stream: Any) -> None:
     """state = state * multiplier + increment, modulo 2**128."""
     high, low = stream[0], stream[1]
@@ -90,7 +82,7 @@ def _step(stream: Any) -> None:
     stream[1] = total
 
 
-@compiled
+@lean
 def _wide_product(a: Any, b: Any) -> tuple[Any, Any]:
     """High and low 64 bits of a product of 64-bit numbers."""
     a_high, a_low, b_high, b_low = a >> HALF, a & LOW, b >> HALF, b & LOW
@@ -100,21 +92,21 @@ def _wide_product(a: Any, b: Any) -> tuple[Any, Any]:
     return a_high * b_high + (middle >> HALF) + (other >> HALF), (other << HALF) | (low & LOW)
 
 
-@compiled
-def _seed_pcg(stream: Any, words: Any) -> None:
-    """PCG's own seeding: the first 128 bits are the state, the other the sequence."""
+@lean
+def _seed_pcg(stream: Any, state_high: Any, state_low: Any, sequence_high: Any, sequence_low: Any) -> None:
+    """PCG's own seeding: 128 bits are the state, 128 the sequence."""
     stream[0], stream[1] = np.uint64(0), np.uint64(0)
-    stream[2] = (words[2] << ONE) | (words[3] >> np.uint64(63))
-    stream[3] = (words[3] << ONE) | ONE
+    stream[2] = (sequence_high << ONE) | (sequence_low >> np.uint64(63))
+    stream[3] = (sequence_low << ONE) | ONE
     _step(stream)
-    low = stream[1] + words[1]
-    carry = ONE if low < words[1] else np.uint64(0)
-    stream[0] += words[0] + carry
+    low = stream[1] + state_low
+    carry = ONE if low < state_low else np.uint64(0)
+    stream[0] += state_high + carry
     stream[1] = low
     _step(stream)
 
 
-@compiled
+@lean
 def _hashed(value: Any, constant: Any) -> tuple[Any, Any]:
     value ^= constant
     constant = (constant * MULT_A) & LOW
@@ -122,41 +114,58 @@ def _hashed(value: Any, constant: Any) -> tuple[Any, Any]:
     return value ^ (value >> XSHIFT), constant
 
 
-@compiled
+@lean
 def _joined(x: Any, y: Any) -> Any:
     # Minus is written as adding 2**32, for the sake of the run without Numba.
     result = ((x * MIX_LEFT) + (LOW + ONE) - ((y * MIX_RIGHT) & LOW)) & LOW
     return result ^ (result >> XSHIFT)
 
 
-@compiled
-def _mixed(entropy: Any) -> Any:
-    """SeedSequence's pool for at least four words of entropy."""
-    pool = np.empty(POOL, np.uint64)
+@lean
+def _mix(stream: Any) -> Any:
+    """SeedSequence's pool, at 4 to 7 of the stream, from the four words of entropy at 8 to 11; returns its hash constant."""
     constant = INIT_A
     for i in range(POOL):
-        pool[i], constant = _hashed(entropy[i], constant)
+        stream[4 + i], constant = _hashed(stream[8 + i], constant)
     for source in range(POOL):
         for target in range(POOL):
             if source != target:
-                value, constant = _hashed(pool[source], constant)
-                pool[target] = _joined(pool[target], value)
+                value, constant = _hashed(stream[4 + source], constant)
+                stream[4 + target] = _joined(stream[4 + target], value)
+    return constant
+
+
+@lean
+def _mix_with_spawn_key(stream: Any, entropy: Any, episode: int, which: int) -> None:
+    """The pool from the entropy, the episode and which of its streams it is."""
+    for i in range(POOL):
+        stream[8 + i] = entropy[i]
+    constant = _mix(stream)
     for source in range(POOL, entropy.shape[0]):
-        for target in range(POOL):
-            value, constant = _hashed(entropy[source], constant)
-            pool[target] = _joined(pool[target], value)
-    return pool
+        constant = _mix_in(stream, entropy[source], constant)
+    constant = _mix_in(stream, np.uint64(episode), constant)
+    _mix_in(stream, np.uint64(which), constant)
 
 
-@compiled
-def _generated(pool: Any, count: int) -> Any:
-    """SeedSequence.generate_state(count, uint64)."""
-    words = np.zeros(count, np.uint64)
+@lean
+def _mix_in(stream: Any, word: Any, constant: Any) -> Any:
+    for target in range(POOL):
+        value, constant = _hashed(word, constant)
+        stream[4 + target] = _joined(stream[4 + target], value)
+    return constant
+
+
+@lean
+def _generated(stream: Any, number: int) -> Any:
+    """The number-th word of SeedSequence.generate_state(..., uint64), from the pool."""
     constant = INIT_B
-    for i in range(2 * count):
-        value = pool[i % POOL] ^ constant
+    for _ in range(2 * number):
+        constant = (constant * MULT_B) & LOW
+    word = np.uint64(0)
+    for half in range(2):
+        value = stream[4 + (2 * number + half) % POOL] ^ constant
         constant = (constant * MULT_B) & LOW
         value = (value * constant) & LOW
         value ^= value >> XSHIFT
-        words[i // 2] |= value << (HALF * np.uint64(i % 2))
-    return words
+        word |= value << (HALF * np.uint64(half))
+    return word
