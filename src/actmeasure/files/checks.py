@@ -126,11 +126,12 @@ def check_keys(value: Any, place: str, required: Iterable[str], optional: Iterab
     return value
 
 
-def check_header(value: Any) -> None:
-    """Refuse what is not one of our files, or one of a later version."""
-    if not isinstance(value, dict) or value.get("format") != FORMAT:
+def check_header(value: Any, form: str = FORMAT) -> None:
+    """Refuse what is not one of our files of that format, or one of a later version."""
+    if not isinstance(value, dict) or value.get("format") != form:
+        what = form.removeprefix("actmeasure ")
         raise ModelError(
-            f'it is not a model file of actmeasure; if it is meant to be one, add the line "format": "{FORMAT}", to it'
+            f'it is not a {what} file of actmeasure; if it is meant to be one, add the line "format": "{form}", to it'
         )
     version = whole(value.get("version", VERSION), "the version", least=1)
     if version > VERSION:
