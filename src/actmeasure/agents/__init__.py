@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
+from actmeasure.agents.amrl_q import AmrlQAgent
+from actmeasure.agents.atmq import AtmqAgent, DynaAtmqAgent
 from actmeasure.agents.base import Agent, CompiledAgent, Task
+from actmeasure.agents.learning import LearningAgent
 from actmeasure.agents.random import RandomAgent
+from actmeasure.agents.saving import load_agent
 from actmeasure.agents.schedule import ScheduleAgent
 from actmeasure.errors import AgentError
 from actmeasure.registry import make_by_name
 
-__all__ = ["AGENTS", "Agent", "CompiledAgent", "RandomAgent", "ScheduleAgent", "Task", "make"]
+__all__ = [
+    "AGENTS", "Agent", "AmrlQAgent", "AtmqAgent", "CompiledAgent", "DynaAtmqAgent", "LearningAgent", "RandomAgent",
+    "ScheduleAgent", "Task", "load", "make",
+]  # fmt: skip
 
 #: All agents by name.
 AGENTS: dict[str, type[Agent]] = {
+    "atmq": AtmqAgent,
+    "dyna-atmq": DynaAtmqAgent,
+    "amrl-q": AmrlQAgent,
     "random": RandomAgent,
     "schedule": ScheduleAgent,
 }
@@ -28,3 +39,12 @@ def make(name: str, **settings: Any) -> Agent:
     RandomAgent(measure_probability=0.2)
     """
     return make_by_name("agent", name, AGENTS, settings, AgentError)
+
+
+def load(path: str | os.PathLike[str]) -> LearningAgent:
+    """The agent that was saved with `agent.save(path)`; trained further, it does what it would have done without a break.
+
+    A file that is damaged, or of another kind, is an `AgentError`.
+    """
+    kinds = {name: kind for name, kind in AGENTS.items() if issubclass(kind, LearningAgent)}
+    return load_agent(path, kinds)

@@ -34,7 +34,7 @@ def lean(function: Callable[P, R]) -> Callable[P, R]:
 def _compiled(function: Callable[P, R], options: dict[str, bool]) -> Callable[P, R]:
     if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
         return np.errstate(over="ignore")(function)
-    return cast("Callable[P, R]", numba.njit(cache=True, **options)(function))
+    return cast("Callable[P, R]", numba.njit(cache=True, **options)(function))  # type: ignore[call-overload]
 
 
 def _forget_old_code(folder: Path) -> None:

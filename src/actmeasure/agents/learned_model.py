@@ -1,0 +1,72 @@
+"""A model from the transitions that an agent has measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from actmeasure.agents.base import Task
+from actmeasure.belief import Belief
+from actmeasure.kernels.learned_model import Counts
+from actmeasure.model import Model
+from actmeasure.transitions import FloatArray
+
+__all__ = ["model_from_counts"]
+
+
+def model_from_counts(counts: Counts, task: Task, start: Belief) -> Model:
+    """Measured frequencies and mean rewards, with a state added in which episodes end.
+
+    An action that was never measured stays where it is, for the smallest reward seen, or 0 if all are positive.
+    """
+    n_states, n_actions = task.n_states, task.n_actions
+    end, pairs = n_states, n_states * n_actions
+    measured = counts.measured[:pairs].reshape(n_states, n_actions)
+    rewards = counts.rewards[:pairs].reshape(n_states, n_actions)
+    least = min(0.0, float(rewards.min()))
+    terminal = np.zeros(n_states + 1, bool)
+    terminal[end] = True
+    return Model.from_arrays(
+        _matrices(counts, measured),
+        np.vstack([np.where(measured > 0, rewards, least), np.zeros(n_actions)]),
+        measuring_cost=_with_end(task.measuring_cost),
+        discount=task.discount,
+        initial=start.dense(n_states + 1),
+        terminal=terminal,
+        reveal_start=task.reveal_start,
+    )
+
+
+def _matrices(counts: Counts, measured: npt.NDArray[np.int64]) -> list[sparse.csr_array]:
+    n_states, n_actions = measured.shape
+    found = list(_entries(counts, n_states * n_actions))
+    pairs = np.concatenate([pair for pair, _ in found]) if found else np.zeros(0, np.int64)
+    entries = np.concatenate([entry for _, entry in found]) if found else np.zeros(0, np.int64)
+    state, action = np.divmod(pairs, n_actions)
+    chances = counts.times[entries] / counts.measured[pairs]
+    matrices = []
+    for number in range(n_actions):
+        own, unknown = action == number, np.flatnonzero(measured[:, number] == 0)
+        rows = np.concatenate([state[own], unknown, [n_states]])
+        columns = np.concatenate([counts.successors[entries[own]], unknown, [n_states]])
+        values = np.concatenate([chances[own], np.ones(len(unknown) + 1)])
+        matrices.append(sparse.csr_array((values, (rows, columns)), shape=(n_states + 1, n_states + 1)))
+    return matrices
+
+
+def _entries(counts: Counts, count: int) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
+    """The first `count` pairs with their entries: the first of every list, then the second, and so on."""
+    pairs = np.flatnonzero(counts.first[:count])
+    entries = counts.first[pairs]
+    while len(entries):
+        yield pairs, entries
+        entries = counts.following[entries]
+        more = entries != 0
+        pairs, entries = pairs[more], entries[more]
+
+
+def _with_end(cost: float | FloatArray) -> float | FloatArray:
+    return cost if np.ndim(cost) == 0 else np.vstack([cost, np.zeros(np.shape(cost)[1])])

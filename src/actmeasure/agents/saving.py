@@ -1,0 +1,153 @@
+"""Learning agents as files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from actmeasure.agents.base import Task
+from actmeasure.agents.learning import LearningAgent
+from actmeasure.belief import Belief
+from actmeasure.errors import ActMeasureError, AgentError, unknown_name
+from actmeasure.files.archive import read_arrays, write_arrays
+from actmeasure.files.atomic import explain, replacing
+from actmeasure.files.checks import check_keys, flag, number, whole
+
+__all__ = ["load_agent", "save_agent"]
+
+FORMAT = "actmeasure agent"
+VERSION = 1
+ABOUT = (
+    "format", "version", "agent", "settings", "episodes_done", "n_states", "n_actions", "discount", "reveal_start",
+    "start_is_told", "largest_reward", "planned_episodes",
+)  # fmt: skip
+#: What the task is told by, and where episodes were seen to begin.
+TASK_TYPES = {
+    "measuring_cost": "<f8",
+    "start_states": "<i8",
+    "start_probabilities": "<f8",
+    "seen_starts": "<i8",
+    "seen_times": "<i8",
+}
+SUFFIX = ".npz"
+
+
+def save_agent(agent: LearningAgent, path: str | os.PathLike[str]) -> None:
+    """Write an agent; an existing file is replaced in one step, or stays as it was."""
+    place, task = _checked_path(path), agent.prepared()
+    start = Belief(np.zeros(0, np.int64), np.zeros(0)) if task.start is None else task.start
+    about = {
+        "format": FORMAT, "version": VERSION, "agent": agent.name, "settings": asdict(agent.settings),
+        "episodes_done": agent.episodes_done, "n_states": task.n_states, "n_actions": task.n_actions,
+        "discount": task.discount, "reveal_start": task.reveal_start, "start_is_told": task.start is not None,
+        "largest_reward": task.largest_reward, "planned_episodes": task.planned_episodes,
+    }  # fmt: skip
+    arrays = agent.learned() | {
+        "measuring_cost": np.asarray(task.measuring_cost),
+        "start_states": start.states,
+        "start_probabilities": start.probabilities,
+        "seen_starts": np.array(list(agent.starts), dtype=np.int64),
+        "seen_times": np.array(list(agent.starts.values()), dtype=np.int64),
+    }
+    try:
+        with replacing(place) as file:
+            write_arrays(file, about, arrays, TASK_TYPES | agent.types)
+    except OSError as error:
+        raise AgentError(str(explain(error, place, "write"))) from error
+
+
+def load_agent(path: str | os.PathLike[str], kinds: Mapping[str, type[LearningAgent]]) -> LearningAgent:
+    """Read an agent of one of the given kinds; everything in the file is checked."""
+    place = _checked_path(path)
+    types = TASK_TYPES | {name: kind for agent in kinds.values() for name, kind in agent.types.items()}
+    try:
+        about, arrays = read_arrays(place.read_bytes(), FORMAT, types, optional=types)
+        return _agent(about, arrays, kinds)
+    except OSError as error:
+        raise AgentError(str(explain(error, place, "read"))) from error
+    except ActMeasureError as error:
+        raise AgentError(f"{place}: {error}") from error
+
+
+def _agent(
+    about: dict[str, Any], arrays: Mapping[str, npt.NDArray[Any]], kinds: Mapping[str, type[LearningAgent]]
+) -> LearningAgent:
+    check_keys(about, "'about'", ABOUT)
+    name = about["agent"]
+    if not isinstance(name, str) or name not in kinds:
+        raise AgentError(unknown_name("agent", name, kinds))
+    if not isinstance(about["settings"], dict):
+        raise AgentError("its settings are not an object; the file is damaged")
+    kind = kinds[name]
+    check_keys(dict(arrays), "the archive", [*TASK_TYPES, *kind.types])
+    agent = kind(**about["settings"])
+    agent.prepare(_task(about, arrays))
+    agent.restore(arrays)
+    agent.episodes_done = whole(about["episodes_done"], "episodes_done")
+    agent.starts = _seen_starts(arrays, agent.prepared().n_states)
+    return agent
+
+
+def _task(about: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> Task:
+    n_states, n_actions = whole(about["n_states"], "n_states", 1), whole(about["n_actions"], "n_actions", 1)
+    pairs, cost = arrays["first"].size, arrays["measuring_cost"]
+    fits = pairs in (n_states * n_actions, (n_states + 1) * n_actions)
+    if not fits or cost.shape not in ((), (n_states, n_actions)) or not np.isfinite(cost).all():
+        raise AgentError(
+            f"its arrays are for {pairs} pairs of state and action, not for {n_states} x {n_actions}; the file is damaged"
+        )
+    discount = number(about["discount"], "the discount")
+    largest, planned = about["largest_reward"], about["planned_episodes"]
+    return Task(
+        n_states,
+        n_actions,
+        float(cost) if cost.ndim == 0 else cost,
+        discount,
+        _start(arrays, n_states) if flag(about["start_is_told"], "start_is_told") else None,
+        flag(about["reveal_start"], "reveal_start"),
+        None if largest is None else number(largest, "largest_reward"),
+        None if planned is None else whole(planned, "planned_episodes", 1),
+    )
+
+
+def _start(arrays: Mapping[str, npt.NDArray[Any]], n_states: int) -> Belief:
+    states, chances = arrays["start_states"], arrays["start_probabilities"]
+    sound = (
+        states.ndim == 1
+        and states.size > 0
+        and chances.shape == states.shape
+        and states.min() >= 0
+        and states.max() < n_states
+        and bool((np.diff(states) > 0).all())
+        and bool((chances > 0).all())
+        and abs(chances.sum() - 1) < 1e-9
+    )
+    if not sound:
+        raise AgentError("its distribution of the start is not one; the file is damaged")
+    return Belief(states, chances)
+
+
+def _seen_starts(arrays: Mapping[str, npt.NDArray[Any]], n_states: int) -> dict[int, int]:
+    states, times = arrays["seen_starts"], arrays["seen_times"]
+    if states.shape != times.shape or states.ndim != 1 or (states < 0).any() or (states >= n_states).any():
+        raise AgentError("the starts it has seen are not states; the file is damaged")
+    if (times < 1).any():
+        raise AgentError("the starts it has seen were not seen; the file is damaged")
+    return dict(zip(states.tolist(), times.tolist(), strict=True))
+
+
+def _checked_path(path: str | os.PathLike[str]) -> Path:
+    try:
+        place = Path(path)
+        usable = b"\0" not in os.fsencode(place) and place.suffix.lower() == SUFFIX
+    except (TypeError, UnicodeEncodeError):
+        usable = False
+    if not usable:
+        raise AgentError(f"the path is {path!r:.80}, expected the name of a file that ends in {SUFFIX}")
+    return place

@@ -1,0 +1,88 @@
+"""Counts of transitions as arrays to be stored, and back, with nothing taken on trust."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from actmeasure.errors import AgentError
+from actmeasure.kernels.learned_model import Counts, make_counts
+
+__all__ = ["TYPES", "check_shapes", "counts_from", "stored"]
+
+#: The arrays and their types.
+TYPES = {
+    "first": "<i8",
+    "measured": "<i8",
+    "rewards": "<f8",
+    "successors": "<i8",
+    "times": "<i8",
+    "following": "<i8",
+}
+LISTS = ("successors", "times", "following")
+
+
+def stored(counts: Counts) -> dict[str, npt.NDArray[Any]]:
+    """The arrays, without the room that is not used."""
+    used = int(counts.used[0])
+    return {name: getattr(counts, name)[: used if name in LISTS else None] for name in TYPES}
+
+
+def counts_from(arrays: Mapping[str, npt.NDArray[Any]], n_states: int, n_actions: int, end: int, room: int) -> Counts:
+    """The counts, with room for at least that many transitions; an `AgentError` if the arrays cannot be counts.
+
+    `end` is the number of the last state that a transition may lead to.
+    """
+    pairs, used = n_states * n_actions, arrays["successors"].size
+    check_shapes(arrays, dict.fromkeys(TYPES, (pairs,)) | dict.fromkeys(LISTS, (used,)))
+    _check_lists(arrays, end)
+    while room <= used:
+        room *= 2
+    counts = make_counts(n_states, n_actions, room)
+    for name, values in stored(counts._replace(used=np.array([used]))).items():
+        values[:] = arrays[name]
+    counts.used[0] = used
+    return counts
+
+
+def check_shapes(arrays: Mapping[str, npt.NDArray[Any]], shapes: Mapping[str, tuple[int, ...]]) -> None:
+    """Raise an `AgentError` for the first array of another shape, or with numbers that are not finite."""
+    for name, shape in shapes.items():
+        if arrays[name].shape != shape:
+            raise AgentError(f"{name!r} has shape {arrays[name].shape}, expected {shape}; the file is damaged")
+        if not np.isfinite(arrays[name]).all():
+            raise AgentError(f"{name!r} holds numbers that are not finite; the file is damaged")
+
+
+def _check_lists(arrays: Mapping[str, npt.NDArray[Any]], end: int) -> None:
+    """Every entry but the first must be in exactly one list, and the lists must hold as much as was measured."""
+    first, following, used = arrays["first"], arrays["following"], arrays["successors"].size
+    later = np.arange(used)
+    sound = (
+        used > 0
+        and first.min() >= 0
+        and first.max() < used
+        and following.min() >= 0
+        and not (following[1:] >= later[1:]).any()  # an entry leads to an older one, so that no list is a circle
+        and following[0] == 0
+        and np.bincount(np.concatenate([first, following]), minlength=used)[1:].tolist() == [1] * (used - 1)
+        and arrays["successors"].min() >= 0
+        and arrays["successors"].max() <= end
+        and not (arrays["times"][1:] < 1).any()
+        and _measured(arrays).tolist() == arrays["measured"].tolist()
+    )
+    if not sound:
+        raise AgentError("its counts of transitions contradict each other; the file is damaged")
+
+
+def _measured(arrays: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.int64]:
+    """How often each pair was measured, by its list."""
+    total = np.zeros_like(arrays["first"])
+    entries = arrays["first"]
+    while entries.any():
+        total += np.where(entries > 0, arrays["times"][entries], 0)
+        entries = arrays["following"][entries]
+    return total

@@ -1,0 +1,186 @@
+"""Beliefs made of particles: how many of them are in each state.
+
+Moving them costs as much as there are different states, not particles: those in one state are split between its successors
+with binomially distributed numbers.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from actmeasure.kernels.jit import lean
+from actmeasure.kernels.learned_model import Counts, any_of
+from actmeasure.kernels.streams import random
+
+#: More particles than this are split in several goes: the chance that none goes one way must not vanish.
+AT_ONCE = 256
+
+
+class Particles(NamedTuple):
+    """Two beliefs, the one held now and the one predicted; the state n_states stands for the end of the episode."""
+
+    states: Any  # int64 (2, most): the states that have particles
+    times: Any  # int64 (2, most): how many
+    sizes: Any  # int64 (2,): number of states
+    totals: Any  # int64 (2,): number of particles
+    position: Any  # int64 (S + 1,): where a state is in the belief that is being made, -1 if it is not
+
+
+def make_particles(n_states: int, most: int) -> Particles:
+    """Empty beliefs of at most so many particles."""
+    return Particles(
+        np.zeros((2, most), np.int64),
+        np.zeros((2, most), np.int64),
+        np.zeros(2, np.int64),
+        np.zeros(2, np.int64),
+        np.full(n_states + 1, -1, np.int64),
+    )
+
+
+@lean
+def know(particles: Particles, which: int, state: int) -> None:
+    """Put all particles into one state."""
+    most = particles.states.shape[1]
+    particles.states[which, 0] = state
+    particles.times[which, 0] = most
+    particles.sizes[which] = 1
+    particles.totals[which] = most
+
+
+@lean
+def draw(particles: Particles, which: int, states: Any, probabilities: Any, stream: Any) -> None:
+    """Make a belief of particles from a distribution: states int64 (n,), probabilities float64 (n,); none if n is 0."""
+    left, mass = particles.states.shape[1], 1.0
+    particles.sizes[which] = 0
+    particles.totals[which] = left
+    for i in range(states.shape[0]):
+        share = left if i == states.shape[0] - 1 else binomial(left, probabilities[i] / mass, stream)
+        _add(particles, which, states[i], share)
+        left -= share
+        mass -= probabilities[i]
+    _forget_positions(particles, which)
+
+
+@lean
+def predict(
+    particles: Particles, now: int, counts: Counts, n_actions: int, action: int, prior_until: int, stream: Any
+) -> None:
+    """Move the particles of belief `now` one step, by the learned dynamics, into the other belief.
+
+    Pairs measured at most `prior_until` times also lead anywhere, with the weight of one transition.
+    """
+    n_states = particles.position.shape[0] - 1
+    then = 1 - now
+    particles.sizes[then] = 0
+    particles.totals[then] = particles.totals[now]
+    for i in range(particles.sizes[now]):
+        state, left = particles.states[now, i], particles.times[now, i]
+        if state == n_states:
+            _add(particles, then, state, left)
+            continue
+        pair = state * n_actions + action
+        mass = counts.measured[pair]
+        if mass <= prior_until:
+            astray = binomial(left, 1.0 / (mass + 1.0), stream)
+            for _ in range(astray):
+                _add(particles, then, any_of(n_states, stream), 1)
+            left -= astray
+        entry = counts.first[pair]
+        while left > 0:
+            times = counts.times[entry]
+            share = left if times == mass else binomial(left, times / mass, stream)
+            _add(particles, then, counts.successors[entry], share)
+            left -= share
+            mass -= times
+            entry = counts.following[entry]
+    _forget_positions(particles, then)
+
+
+@lean
+def moved(particles: Particles) -> int:
+    """How many particles are in other states in one belief than in the other."""
+    for i in range(particles.sizes[0]):
+        particles.position[particles.states[0, i]] = i
+    stayed = 0
+    for i in range(particles.sizes[1]):
+        place = particles.position[particles.states[1, i]]
+        if place >= 0:
+            stayed += min(particles.times[0, place], particles.times[1, i])
+    _forget_positions(particles, 0)
+    return particles.totals[0] - stayed  # type: ignore[no-any-return]
+
+
+@lean
+def exclude_end(particles: Particles, which: int) -> None:
+    """The episode is still running: no particle is at its end. Those that remain are doubled while there is room for it."""
+    end, last = particles.position.shape[0] - 1, particles.sizes[which] - 1
+    for i in range(last + 1):
+        if particles.states[which, i] == end:
+            particles.totals[which] -= particles.times[which, i]
+            particles.states[which, i] = particles.states[which, last]
+            particles.times[which, i] = particles.times[which, last]
+            particles.sizes[which] = last
+            break
+    while 0 < 2 * particles.totals[which] <= particles.states.shape[1]:
+        particles.totals[which] *= 2
+        for i in range(particles.sizes[which]):
+            particles.times[which, i] *= 2
+
+
+@lean
+def _add(particles: Particles, which: int, state: int, number: int) -> None:
+    if number == 0:
+        return
+    place = particles.position[state]
+    if place < 0:
+        place = particles.sizes[which]
+        particles.sizes[which] += 1
+        particles.position[state] = place
+        particles.states[which, place] = state
+        particles.times[which, place] = 0
+    particles.times[which, place] += number
+
+
+@lean
+def _forget_positions(particles: Particles, which: int) -> None:
+    for i in range(particles.sizes[which]):
+        particles.position[particles.states[which, i]] = -1
+
+
+@lean
+def binomial(number: int, chance: float, stream: Any) -> int:
+    """How many of a number of things happen that each have the given chance."""
+    if chance >= 1.0:
+        return number
+    rare = min(chance, 1.0 - chance)
+    happen = 0
+    for begin in range(0, number, AT_ONCE):
+        happen += _few(min(AT_ONCE, number - begin), rare, stream)
+    return happen if rare == chance else number - happen
+
+
+@lean
+def _few(number: int, chance: float, stream: Any) -> int:
+    """As `binomial`, by going up the distribution function; for a chance of at most one half."""
+    mass = _power(1.0 - chance, number)
+    odds = chance / (1.0 - chance)
+    left, happen = random(stream), 0
+    while left >= mass and happen < number:
+        left -= mass
+        happen += 1
+        mass *= odds * (number - happen + 1) / happen
+    return happen
+
+
+@lean
+def _power(base: float, exponent: int) -> float:
+    """Written out, so that it rounds the same with and without Numba."""
+    result = 1.0
+    while exponent > 0:
+        if exponent & 1:
+            result *= base
+        base *= base
+        exponent >>= 1
+    return result
