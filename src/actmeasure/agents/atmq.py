@@ -118,7 +118,8 @@ class AtmqAgent(LearningAgent):
         if not optimistic:
             return values
         hope = (self._rules.optimism - 1 - self._mind.counts.measured.reshape(shape)) / self._rules.optimism
-        return values + np.maximum(0.0, hope * (self._mind.sums[atmq.LARGEST_REWARD] - values))
+        bonus: FloatArray = np.maximum(0.0, hope * (self._mind.sums[atmq.LARGEST_REWARD] - values))
+        return values + bonus
 
     def belief(self) -> Belief:
         """Where the agent thinks it is, among the states in which an episode runs; empty if it has no idea."""

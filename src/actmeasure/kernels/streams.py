@@ -30,9 +30,14 @@ TO_UNIT = 1.0 / 9007199254740992.0
 
 
 def entropy_words(seed: int) -> Any:
-    """The seed as SeedSequence sees it before a spawn key: 32-bit words, lowest first, at least four; uint64 (n,)."""
+    """What SeedSequence makes of a seed before it comes to the spawn key: its pool, then its hash constant; uint64 (5,)."""
     words = [(seed >> shift) & 0xFFFFFFFF for shift in range(0, max(seed.bit_length(), 32 * POOL), 32)]
-    return np.array(words, dtype=np.uint64)
+    stream = make_stream()
+    stream[8:] = words[:POOL]
+    constant = _mix(stream)
+    for word in words[POOL:]:
+        constant = _mix_in(stream, np.uint64(word), constant)
+    return np.append(stream[4:8], np.uint64(constant))
 
 
 def make_stream() -> Any:
@@ -139,10 +144,8 @@ def _mix(stream: Any) -> Any:
 def _mix_with_spawn_key(stream: Any, entropy: Any, episode: int, which: int) -> None:
     """The pool from the entropy, the episode and which of its streams it is."""
     for i in range(POOL):
-        stream[8 + i] = entropy[i]
-    constant = _mix(stream)
-    for source in range(POOL, entropy.shape[0]):
-        constant = _mix_in(stream, entropy[source], constant)
+        stream[4 + i] = entropy[i]
+    constant = entropy[POOL]
     constant = _mix_in(stream, np.uint64(episode), constant)
     _mix_in(stream, np.uint64(which), constant)
 
