@@ -97,7 +97,7 @@ class AmrlQAgent(LearningAgent):
             discount=task.discount if self.settings.discount is None else self.settings.discount,
             learning_rate=self.settings.learning_rate,
             exploration=self.settings.exploration,
-            exploring_episodes=NEVER if planned is None else int(np.ceil(share * planned)),
+            exploring_episodes=NEVER if planned is None else min(NEVER, int(np.ceil(share * min(planned, NEVER)))),
         )
         costs = np.ascontiguousarray(task.measuring_cost, dtype=np.float64).reshape(-1)
         if costs.size > 1:  # looking where the agent believes in the end by mistake has no price of its own
@@ -163,8 +163,8 @@ class AmrlQAgent(LearningAgent):
         counts = stored_counts.counts_from(arrays, task.n_states + 1, task.n_actions, task.n_states, ROOM)
         stored_counts.check_shapes(arrays, {name: getattr(mind, name).shape for name in ("likeliest", "values")})
         likeliest = arrays["likeliest"]
-        if (likeliest < 0).any() or (likeliest >= counts.used[0]).any():
-            raise AgentError("its likeliest successors were never counted; the file is damaged")
+        if not stored_counts.are_most_frequent(arrays, likeliest):
+            raise AgentError("its likeliest successors are not those counted most often; the file is damaged")
         mind.likeliest[:] = likeliest
         mind.values[:] = arrays["values"]
         self._mind = mind._replace(counts=counts)

@@ -53,7 +53,7 @@ class AtmqAgent(LearningAgent):
 
     name = "atmq"
     types: ClassVar[dict[str, str]] = stored_counts.TYPES | {
-        "values": "<f8", "best": "<f8", "greedy": "<i8", "ready": "<i8", "sums": "<f8"
+        "values": "<f8", "optimistic": "<f8", "best": "<f8", "greedy": "<i8", "ready": "<i8", "sums": "<f8"
     }  # fmt: skip
     presets: ClassVar[dict[str, dict[str, Any]]] = ATMQ
 
@@ -97,8 +97,8 @@ class AtmqAgent(LearningAgent):
     def run(self, model: Model, seed: int, first_episode: int, max_steps: int, episodes: Episodes) -> None:
         entropy, stream, place = streams.entropy_words(seed), streams.make_stream(), np.zeros(3, np.int64)
         while not learn_atmq.run(
-            world(model), self._mind, self._rules, entropy, first_episode, max_steps, record(episodes), place,
-            stream, self._stream,
+            world(model), self._mind, self._rules, self._beginning.states, self._beginning.probabilities, entropy,
+            first_episode, max_steps, record(episodes), place, stream, self._stream,
         ):  # fmt: skip
             self._make_room()
 
@@ -113,13 +113,8 @@ class AtmqAgent(LearningAgent):
     def q_values(self, optimistic: bool = False) -> FloatArray:
         """The values of all actions, shape (S, A); with `optimistic`, as control sees them."""
         task = self.prepared()
-        shape = (task.n_states, task.n_actions)
-        values: FloatArray = self._mind.values[: task.n_states * task.n_actions].reshape(shape).copy()
-        if not optimistic:
-            return values
-        hope = (self._rules.optimism - 1 - self._mind.counts.measured.reshape(shape)) / self._rules.optimism
-        bonus: FloatArray = np.maximum(0.0, hope * (self._mind.sums[atmq.LARGEST_REWARD] - values))
-        return values + bonus
+        values: FloatArray = self._mind.optimistic if optimistic else self._mind.values
+        return values.reshape(-1, task.n_actions)[: task.n_states].copy()
 
     def belief(self) -> Belief:
         """Where the agent thinks it is, among the states in which an episode runs; empty if it has no idea."""
@@ -135,26 +130,39 @@ class AtmqAgent(LearningAgent):
         mind = self._mind
         ready = mind.ready[: mind.memory[atmq.READY]]
         return stored_counts.stored(mind.counts) | {
-            "values": mind.values, "best": mind.best, "greedy": mind.greedy, "ready": ready, "sums": mind.sums
+            "values": mind.values, "optimistic": mind.optimistic, "best": mind.best, "greedy": mind.greedy, "ready": ready, "sums": mind.sums
         }  # fmt: skip
 
     def restore(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
         task, mind, ready = self.prepared(), self._mind, arrays["ready"]
         counts = stored_counts.counts_from(arrays, task.n_states, task.n_actions, task.n_states, ROOM)
-        copied = {name: getattr(mind, name) for name in ("values", "best", "greedy", "sums")}
+        copied = {name: getattr(mind, name) for name in ("values", "optimistic", "best", "greedy", "sums")}
         stored_counts.check_shapes(
             arrays, {name: values.shape for name, values in copied.items()} | {"ready": (ready.size,)}
         )
-        ends = arrays["values"][-task.n_actions :].any() or arrays["best"][-1] != 0
-        if ends or (arrays["greedy"] < 0).any() or (arrays["greedy"] >= task.n_actions).any():
+        optimistic, greedy = arrays["optimistic"].reshape(-1, task.n_actions), arrays["greedy"][:, None]
+        if (
+            arrays["values"][-task.n_actions :].any()
+            or optimistic[-1].any()
+            or not np.array_equal(arrays["best"], optimistic.max(axis=1))
+            or (greedy < 0).any()
+            or (greedy >= task.n_actions).any()
+            or not np.array_equal(arrays["best"], np.take_along_axis(optimistic, greedy, axis=1)[:, 0])
+        ):
             raise AgentError("its tables of values contradict each other; the file is damaged")
-        if np.unique(ready).size != ready.size or (ready < 0).any() or (ready >= task.n_states).any():
-            raise AgentError("the states it trains are not states; the file is damaged")
+        if not np.array_equal(np.sort(ready), self._trainable(counts)):
+            raise AgentError("the states it trains are not those measured often enough; the file is damaged")
         for name, values in copied.items():
             values[:] = arrays[name]
         mind.ready[: ready.size] = ready
         mind.memory[atmq.READY] = ready.size
         self._mind = mind._replace(counts=counts)
+
+    def _trainable(self, counts: Counts) -> npt.NDArray[np.int64]:
+        """The states with an action that was measured often enough; none where all are trained anyway."""
+        needs = self._rules.training_needs
+        often = counts.measured.reshape(-1, self.prepared().n_actions).max(axis=1)
+        return np.flatnonzero(often >= needs) if needs > 0 else np.zeros(0, np.int64)
 
 
 class DynaAtmqAgent(AtmqAgent):

@@ -90,12 +90,12 @@ class AtmqSettings:
     def __post_init__(self) -> None:
         for name in ("learning_rate", "measure_when_settled", "random_measuring", "training_greedy"):
             object.__setattr__(self, name, probability(getattr(self, name), name, AgentError))
-        for name, least in LEAST.items():
-            object.__setattr__(self, name, whole(getattr(self, name), name, least, error=AgentError))
+        for name, (least, most) in LIMITS.items():
+            object.__setattr__(self, name, whole(getattr(self, name), name, least, most, error=AgentError))
         for name in (field.name for field in fields(self) if field.type == "bool"):
             object.__setattr__(self, name, truth(getattr(self, name), name, AgentError))
         if self.prior_until is not None:
-            object.__setattr__(self, "prior_until", whole(self.prior_until, "prior_until", error=AgentError))
+            object.__setattr__(self, "prior_until", whole(self.prior_until, "prior_until", 0, 10**9, AgentError))
         if self.measure_when_spread is not None:
             share = probability(self.measure_when_spread, "measure_when_spread", AgentError)
             object.__setattr__(self, "measure_when_spread", share)
@@ -127,12 +127,13 @@ class AtmqSettings:
         )
 
 
-LEAST = {
-    "particles": 1,
-    "optimism": 1,
-    "exploratory_measurements": 0,
-    "training_updates": 0,
-    "training_needs": 0,
+#: The smallest and the largest whole number that is allowed.
+LIMITS = {
+    "particles": (1, 10**6),
+    "optimism": (1, 10**9),
+    "exploratory_measurements": (0, 10**9),
+    "training_updates": (0, 10**9),
+    "training_needs": (0, 10**9),
 }
 
 #: As the runs behind the paper's table; those on the measuring value problem also had `random_measuring=0.05`.

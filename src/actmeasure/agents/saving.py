@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,8 @@ from actmeasure.belief import Belief
 from actmeasure.errors import ActMeasureError, AgentError, unknown_name
 from actmeasure.files.archive import read_arrays, write_arrays
 from actmeasure.files.atomic import explain, replacing
-from actmeasure.files.checks import check_keys, flag, number, whole
+from actmeasure.files.checks import check_keys, flag, number
+from actmeasure.settings import whole
 
 __all__ = ["load_agent", "save_agent"]
 
@@ -36,6 +37,8 @@ TASK_TYPES = {
     "seen_times": "<i8",
 }
 SUFFIX = ".npz"
+#: Episodes are counted up to here.
+MOST = 1 << 53
 
 
 def save_agent(agent: LearningAgent, path: str | os.PathLike[str]) -> None:
@@ -82,14 +85,13 @@ def _agent(
     name = about["agent"]
     if not isinstance(name, str) or name not in kinds:
         raise AgentError(unknown_name("agent", name, kinds))
-    if not isinstance(about["settings"], dict):
-        raise AgentError("its settings are not an object; the file is damaged")
     kind = kinds[name]
+    check_keys(about["settings"], "'settings'", [field.name for field in fields(kind().settings)])
     check_keys(dict(arrays), "the archive", [*TASK_TYPES, *kind.types])
     agent = kind(**about["settings"])
     agent.prepare(_task(about, arrays))
     agent.restore(arrays)
-    agent.episodes_done = whole(about["episodes_done"], "episodes_done")
+    agent.episodes_done = whole(about["episodes_done"], "episodes_done", most=MOST)
     agent.starts = _seen_starts(arrays, agent.prepared().n_states)
     return agent
 
@@ -98,11 +100,13 @@ def _task(about: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> T
     n_states, n_actions = whole(about["n_states"], "n_states", 1), whole(about["n_actions"], "n_actions", 1)
     pairs, cost = arrays["first"].size, arrays["measuring_cost"]
     fits = pairs in (n_states * n_actions, (n_states + 1) * n_actions)
-    if not fits or cost.shape not in ((), (n_states, n_actions)) or not np.isfinite(cost).all():
+    if not fits or cost.shape not in ((), (n_states, n_actions)):
         raise AgentError(
             f"its arrays are for {pairs} pairs of state and action, not for {n_states} x {n_actions}; the file is damaged"
         )
     discount = number(about["discount"], "the discount")
+    if not 0 < discount <= 1 or not np.isfinite(cost).all() or (cost < 0).any():
+        raise AgentError("its discount or a measuring cost is out of range; the file is damaged")
     largest, planned = about["largest_reward"], about["planned_episodes"]
     return Task(
         n_states,

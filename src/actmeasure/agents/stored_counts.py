@@ -11,7 +11,7 @@ import numpy.typing as npt
 from actmeasure.errors import AgentError
 from actmeasure.kernels.learned_model import Counts, make_counts
 
-__all__ = ["TYPES", "check_shapes", "counts_from", "stored"]
+__all__ = ["TYPES", "are_most_frequent", "check_shapes", "counts_from", "stored"]
 
 #: The arrays and their types.
 TYPES = {
@@ -23,6 +23,8 @@ TYPES = {
     "following": "<i8",
 }
 LISTS = ("successors", "times", "following")
+#: More than this can have been measured by nobody; sums of as many as fit into memory are still exact.
+MOST = 1 << 40
 
 
 def stored(counts: Counts) -> dict[str, npt.NDArray[Any]]:
@@ -71,7 +73,9 @@ def _check_lists(arrays: Mapping[str, npt.NDArray[Any]], end: int) -> None:
         and np.bincount(np.concatenate([first, following]), minlength=used)[1:].tolist() == [1] * (used - 1)
         and arrays["successors"].min() >= 0
         and arrays["successors"].max() <= end
+        and arrays["times"][0] == 0
         and not (arrays["times"][1:] < 1).any()
+        and arrays["times"].max() <= MOST
         and _measured(arrays).tolist() == arrays["measured"].tolist()
     )
     if not sound:
@@ -81,8 +85,29 @@ def _check_lists(arrays: Mapping[str, npt.NDArray[Any]], end: int) -> None:
 def _measured(arrays: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.int64]:
     """How often each pair was measured, by its list."""
     total = np.zeros_like(arrays["first"])
-    entries = arrays["first"]
-    while entries.any():
-        total += np.where(entries > 0, arrays["times"][entries], 0)
-        entries = arrays["following"][entries]
+    np.add.at(total, _owners(arrays)[1:], arrays["times"][1:])
     return total
+
+
+def _owners(arrays: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.int64]:
+    """The pair in whose list each entry is; -1 for the first entry, which is in none."""
+    owners = np.full(arrays["successors"].size, -1)
+    pairs = np.flatnonzero(arrays["first"])
+    entries = arrays["first"][pairs]
+    while len(entries):
+        owners[entries] = pairs
+        entries = arrays["following"][entries]
+        pairs, entries = pairs[entries != 0], entries[entries != 0]
+    return owners
+
+
+def are_most_frequent(arrays: Mapping[str, npt.NDArray[Any]], chosen: npt.NDArray[np.int64]) -> bool:
+    """Whether each pair's chosen entry is one of those seen most often in its list, and 0 if that is empty."""
+    owners, times = _owners(arrays), arrays["times"]
+    most = np.zeros_like(chosen)
+    np.maximum.at(most, owners[1:], times[1:])
+    if (chosen < 0).any() or (chosen >= owners.size).any():
+        return False
+    seen = most > 0
+    own = owners[chosen] == np.where(seen, np.arange(chosen.size), -1)
+    return bool((own & (~seen | (times[chosen] == most))).all())

@@ -73,6 +73,26 @@ class Scratch(NamedTuple):
 
 
 @compiled
+def is_short_of_nodes(graph: Graph) -> bool:
+    """Whether expanding one more node may need more nodes than there are, with one kept free for every state to be known."""
+    n_new = graph.child.shape[1] + graph.node_of_state.shape[0]
+    return bool(graph.counts[NODES] + n_new >= graph.expanded.shape[0])
+
+
+@compiled
+def is_short_of_entries(graph: Graph) -> bool:
+    """Likewise for the entries of nodes."""
+    n_new = (graph.child.shape[1] + 1) * graph.node_of_state.shape[0]
+    return bool(graph.counts[ENTRIES] + n_new >= graph.states.shape[0])
+
+
+@compiled
+def has_room(graph: Graph) -> bool:
+    """Whether one more node can be expanded."""
+    return not is_short_of_nodes(graph) and not is_short_of_entries(graph)
+
+
+@compiled
 def best_mean(graph: Graph, node: int, vectors: Any) -> tuple[float, int]:
     """Highest mean of a column of `vectors`, float64 (S, k), over a node's belief, and the column."""
     best, column = -np.inf, 0

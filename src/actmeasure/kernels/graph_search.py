@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 
 from actmeasure.kernels.belief_graph import (
-    ENTRIES,
-    NODES,
     NONE,
     SAME,
     STAMP,
@@ -18,6 +16,7 @@ from actmeasure.kernels.belief_graph import (
     back_up,
     choice_upper,
     expand,
+    has_room,
     node_of,
     renew_tip,
 )
@@ -27,15 +26,6 @@ from actmeasure.kernels.jit import compiled
 #: A tip whose bound fell by this share of its gap when renewed is left alone: something else may look better now.
 WORTH_TURNING_BACK = 0.01
 FULL = -1
-
-
-@compiled
-def has_room(graph: Graph, n_expansions: int, n_known: int) -> bool:
-    """Whether so many nodes can be expanded, and so many states become known, without running out of space."""
-    n_new = n_expansions * graph.child.shape[1]
-    enough_nodes = graph.counts[NODES] + n_new + n_known < graph.expanded.shape[0]
-    n_entries = n_new * graph.node_of_state.shape[0] + n_known
-    return bool(enough_nodes and graph.counts[ENTRIES] + n_entries < graph.states.shape[0])
 
 
 @compiled
@@ -90,6 +80,20 @@ def descend(
 
 
 @compiled
+def _dig_below(
+    graph: Graph, model: Dynamics, bounds: Bounds, scratch: Scratch, discount: float, node: int, times: int,
+    threshold: float,
+) -> int:  # fmt: skip
+    """Expand up to `times` tips below a node; returns how many. It also ends when space runs out."""
+    expanded = 0
+    while expanded < times and has_room(graph):
+        if not descend(graph, model, bounds, scratch, discount, node, threshold):
+            break
+        expanded += 1
+    return expanded
+
+
+@compiled
 def dig(
     graph: Graph, model: Dynamics, bounds: Bounds, scratch: Scratch, discount: float, nodes: Any, times: int,
     threshold: float,
@@ -97,12 +101,9 @@ def dig(
     """Expand up to `times` tips below each of `nodes`, last first. Returns how many, or FULL when space ran out."""
     expanded = 0
     for i in range(nodes.shape[0] - 1, -1, -1):
-        for _ in range(times):
-            if not has_room(graph, 1, 0):
-                return FULL
-            if not descend(graph, model, bounds, scratch, discount, nodes[i], threshold):
-                break
-            expanded += 1
+        expanded += _dig_below(graph, model, bounds, scratch, discount, nodes[i], times, threshold)
+        if not has_room(graph):
+            return FULL
     return expanded
 
 
@@ -117,7 +118,7 @@ def tighten(
     """
     expanded = 0
     for i in range(states.shape[0]):
-        if not has_room(graph, 1, 1):
+        if not has_room(graph):
             return FULL
         node = node_of(graph, bounds, scratch, states[i])
         if not graph.expanded[node]:
@@ -126,12 +127,7 @@ def tighten(
         for action in range(graph.child.shape[1]):
             child = graph.child[node, action]
             if child >= 0 and graph.known[child] < 0:
-                for _ in range(times):
-                    if not has_room(graph, 1, 0):
-                        return FULL
-                    if not descend(graph, model, bounds, scratch, discount, child, threshold):
-                        break
-                    expanded += 1
+                expanded += _dig_below(graph, model, bounds, scratch, discount, child, times, threshold)
         back_up(graph, bounds, discount, node)
     return expanded
 
@@ -217,6 +213,8 @@ def _solve_circle(graph: Graph, bounds: Bounds, discount: float, circle: Any, st
         graph.counts[STAMP] = stamp
     values = _round_for_ever(graph, discount, circle)
     _promise_round(graph, bounds, circle, values)
+    if discount == 1:
+        _allow_free_rounds(graph, circle, values, stamp)
     leaving = np.full(size, -np.inf)
     for i in range(size):
         for choice in range(2 * graph.child.shape[1]):
@@ -248,6 +246,38 @@ def _solve_circle(graph: Graph, bounds: Bounds, discount: float, circle: Any, st
         graph.upper[node] = min(graph.upper[node], values[i] + slack)
         if graph.known[node] >= 0:
             bounds.upper[graph.known[node]] = graph.upper[node]
+
+
+@compiled
+def _allow_free_rounds(graph: Graph, circle: Any, values: Any, stamp: int) -> None:
+    """Without discount: raise to 0 what a node is worth from which one can go on for ever inside the circle without loss.
+
+    The circle as a whole may lose while a shortcut in it does not. Nodes that only have lossy or leaving choices are struck out
+    until none is left to strike out.
+    """
+    size = circle.shape[0]
+    free = np.ones(size, np.bool_)
+    changed = True
+    while changed:
+        changed = False
+        for i in range(size):
+            if free[i] and not _has_free_choice(graph, circle, free, i, stamp):
+                free[i] = False
+                changed = True
+    for i in range(size):
+        if free[i]:
+            values[i] = max(values[i], 0.0)
+
+
+@compiled
+def _has_free_choice(graph: Graph, circle: Any, free: Any, i: int, stamp: int) -> bool:
+    node = circle[i]
+    for action in range(graph.child.shape[1]):
+        child = graph.child[node, action]
+        stays = child >= 0 and graph.mark[child] == stamp
+        if stays and graph.reward[node, action] > -SAME and free[_index(circle, child)]:
+            return True
+    return False
 
 
 @compiled
@@ -284,19 +314,20 @@ def _promise_round(graph: Graph, bounds: Bounds, circle: Any, values: Any) -> No
 def _round_for_ever(graph: Graph, discount: float, circle: Any) -> Any:
     """Worth of going round a circle for ever, from each of its nodes; float64 (size,)."""
     size = circle.shape[0]
-    total, factor = 0.0, 1.0
+    total, factor, pays = 0.0, 1.0, False
     rewards, factors = np.empty(size), np.empty(size)
     for i in range(size):
         action = _action_to(graph, circle[i], circle[(i + 1) % size])
         rewards[i] = graph.reward[circle[i], action]
         factors[i] = discount * graph.running[circle[i], action]
         total += factor * rewards[i]
+        pays = pays or abs(rewards[i]) > SAME
         factor *= factors[i]
     values = np.empty(size)
     if factor < 1:
         values[0] = total / (1 - factor)
-    else:  # only without discount and end; a circle that pays is no valid model
-        values[0] = 0.0 if total > -SAME else -np.inf
+    else:  # only without discount and end; gains and losses that alternate for ever have no sum
+        values[0] = -np.inf if pays else 0.0
     for i in range(size - 1, 0, -1):
         values[i] = rewards[i] + factors[i] * values[(i + 1) % size]
     return values

@@ -56,7 +56,8 @@ def draw(particles: Particles, which: int, states: Any, probabilities: Any, stre
     particles.sizes[which] = 0
     particles.totals[which] = left
     for i in range(states.shape[0]):
-        share = left if i == states.shape[0] - 1 else binomial(left, probabilities[i] / mass, stream)
+        rest = i == states.shape[0] - 1 or probabilities[i] >= mass  # by rounding, nothing may be left of the mass
+        share = left if rest else binomial(left, probabilities[i] / mass, stream)
         _add(particles, which, states[i], share)
         left -= share
         mass -= probabilities[i]

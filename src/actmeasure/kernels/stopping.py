@@ -15,6 +15,8 @@ TIE = 1e-9
 SAME = 1e-12
 #: What a path could still gain is not worth following it for below this.
 NEGLIGIBLE = 1e-10
+#: An episode is as good as over when it is still running with this probability.
+OVER = 1e-200
 #: How a path ends: with a look, in a known state, with the end of the episode, or it goes on for ever without one.
 LOOK, KNOWN, END, ON = 0, 1, 2, 3
 
@@ -36,7 +38,9 @@ class Room(NamedTuple):
     weights: Weights
     following: Weights
     position: Any  # int64 (S,), -1 everywhere
-    earlier: Any  # float64 (S,): a belief from earlier on the path, spread out
+    earlier: Any  # float64 (S,): a belief from earlier on the path, spread out; 0 elsewhere
+    marked: Any  # int64 (S,): the states of that belief
+    n_marked: Any  # int64 (1,): how many there are
     means: Any  # float64 (A,)
     ties: Any  # float64 (A,)
 
@@ -55,7 +59,7 @@ def make_room(n_states: int, n_actions: int) -> Room:
     """Room to work in."""
     return Room(
         make_weights(n_states), make_weights(n_states), np.full(n_states, -1, np.int64), np.zeros(n_states),
-        np.zeros(n_actions), np.zeros(n_actions),
+        np.empty(n_states, np.int64), np.zeros(1, np.int64), np.zeros(n_actions), np.zeros(n_actions),
     )  # fmt: skip
 
 
@@ -79,12 +83,44 @@ def control(paths: Paths, room: Room, count: int) -> int:
 
 
 @compiled
-def _is_earlier(room: Room, count: int, earlier_count: int, mass: float) -> bool:
-    """Whether the belief is the one from earlier."""
-    farthest = 0.0 if count == earlier_count else np.inf
+def _mark(room: Room, count: int, mass: float) -> None:
+    """Remember the belief in `room.weights`, and forget the one before."""
+    for i in range(room.n_marked[0]):
+        room.earlier[room.marked[i]] = 0.0
+    for i in range(count):
+        state = room.weights.states[i]
+        room.marked[i] = state
+        room.earlier[state] = room.weights.values[i] / mass
+    room.n_marked[0] = count
+
+
+@compiled
+def _is_earlier(room: Room, count: int, mass: float) -> bool:
+    """Whether the belief is the one that was marked."""
+    farthest = 0.0 if count == room.n_marked[0] else np.inf
     for i in range(count):
         farthest = max(farthest, abs(room.weights.values[i] / mass - room.earlier[room.weights.states[i]]))
     return bool(farthest <= SAME)
+
+
+@compiled
+def _step(model: Dynamics, action: int, room: Room, count: int) -> int:
+    """Move `room.weights` one blind step; returns the new count."""
+    count, _ = push(model, action, room.weights, count, room.following, room.position)
+    room.weights.states[:count] = room.following.states[:count]
+    room.weights.values[:count] = room.following.values[:count]
+    return count
+
+
+@compiled
+def _earns_nothing(model: Dynamics, actions: Any, room: Room, count: int) -> bool:
+    """Whether no reward, gain or loss, is possible along further actions, int64 (n,)."""
+    for action in actions:
+        for i in range(count):
+            if model.rewards[room.weights.states[i] * model.n_actions + action] != 0:
+                return False
+        count = _step(model, action, room, count)
+    return True
 
 
 @compiled
@@ -92,15 +128,13 @@ def best_stop(model: Dynamics, discount: float, paths: Paths, room: Room, count:
     """Follow the control from the first `count` weights in `room`, which are changed, and find the best moment to look."""
     earned, factor = 0.0, 1.0
     best = Stop(0, ON, -np.inf, 1)
-    mark_at, mark_step, mark_count, mark_earned, mark_factor = 1, 0, 0, 0.0, 0.0
+    mark_at, mark_step, mark_earned, mark_factor = 1, 0, 0.0, 0.0
     for step in range(paths.actions.shape[0]):
         action = control(paths, room, count)
         paths.actions[step] = action
         price = expected(model.costs, model.n_actions, action, room.weights, count)
         earned += factor * expected(model.rewards, model.n_actions, action, room.weights, count)
-        count, _ = push(model, action, room.weights, count, room.following, room.position)
-        room.weights.states[:count] = room.following.states[:count]
-        room.weights.values[:count] = room.following.values[:count]
+        count = _step(model, action, room, count)
         ahead, most = 0.0, 0.0
         for i in range(count):
             state, weight = room.weights.states[i], room.weights.values[i]
@@ -116,18 +150,20 @@ def best_stop(model: Dynamics, discount: float, paths: Paths, room: Room, count:
         if count <= 1 or earned + factor * most <= best.value + NEGLIGIBLE:
             return best
         mass = total(room.weights, count)
-        if mark_count > 0 and _is_earlier(room, count, mark_count, mass):
+        if factor * mass < OVER:
+            return Stop(step + 1, ON, earned, 1) if earned > best.value else best
+        if mark_step > 0 and _is_earlier(room, count, mass):
             # The path goes round for ever; each further round changes what a look is worth in the same direction.
             ratio = factor * mass / mark_factor
             if ratio < 1:
                 for_ever = mark_earned + (earned - mark_earned) / (1 - ratio)
-            else:
-                for_ever = earned if earned > mark_earned - SAME else -np.inf
+            else:  # without discount and end: gains and losses that alternate for ever have no sum
+                circle = paths.actions[mark_step : step + 1]
+                for_ever = earned if _earns_nothing(model, circle, room, count) else -np.inf
             return Stop(step + 1, ON, for_ever, step + 1 - mark_step) if for_ever > best.value else best
         if step + 1 == mark_at:
-            for i in range(count):
-                room.earlier[room.weights.states[i]] = room.weights.values[i] / mass
-            mark_at, mark_step, mark_count = 2 * mark_at, step + 1, count
+            _mark(room, count, mass)
+            mark_at, mark_step = 2 * mark_at, step + 1
             mark_earned, mark_factor = earned, factor * mass
     # Without discount, what comes after so long a path is unknown; with it, it is worth nothing.
     return Stop(paths.actions.shape[0], ON, earned, 1) if earned > best.value and discount < 1 else best

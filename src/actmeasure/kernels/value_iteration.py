@@ -11,17 +11,26 @@ from actmeasure.kernels.jit import compiled
 
 
 @compiled
-def sweep(model: Dynamics, discount: float, values: Any, backwards: bool) -> float:
-    """One Gauss-Seidel sweep over `values`, float64 (S,), in place. Returns the largest change."""
+def sweep(model: Dynamics, discount: float, rows: Any, looking: bool, values: Any, backwards: bool) -> float:
+    """One Gauss-Seidel sweep over `values`, float64 (S,), in place. Returns the largest change.
+
+    With `rows`, int64 (S,), that row is taken in each state; if it is empty, the best one. `looking` is paid for at every step.
+    """
     n_states = model.terminal.shape[0]
     largest = 0.0
     for k in range(n_states):
         state = n_states - 1 - k if backwards else k
         if model.terminal[state]:
             continue
+        first, count = state * model.n_actions, model.n_actions
+        if rows.shape[0] > 0:
+            first, count = rows[state], 1
         best = -np.inf
-        for action in range(model.n_actions):
-            best = max(best, one_step(model, discount, values, state * model.n_actions + action))
+        for row in range(first, first + count):
+            value = one_step(model, discount, values, row)
+            if looking:
+                value -= model.costs[row]
+            best = max(best, value)
         largest = max(largest, abs(best - values[state]))
         values[state] = best
     return largest
@@ -46,41 +55,11 @@ def action_values(model: Dynamics, discount: float, values: Any, out: Any) -> No
 
 
 @compiled
-def policy_sweep(model: Dynamics, discount: float, rows: Any, looking: bool, values: Any, backwards: bool) -> float:
-    """One sweep of evaluating a fixed row per state, int64 (S,), paying for a look at every step or never."""
-    n_states = model.terminal.shape[0]
-    largest = 0.0
-    for k in range(n_states):
-        state = n_states - 1 - k if backwards else k
-        if model.terminal[state]:
-            continue
-        value = one_step(model, discount, values, rows[state])
-        if looking:
-            value -= model.costs[rows[state]]
-        largest = max(largest, abs(value - values[state]))
-        values[state] = value
-    return largest
-
-
-@compiled
-def sweeps(model: Dynamics, discount: float, values: Any, enough: float, most: int) -> float:
+def sweeps(model: Dynamics, discount: float, rows: Any, looking: bool, values: Any, enough: float, most: int) -> float:
     """Up to `most` sweeps, until the largest change is at most `enough`; returns the last one."""
     change = np.inf
     for k in range(most):
-        change = sweep(model, discount, values, k % 2 == 1)
-        if change <= enough:
-            break
-    return change
-
-
-@compiled
-def policy_sweeps(
-    model: Dynamics, discount: float, rows: Any, looking: bool, values: Any, enough: float, most: int
-) -> float:
-    """Likewise for a fixed row per state."""
-    change = np.inf
-    for k in range(most):
-        change = policy_sweep(model, discount, rows, looking, values, k % 2 == 1)
+        change = sweep(model, discount, rows, looking, values, k % 2 == 1)
         if change <= enough:
             break
     return change
