@@ -6,13 +6,14 @@ import sys
 
 from benchmarks.building import building
 from benchmarks.evaluating import evaluating
+from benchmarks.learning import learning
 from benchmarks.planning import planning
 from benchmarks.stepping import stepping
 
 
 def main() -> int:
     missed = 0
-    for benchmark in (building, evaluating, stepping, planning):
+    for benchmark in (building, evaluating, stepping, planning, learning):
         for goal in benchmark():
             print(goal, flush=True)
             missed += not goal.met

@@ -11,7 +11,7 @@ import actmeasure as am
 from benchmarks.goals import Goal, in_fresh_process
 
 #: Agent, its settings, episodes, least steps a second, and steps a second of the authors' code on a machine with the speed below.
-LEARNERS = (
+LEARNERS: tuple[tuple[str, dict[str, int], int, int, int | None], ...] = (
     ("atmq", {}, 100_000, 1_000_000, 6_100),
     ("dyna-atmq", {}, 30_000, 400_000, None),
     ("dyna-atmq", {"training_updates": 625}, 3_000, 40_000, 38),

@@ -1,20 +1,25 @@
 """`actmeasure solve` and `actmeasure tradeoff`, as a user types them."""
 
 import json
+import math
 import os
 import pty
 import signal
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 import actmeasure as am
-from actmeasure import cli_planning
 from actmeasure.cli import app
+from actmeasure.cli.output import print_json
+from actmeasure.cli.problem import read_settings
+from actmeasure.cli.tradeoff import _break_even
 
 SLIPPERY = ("--set", "size=8", "--set", "variant=slippery", "--discount", "0.999")
-LONG = ("solve", "frozen-lake", *SLIPPERY, "--tolerance", "1e-12")
+SLIPPERY_LAKE = ("frozen-lake", *SLIPPERY)
+LONG = ("solve", *SLIPPERY_LAKE, "--tolerance", "1e-12")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -46,7 +51,7 @@ def test_solve_shows_value_bounds_looks_and_plans():
     text = run("solve", "frozen-lake")
     for part in ("value    0.680482", "optimum  0.680482 to", "2 per episode", "3x down; the state is then known"):
         assert part in text
-    assert "not reached" not in text
+    assert "more time" not in text
 
 
 def test_only_twenty_plans_are_shown():
@@ -74,7 +79,7 @@ def test_settings_cost_and_discount_reach_the_model():
     model = am.problems.frozen_lake(4, variant="slippery", seed=3, measuring_cost=0.01, discount=0.9)
     assert found["value"] == pytest.approx(am.solve(model).value)
     assert found["model"] == {"states": 16, "actions": 4, "discount": 0.9, "measuring_cost": 0.01}
-    assert cli_planning._settings(["a=1", "b=x", "c=[1, 2]", "d=true", "e=a=b"]) == {
+    assert read_settings(["a=1", "b=x", "c=[1, 2]", "d=true", "e=a=b"]) == {
         "a": 1, "b": "x", "c": [1, 2], "d": True, "e": "a=b",
     }  # fmt: skip
 
@@ -115,6 +120,12 @@ def test_solve_draws(tmp_path, name):
     assert path.stat().st_size > 1000
 
 
+def test_a_lake_of_unknown_shape_is_drawn_as_other_models_are(tmp_path):
+    am.problems.frozen_lake(map=["SFF", "FFG"]).save(tmp_path / "lake.json")
+    run("solve", tmp_path / "lake.json", "--plot", tmp_path / "plans.svg")
+    assert "measuring value" in (tmp_path / "plans.svg").read_text()
+
+
 def test_an_oblong_map_is_drawn(tmp_path):
     run("solve", "frozen-lake", "--set", 'map=["SFF", "FFG"]', "--plot", tmp_path / "plans.svg")
     assert (tmp_path / "plans.svg").exists()
@@ -122,23 +133,43 @@ def test_an_oblong_map_is_drawn(tmp_path):
 
 def test_a_time_limit_gives_the_best_so_far():
     text = run(*LONG, "--time-limit", "2")
-    assert "The tolerance of 1e-12 was not reached" in text
+    assert "The time limit was reached: more time may close the gap." in text
     assert "optimum" in text
+    found = json.loads(run(*LONG, "--time-limit", "2", "--json"))
+    assert found["stopped"] == "time"
+    assert found["notes"] == ["The time limit was reached: more time may close the gap."]
 
 
 def test_ctrl_c_gives_the_best_so_far_and_progress_shows_the_gap():
-    """On a terminal, so that the progress line appears."""
+    text, shown = interrupted(LONG)
+    assert b"<= optimum <=" in shown, shown
+    assert "Stopped with Ctrl-C: more time may close the gap." in text
+    assert "after seeing" in text
+
+
+def test_tradeoff_says_that_and_why_it_is_not_within_tolerance():
+    long = ("tradeoff", *SLIPPERY_LAKE, "--tolerance", "1e-9")
+    text = run(*long, "--time-limit", "2")
+    assert "above the tolerance of 1e-09" in text
+    assert "The time limit was reached: more time may close the gap." in text
+    text, shown = interrupted((*long, "--json"))
+    assert b" solved, " in shown
+    found = strict_json(text)
+    assert found["stopped"] == "interrupted"
+    assert found["notes"] == ["Stopped with Ctrl-C: more time may close the gap."]
+
+
+def interrupted(arguments):
+    """What a command prints and shows when Ctrl-C is pressed as soon as it shows progress; on a terminal, so that it does."""
     master, slave = pty.openpty()
-    with subprocess.Popen(command(*LONG), stdout=subprocess.PIPE, stderr=slave, text=True) as process:
+    with subprocess.Popen(command(*arguments), stdout=subprocess.PIPE, stderr=slave, text=True) as process:
         os.close(slave)
-        shown = read_until(master, b"gap")
+        shown = read_until(master, b"Ctrl-C")
         process.send_signal(signal.SIGINT)
         text, _ = process.communicate(timeout=60)
     os.close(master)
-    assert b"<= optimum <=" in shown, shown
     assert process.returncode == 0
-    assert "The tolerance of 1e-12 was not reached" in text
-    assert "after seeing" in text
+    return text, shown
 
 
 def read_until(terminal, word):
@@ -151,6 +182,41 @@ def read_until(terminal, word):
     return shown
 
 
+@pytest.fixture(scope="module")
+def losing(tmp_path_factory):
+    """The gamble without discount, where every step costs something: whoever goes in circles loses without end."""
+    gamble = am.problems.measuring_value(discount=1.0)
+    rewards = np.where(gamble.terminal[:, None], 0.0, gamble.rewards - 0.01)
+    model = am.Model.from_arrays(
+        gamble.transitions.dense(), rewards, measuring_cost=0.1, discount=1.0, terminal=gamble.terminal
+    )
+    path = tmp_path_factory.mktemp("models") / "losing.json"
+    model.save(path)
+    return path
+
+
+def test_a_schedule_that_loses_without_end_is_said_in_a_sentence(losing):
+    text = run("solve", losing, "--method", "every-2")
+    assert "Without discount this schedule loses without end" in text
+    assert "optimum  at most 0.8" in text
+    found = strict_json(run("solve", losing, "--method", "every-2", "--json"))
+    assert found["value"] is found["lower"] is found["gap"] is None
+    assert found["notes"][0].startswith("Without discount this schedule loses without end")
+
+
+def strict_json(text):
+    """JSON as the standard has it, without infinities and NaN."""
+    return json.loads(text, parse_constant=lambda word: pytest.fail(f"{word} is no JSON"))
+
+
+def test_json_has_no_infinities(capsys):
+    print_json({"a": [math.inf, -math.inf, math.nan, 1.5], "b": {"c": (math.inf, "x", 1, True, None)}})
+    assert strict_json(capsys.readouterr().out) == {
+        "a": [None, None, None, 1.5],
+        "b": {"c": [None, "x", 1, True, None]},
+    }
+
+
 def test_tradeoff_shows_pieces_and_the_break_even_price():
     text = run("tradeoff", "measuring-value", "--discount", "1", "--budget", "0.5")
     assert "0 to 0.16 " in text
@@ -158,6 +224,29 @@ def test_tradeoff_shows_pieces_and_the_break_even_price():
     assert "reward 0.88 " in text
     assert "probability 0.4." in text
     assert text.count("after seeing s0: ") == 2
+
+
+def test_costs_that_differ_are_called_costs(tmp_path):
+    model = am.problems.measuring_value()
+    model.replace(measuring_cost=np.full((4, 2), 0.1)).save(tmp_path / "costs.json")
+    text = run("tradeoff", tmp_path / "costs.json", "--budget", "0.01")
+    assert text.startswith("price (times the costs)  discounted: reward  cost of looks  ")
+    assert "Within 0.01 discounted cost of looks" in text
+
+
+@pytest.mark.parametrize(
+    ("prices", "sentence"),
+    [
+        ((0, 0), "Looking is never worth anything here."),
+        ((0.1, 0.1), "Looking pays up to a price of 0.1."),
+        ((0.1, 0.2), "Looking pays up to a price between 0.1 and 0.2."),
+        ((0.1, math.inf), "Looking pays up to a price of 0.1 at least."),
+        ((0, math.inf), "Whether looking pays is not known yet."),
+        ((math.inf, math.inf), "Looking pays at every price."),
+    ],
+)
+def test_the_break_even_price_in_words(prices, sentence):
+    assert _break_even(*prices) == sentence
 
 
 def test_tradeoff_as_json_and_picture(tmp_path):
@@ -178,6 +267,7 @@ def test_tradeoff_as_json_and_picture(tmp_path):
         (("frozn-lake",), "did you mean 'frozen-lake'"),
         (("nowhere.json",), "no such file"),
         (("./frozen-lake",), "file ending"),
+        (("machine.txt",), "file ending"),
         (("frozen-lake", "--set", "sise=8"), "did you mean 'size'"),
         (("frozen-lake", "--set", "size"), "write it as NAME=VALUE"),
         (("frozen-lake", "--set", "size=4", "--set", "size=8"), "given twice"),
@@ -186,6 +276,9 @@ def test_tradeoff_as_json_and_picture(tmp_path):
         (("frozen-lake", "--tolerance", "0"), "tolerance is 0"),
         (("frozen-lake", "--time-limit", "-1"), "time_limit is -1"),
         (("frozen-lake", "--plot", "plans.txt"), "no ending that can be drawn"),
+        (("frozen-lake", "--plot", "nowhere/plans.png"), "there is no folder 'nowhere'"),
+        (("frozen-lake", "--tolerance", "nan"), "tolerance is nan"),
+        (("frozen-lake", "--time-limit", "nan"), "time_limit is nan"),
     ],
 )
 def test_mistakes_are_one_sentence(arguments, sentence):

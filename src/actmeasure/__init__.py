@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from actmeasure.planners.tradeoff import tradeoff
     from actmeasure.planners.value_iteration import q_mdp
     from actmeasure.schedule import BlindPlan, Schedule
+    from actmeasure.seeds import SeedRuns, train_seeds
     from actmeasure.training import train
     from actmeasure.unrolling import unroll
 
@@ -54,6 +55,7 @@ _HOME = {
     "ModelError": "errors",
     "Schedule": "schedule",
     "ScheduleError": "errors",
+    "SeedRuns": "seeds",
     "SpaceError": "errors",
     "PlanError": "errors",
     "Solution": "planners.solution",
@@ -62,6 +64,7 @@ _HOME = {
     "solve": "planners.solve",
     "tradeoff": "planners.tradeoff",
     "train": "training",
+    "train_seeds": "seeds",
     "unroll": "unrolling",
 }
 _SUBPACKAGES = ("agents", "files", "planners", "problems", "testing")
@@ -82,6 +85,7 @@ __all__ = [
     "PlanError",
     "Schedule",
     "ScheduleError",
+    "SeedRuns",
     "Solution",
     "SpaceError",
     "__version__",
@@ -96,6 +100,7 @@ __all__ = [
     "testing",
     "tradeoff",
     "train",
+    "train_seeds",
     "unroll",
 ]
 

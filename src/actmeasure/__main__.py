@@ -15,6 +15,8 @@ def main() -> None:
         if error.name not in ("typer", "rich"):
             raise
         sys.exit("the command line needs the optional extra 'cli'; install it with: pip install 'actmeasure[cli]'")
+    except KeyboardInterrupt:  # while it was loading; later ones are the commands' own
+        sys.exit(130)
     try:
         app()
     except ActMeasureError as error:

@@ -1,13 +1,15 @@
 """Explanations agree with the plans they explain, with closed forms, and with what is printed and drawn of them."""
 
+import dataclasses
+import re
 import sys
 
 import numpy as np
 import pytest
 
 import actmeasure as am
-from actmeasure.planners.explain import percent
-from actmeasure.planners.pictures import plot_explanation
+from actmeasure.planners.explanation_plot import plot_explanation
+from actmeasure.planners.wording import percent
 
 METHODS = ["optimal", "atm", "atm-qmdp", "atm-linear", "always", "never", "every-2", "every-3"]
 
@@ -149,8 +151,11 @@ def test_what_cannot_be_explained_is_said_in_a_sentence():
         am.PlanError, match=r"no plan for state 6, .* plans for state 0, state 1, state 2, state 3, state 14"
     ):
         lake.explain(6)
-    with pytest.raises(am.PlanError, match="no plan for state -1"):
-        lake.explain(-1)
+    for state in (-1, 16, 99):
+        with pytest.raises(
+            am.PlanError, match=rf"no state {state}, the model has the states 0 to 15; .* plans for state 0,"
+        ):
+            lake.explain(state)
     with pytest.raises(am.PlanError, match="have no names"):
         lake.explain("here")
     with pytest.raises(am.PlanError, match="expected its number"):
@@ -192,6 +197,48 @@ def test_solution_as_text():
     assert "after seeing" not in always.table(plans=0)
     assert "... and 1 more plan" in always.table(plans=2)
     assert "(start)" in str(am.solve(models()["hidden"]))
+
+
+def test_why_a_gap_is_open_is_said_with_what_to_do():
+    solution = am.solve(am.problems.frozen_lake(4))
+    undiscounted = dataclasses.replace(solution, model=solution.model.replace(discount=1.0))
+    assert solution.stopped == "closed"
+    assert solution.table().count("\n\n") == 1  # the figures, and the plans
+    for open_one, reason, sentence in [
+        (solution, "time", "The time limit was reached: more time may close the gap."),
+        (solution, "interrupted", "Stopped with Ctrl-C: more time may close the gap."),
+        (solution, "memory", "The search's memory limit was reached: a larger tolerance"),
+        (solution, "exhausted", "found nothing more to improve: what is left is rounding"),
+        (undiscounted, "exhausted", "Without discount .* a discount slightly below 1 closes the gap further."),
+    ]:
+        assert re.search(f"\n\n.*{sentence}", dataclasses.replace(open_one, stopped=reason).table())
+    hurried = dataclasses.replace(solution, method="atm", stopped="time")
+    assert "more time may find better moments to look." in str(hurried)
+
+
+def test_what_loses_without_end_is_said_in_a_sentence():
+    gamble = am.problems.measuring_value(discount=1.0)
+    rewards = np.where(gamble.terminal[:, None], 0.0, gamble.rewards - 0.01)
+    model = am.Model.from_arrays(
+        gamble.transitions.dense(), rewards, measuring_cost=0.1, discount=1.0, terminal=gamble.terminal
+    )
+    solution = am.solve(model, "every-2")
+    assert solution.value == -np.inf
+    assert "Without discount this schedule loses without end" in str(solution)
+    assert "optimum  at most 0.85" in str(solution)
+    explanation = solution.explain()
+    assert "Loses without end from here on, as there is no discount." in str(explanation)
+    assert explanation.plot()
+
+
+def test_long_plans_are_shortened_in_the_table_only():
+    actions = tuple(np.arange(100) % 2)
+    solution = am.solve(am.problems.tight_bound(), "never")
+    schedule = am.Schedule({0: am.BlindPlan(actions, then="repeat", repeat=2)}, solution.model.n_states)
+    long = dataclasses.replace(solution, schedule=schedule)
+    assert max(map(len, str(long).splitlines())) < 130
+    assert ", ..., b; the last 2 for ever" in str(long)
+    assert "..." not in long.to_pandas().loc[0, "plan"]
 
 
 def test_endings_with_a_chance_are_named():
@@ -252,7 +299,7 @@ def test_what_cannot_be_drawn_is_said_in_a_sentence(tmp_path):
     with pytest.raises(am.PlanError, match="there is no folder"):
         oblong.plot(tmp_path / "none" / "lake.png", shape=(2, 3))
     (tmp_path / "folder.png").mkdir()
-    with pytest.raises(am.PlanError, match="cannot be written: Is a directory"):
+    with pytest.raises(am.PlanError, match="cannot be written, it is a folder"):
         oblong.plot(tmp_path / "folder.png", shape=(2, 3))
 
 

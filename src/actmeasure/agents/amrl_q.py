@@ -99,7 +99,7 @@ class AmrlQAgent(LearningAgent):
             exploration=self.settings.exploration,
             exploring_episodes=NEVER if planned is None else min(NEVER, int(np.ceil(share * min(planned, NEVER)))),
         )
-        costs = np.ascontiguousarray(task.measuring_cost, dtype=np.float64).reshape(-1)
+        costs = np.array(task.measuring_cost, dtype=np.float64).reshape(-1)
         if costs.size > 1:  # looking where the agent believes in the end by mistake has no price of its own
             costs = np.concatenate([costs, np.full(task.n_actions, costs.mean())])
         self._mind = amrl_q.make_mind(task.n_states, task.n_actions, costs, self.settings.measuring_bias, ROOM)
@@ -150,8 +150,9 @@ class AmrlQAgent(LearningAgent):
 
     def belief(self) -> Belief:
         """The one state it believes to be in; empty if it believes that the episode is over."""
+        n_states = self.prepared().n_states
         believed = int(self._mind.memory[amrl_q.BELIEVED])
-        over = believed == self.prepared().n_states
+        over = believed == n_states
         return Belief(np.zeros(0, np.int64), np.zeros(0)) if over else Belief.at(believed)
 
     def learned(self) -> dict[str, npt.NDArray[Any]]:

@@ -67,22 +67,23 @@ class AtmqAgent(LearningAgent):
     def prepare(self, task: Task) -> None:
         super().prepare(task)
         self._rules = self.settings.rules(task)
-        costs = np.ascontiguousarray(task.measuring_cost, dtype=np.float64).reshape(-1)
+        # Copies: arrays that can be read only are another type to Numba, for which it would compile everything once more.
+        costs = np.array(task.measuring_cost, dtype=np.float64).reshape(-1)
         hope = self.settings.largest_reward
         if hope is None:
             hope = 0.0 if task.largest_reward is None else task.largest_reward
         particles = self.settings.particles
         self._mind = atmq.make_mind(task.n_states, task.n_actions, costs, float(hope), particles, ROOM)
-        self._beginning = Belief(np.zeros(0, np.int64), np.zeros(0)) if task.start is None else task.start
+        start = Belief(np.zeros(0, np.int64), np.zeros(0)) if task.start is None else task.start
+        self._first = np.array(start.states, dtype=np.int64), np.array(start.probabilities, dtype=np.float64)
 
     def reseed(self, seed: int, episode: int) -> None:
         streams.seed_stream(self._stream, streams.entropy_words(seed), episode, streams.AGENT)
 
     def begin(self, observation: int | None) -> None:
         self.note_start(observation)
-        start = self._beginning
         shown = atmq.NOTHING if observation is None else observation
-        atmq.begin(self._mind, self._rules, shown, start.states, start.probabilities, self._stream)
+        atmq.begin(self._mind, self._rules, shown, *self._first, self._stream)
 
     def decide(self) -> Decision:
         action, measure = atmq.decide(self._mind, self._rules, self._stream)
@@ -97,8 +98,8 @@ class AtmqAgent(LearningAgent):
     def run(self, model: Model, seed: int, first_episode: int, max_steps: int, episodes: Episodes) -> None:
         entropy, stream, place = streams.entropy_words(seed), streams.make_stream(), np.zeros(3, np.int64)
         while not learn_atmq.run(
-            world(model), self._mind, self._rules, self._beginning.states, self._beginning.probabilities, entropy,
-            first_episode, max_steps, record(episodes), place, stream, self._stream,
+            world(model), self._mind, self._rules, *self._first, entropy, first_episode, max_steps, record(episodes),
+            place, stream, self._stream,
         ):  # fmt: skip
             self._make_room()
 
@@ -130,7 +131,8 @@ class AtmqAgent(LearningAgent):
         mind = self._mind
         ready = mind.ready[: mind.memory[atmq.READY]]
         return stored_counts.stored(mind.counts) | {
-            "values": mind.values, "optimistic": mind.optimistic, "best": mind.best, "greedy": mind.greedy, "ready": ready, "sums": mind.sums
+            "values": mind.values, "optimistic": mind.optimistic, "best": mind.best, "greedy": mind.greedy,
+            "ready": ready, "sums": mind.sums,
         }  # fmt: skip
 
     def restore(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:

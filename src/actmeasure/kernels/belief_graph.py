@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from actmeasure.kernels.blind import Dynamics
-from actmeasure.kernels.jit import compiled
+from actmeasure.kernels.jit import lean
 
 #: Beliefs with probabilities this close are one node.
 SAME = 1e-12
@@ -72,27 +72,27 @@ class Scratch(NamedTuple):
     met: Any  # bool (S,), False everywhere
 
 
-@compiled
+@lean
 def is_short_of_nodes(graph: Graph) -> bool:
     """Whether expanding one more node may need more nodes than there are, with one kept free for every state to be known."""
     n_new = graph.child.shape[1] + graph.node_of_state.shape[0]
     return bool(graph.counts[NODES] + n_new >= graph.expanded.shape[0])
 
 
-@compiled
+@lean
 def is_short_of_entries(graph: Graph) -> bool:
     """Likewise for the entries of nodes."""
     n_new = (graph.child.shape[1] + 1) * graph.node_of_state.shape[0]
     return bool(graph.counts[ENTRIES] + n_new >= graph.states.shape[0])
 
 
-@compiled
+@lean
 def has_room(graph: Graph) -> bool:
     """Whether one more node can be expanded."""
     return not is_short_of_nodes(graph) and not is_short_of_entries(graph)
 
 
-@compiled
+@lean
 def best_mean(graph: Graph, node: int, vectors: Any) -> tuple[float, int]:
     """Highest mean of a column of `vectors`, float64 (S, k), over a node's belief, and the column."""
     best, column = -np.inf, 0
@@ -105,7 +105,7 @@ def best_mean(graph: Graph, node: int, vectors: Any) -> tuple[float, int]:
     return best, column
 
 
-@compiled
+@lean
 def renew_reveal(graph: Graph, bounds: Bounds, node: int) -> None:
     """Renew the bounds on what seeing the state at a node is worth."""
     upper, lower = 0.0, 0.0
@@ -116,7 +116,7 @@ def renew_reveal(graph: Graph, bounds: Bounds, node: int) -> None:
     graph.reveal_lower[node] = max(graph.reveal_lower[node], lower)
 
 
-@compiled
+@lean
 def renew_tip(graph: Graph, bounds: Bounds, node: int) -> None:
     """Renew the upper bound of a node that has not been expanded."""
     renew_reveal(graph, bounds, node)
@@ -124,7 +124,7 @@ def renew_tip(graph: Graph, bounds: Bounds, node: int) -> None:
     graph.upper[node] = min(graph.upper[node], mean, graph.reveal_upper[node])
 
 
-@compiled
+@lean
 def _hash_entry(state: int, probability: float) -> Any:
     mixed = np.uint64(state) * np.uint64(0x9E3779B97F4A7C15)
     mixed ^= np.uint64(probability / SAME + 0.5) * np.uint64(0xC2B2AE3D27D4EB4F)
@@ -133,7 +133,7 @@ def _hash_entry(state: int, probability: float) -> Any:
     return mixed ^ (mixed >> np.uint64(32))
 
 
-@compiled
+@lean
 def _equal(graph: Graph, node: int, scratch: Scratch) -> bool:
     """Whether a node's belief is the one spread out in `scratch.dense`."""
     for entry in range(graph.offsets[node], graph.offsets[node + 1]):
@@ -142,7 +142,7 @@ def _equal(graph: Graph, node: int, scratch: Scratch) -> bool:
     return True
 
 
-@compiled
+@lean
 def find_or_add(graph: Graph, bounds: Bounds, scratch: Scratch, count: int) -> int:
     """The node of the belief in the first `count` places of `scratch`, made if there is none yet."""
     if count == 1 and graph.node_of_state[scratch.states[0]] >= 0:
@@ -165,12 +165,13 @@ def find_or_add(graph: Graph, bounds: Bounds, scratch: Scratch, count: int) -> i
     return found if found >= 0 else _add(graph, bounds, scratch, count, code, slot)
 
 
-@compiled
+@lean
 def _add(graph: Graph, bounds: Bounds, scratch: Scratch, count: int, code: Any, slot: Any) -> int:
     node = graph.counts[NODES]
     begin = graph.offsets[node]
-    graph.states[begin : begin + count] = scratch.states[:count]
-    graph.probabilities[begin : begin + count] = scratch.weights[:count]
+    for i in range(count):
+        graph.states[begin + i] = scratch.states[i]
+        graph.probabilities[begin + i] = scratch.weights[i]
     graph.offsets[node + 1] = begin + count
     graph.table[slot] = node
     graph.hashes[node] = code
@@ -193,7 +194,7 @@ def _add(graph: Graph, bounds: Bounds, scratch: Scratch, count: int, code: Any, 
     return node  # type: ignore[no-any-return]
 
 
-@compiled
+@lean
 def fill_table(graph: Graph) -> None:
     """Enter every node into an empty hash table."""
     mask = np.uint64(graph.table.shape[0] - 1)
@@ -204,7 +205,7 @@ def fill_table(graph: Graph) -> None:
         graph.table[slot] = node
 
 
-@compiled
+@lean
 def node_of(graph: Graph, bounds: Bounds, scratch: Scratch, state: int) -> int:
     """The node in which a state is known."""
     scratch.states[0] = state
@@ -212,7 +213,7 @@ def node_of(graph: Graph, bounds: Bounds, scratch: Scratch, state: int) -> int:
     return find_or_add(graph, bounds, scratch, 1)
 
 
-@compiled
+@lean
 def expand(graph: Graph, model: Dynamics, bounds: Bounds, scratch: Scratch, node: int) -> None:
     """Follow every action from a node."""
     for action in range(model.n_actions):
@@ -244,7 +245,7 @@ def expand(graph: Graph, model: Dynamics, bounds: Bounds, scratch: Scratch, node
     graph.counts[EXPANDED] += 1
 
 
-@compiled
+@lean
 def choice_upper(graph: Graph, discount: float, node: int, choice: int) -> float:
     """Upper bound of a choice at an expanded node: action `choice // 2`, looking if `choice` is odd."""
     action = choice // 2
@@ -258,7 +259,7 @@ def choice_upper(graph: Graph, discount: float, node: int, choice: int) -> float
     return value  # type: ignore[no-any-return]
 
 
-@compiled
+@lean
 def back_up(graph: Graph, bounds: Bounds, discount: float, node: int) -> int:
     """Tighten the bounds of an expanded node from its children; returns the choice with the highest upper bound.
 
@@ -308,7 +309,7 @@ def back_up(graph: Graph, bounds: Bounds, discount: float, node: int) -> int:
     return best
 
 
-@compiled
+@lean
 def best_lower_choice(graph: Graph, bounds: Bounds, discount: float, node: int) -> int:
     """The choice that guarantees most at an expanded node."""
     best, value = 0, -np.inf

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from actmeasure.kernels.jit import compiled
+from actmeasure.kernels.jit import compiled, lean
 
 
 class Dynamics(NamedTuple):
@@ -34,7 +34,7 @@ def make_weights(n_states: int) -> Weights:
     return Weights(np.empty(n_states, np.int64), np.empty(n_states, np.float64))
 
 
-@compiled
+@lean
 def push(model: Dynamics, action: int, source: Weights, count: int, target: Weights, position: Any) -> tuple[int, bool]:
     """Write the first `count` weights of `source`, moved by `action`, to `target`; mass that ends the episode is dropped.
 
@@ -63,7 +63,7 @@ def push(model: Dynamics, action: int, source: Weights, count: int, target: Weig
     return size, ended
 
 
-@compiled
+@lean
 def expected(table: Any, n_actions: int, action: int, source: Weights, count: int) -> float:
     """Weighted sum of a table over (state, action), float64 (S * A,), for one action."""
     total = 0.0
@@ -72,7 +72,7 @@ def expected(table: Any, n_actions: int, action: int, source: Weights, count: in
     return total
 
 
-@compiled
+@lean
 def total(source: Weights, count: int) -> float:
     """Sum of the first `count` weights."""
     mass = 0.0

@@ -21,20 +21,20 @@ from actmeasure.kernels.belief_graph import (
     renew_tip,
 )
 from actmeasure.kernels.blind import Dynamics
-from actmeasure.kernels.jit import compiled
+from actmeasure.kernels.jit import compiled, lean
 
 #: A tip whose bound fell by this share of its gap when renewed is left alone: something else may look better now.
 WORTH_TURNING_BACK = 0.01
 FULL = -1
 
 
-@compiled
+@lean
 def _new_stamp(graph: Graph) -> int:
     graph.counts[STAMP] += 1
     return graph.counts[STAMP]  # type: ignore[no-any-return]
 
 
-@compiled
+@lean
 def descend(
     graph: Graph, model: Dynamics, bounds: Bounds, scratch: Scratch, discount: float, top: int, threshold: float
 ) -> bool:
@@ -79,7 +79,7 @@ def descend(
     return found
 
 
-@compiled
+@lean
 def _dig_below(
     graph: Graph, model: Dynamics, bounds: Bounds, scratch: Scratch, discount: float, node: int, times: int,
     threshold: float,
@@ -93,7 +93,7 @@ def _dig_below(
     return expanded
 
 
-@compiled
+@lean
 def dig(
     graph: Graph, model: Dynamics, bounds: Bounds, scratch: Scratch, discount: float, nodes: Any, times: int,
     threshold: float,
@@ -107,7 +107,7 @@ def dig(
     return expanded
 
 
-@compiled
+@lean
 def tighten(
     graph: Graph, model: Dynamics, bounds: Bounds, scratch: Scratch, discount: float, states: Any, times: int,
     threshold: float,
@@ -180,7 +180,7 @@ def frontier(
     return count, n_met
 
 
-@compiled
+@lean
 def _meet(graph: Graph, bounds: Bounds, scratch: Scratch, node: int, threshold: float, met: Any, n_met: int) -> int:
     for entry in range(graph.offsets[node], graph.offsets[node + 1]):
         state = graph.states[entry]
@@ -191,7 +191,7 @@ def _meet(graph: Graph, bounds: Bounds, scratch: Scratch, node: int, threshold: 
     return n_met
 
 
-@compiled
+@lean
 def _add_states(
     graph: Graph, bounds: Bounds, scratch: Scratch, node: int, threshold: float, out: Any, count: int
 ) -> int:
@@ -269,7 +269,7 @@ def _allow_free_rounds(graph: Graph, circle: Any, values: Any, stamp: int) -> No
             values[i] = max(values[i], 0.0)
 
 
-@compiled
+@lean
 def _has_free_choice(graph: Graph, circle: Any, free: Any, i: int, stamp: int) -> bool:
     node = circle[i]
     for action in range(graph.child.shape[1]):
@@ -280,7 +280,7 @@ def _has_free_choice(graph: Graph, circle: Any, free: Any, i: int, stamp: int) -
     return False
 
 
-@compiled
+@lean
 def _index(nodes: Any, node: int) -> int:
     for i in range(nodes.shape[0]):
         if nodes[i] == node:
@@ -288,7 +288,7 @@ def _index(nodes: Any, node: int) -> int:
     return NONE
 
 
-@compiled
+@lean
 def _action_to(graph: Graph, node: int, child: int) -> int:
     """The action that leads from a node to one of its children, and pays most on the way."""
     best = NONE
@@ -298,7 +298,7 @@ def _action_to(graph: Graph, node: int, child: int) -> int:
     return best
 
 
-@compiled
+@lean
 def _promise_round(graph: Graph, bounds: Bounds, circle: Any, values: Any) -> None:
     """Going round for ever is a plan too: raise the lower bounds to what it is worth."""
     for i in range(circle.shape[0]):

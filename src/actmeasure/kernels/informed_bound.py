@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from actmeasure.kernels.blind import Dynamics
-from actmeasure.kernels.jit import compiled
+from actmeasure.kernels.jit import lean
 
 
-@compiled
+@lean
 def informed_sweep(model: Dynamics, discount: float, values: Any, vectors: Any, scratch: Any) -> float:
     """Lower upper bounds on the optimum in place, once over all states. Returns the largest change.
 
@@ -37,7 +37,10 @@ def informed_sweep(model: Dynamics, discount: float, values: Any, vectors: Any, 
                     seen += probability * values[successor]
                     for k in range(scratch.shape[0]):
                         scratch[k] += probability * vectors[successor, k]
-            unseen = model.rewards[row] + discount * min(seen, scratch.max())
+            best_unseen = scratch[0]
+            for k in range(1, scratch.shape[0]):
+                best_unseen = max(best_unseen, scratch[k])
+            unseen = model.rewards[row] + discount * min(seen, best_unseen)
             looking = model.rewards[row] - model.costs[row] + discount * seen
             largest = max(largest, vectors[state, 2 * action] - unseen)
             vectors[state, 2 * action] = min(vectors[state, 2 * action], unseen)

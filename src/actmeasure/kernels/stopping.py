@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from actmeasure.kernels.blind import Dynamics, Weights, expected, make_weights, push, total
-from actmeasure.kernels.jit import compiled
+from actmeasure.kernels.jit import compiled, lean
 
 #: Values this close are equal, so that rounding does not decide between actions.
 TIE = 1e-9
@@ -63,7 +63,7 @@ def make_room(n_states: int, n_actions: int) -> Room:
     )  # fmt: skip
 
 
-@compiled
+@lean
 def control(paths: Paths, room: Room, count: int) -> int:
     """The action with the highest mean value over the belief in `room.weights`."""
     room.means[:] = 0.0
@@ -73,7 +73,9 @@ def control(paths: Paths, room: Room, count: int) -> int:
         for action in range(room.means.shape[0]):
             room.means[action] += weight * paths.q_values[state, action]
             room.ties[action] += weight * paths.tie_values[state, action]
-    mass, best = total(room.weights, count), room.means.max()
+    mass, best = total(room.weights, count), room.means[0]
+    for action in range(1, room.means.shape[0]):
+        best = max(best, room.means[action])
     chosen, best_tie = 0, -np.inf
     for action in range(room.means.shape[0]):
         is_equal = room.means[action] >= best - TIE * (mass + abs(best))
@@ -82,7 +84,7 @@ def control(paths: Paths, room: Room, count: int) -> int:
     return chosen
 
 
-@compiled
+@lean
 def _mark(room: Room, count: int, mass: float) -> None:
     """Remember the belief in `room.weights`, and forget the one before."""
     for i in range(room.n_marked[0]):
@@ -94,7 +96,7 @@ def _mark(room: Room, count: int, mass: float) -> None:
     room.n_marked[0] = count
 
 
-@compiled
+@lean
 def _is_earlier(room: Room, count: int, mass: float) -> bool:
     """Whether the belief is the one that was marked."""
     farthest = 0.0 if count == room.n_marked[0] else np.inf
@@ -103,16 +105,17 @@ def _is_earlier(room: Room, count: int, mass: float) -> bool:
     return bool(farthest <= SAME)
 
 
-@compiled
+@lean
 def _step(model: Dynamics, action: int, room: Room, count: int) -> int:
     """Move `room.weights` one blind step; returns the new count."""
     count, _ = push(model, action, room.weights, count, room.following, room.position)
-    room.weights.states[:count] = room.following.states[:count]
-    room.weights.values[:count] = room.following.values[:count]
+    for i in range(count):
+        room.weights.states[i] = room.following.states[i]
+        room.weights.values[i] = room.following.values[i]
     return count
 
 
-@compiled
+@lean
 def _earns_nothing(model: Dynamics, actions: Any, room: Room, count: int) -> bool:
     """Whether no reward, gain or loss, is possible along further actions, int64 (n,)."""
     for action in actions:
@@ -123,7 +126,7 @@ def _earns_nothing(model: Dynamics, actions: Any, room: Room, count: int) -> boo
     return True
 
 
-@compiled
+@lean
 def best_stop(model: Dynamics, discount: float, paths: Paths, room: Room, count: int) -> Stop:
     """Follow the control from the first `count` weights in `room`, which are changed, and find the best moment to look."""
     earned, factor = 0.0, 1.0

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from actmeasure.kernels.blind import Dynamics
-from actmeasure.kernels.jit import compiled
+from actmeasure.kernels.jit import lean
 
 
-@compiled
+@lean
 def sweep(model: Dynamics, discount: float, rows: Any, looking: bool, values: Any, backwards: bool) -> float:
     """One Gauss-Seidel sweep over `values`, float64 (S,), in place. Returns the largest change.
 
@@ -36,7 +36,7 @@ def sweep(model: Dynamics, discount: float, rows: Any, looking: bool, values: An
     return largest
 
 
-@compiled
+@lean
 def one_step(model: Dynamics, discount: float, values: Any, row: int) -> float:
     """Reward of a row plus the discounted value of its successors; terminal states are worth nothing."""
     total = 0.0
@@ -45,7 +45,7 @@ def one_step(model: Dynamics, discount: float, values: Any, row: int) -> float:
     return model.rewards[row] + discount * total  # type: ignore[no-any-return]
 
 
-@compiled
+@lean
 def action_values(model: Dynamics, discount: float, values: Any, out: Any) -> None:
     """`out[state, action]`, float64 (S, A), from state values; 0 in terminal states."""
     for state in range(model.terminal.shape[0]):
@@ -54,7 +54,7 @@ def action_values(model: Dynamics, discount: float, values: Any, out: Any) -> No
             out[state, action] = 0.0 if model.terminal[state] else one_step(model, discount, values, row)
 
 
-@compiled
+@lean
 def sweeps(model: Dynamics, discount: float, rows: Any, looking: bool, values: Any, enough: float, most: int) -> float:
     """Up to `most` sweeps, until the largest change is at most `enough`; returns the last one."""
     change = np.inf

@@ -2,37 +2,38 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from actmeasure.belief import Belief
 from actmeasure.model import Model
+from actmeasure.planners.bounds import informed_bounds, start_bound
 from actmeasure.planners.clock import Clock
 from actmeasure.planners.control import Control
 from actmeasure.planners.plan import Plan
 from actmeasure.planners.values import values_of
 from actmeasure.schedule import BlindPlan, Schedule
 
-__all__ = ["always", "control_actions", "every"]
-
-
-def control_actions(control: Control) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
-    """The control action in every state, shape (S,); -1 in terminal ones."""
-    model = control.model
-    chosen = [-1 if model.terminal[state] else control(Belief.at(state)) for state in range(model.n_states)]
-    return np.array(chosen, dtype=np.int64)
+__all__ = ["always", "always_schedule", "every"]
 
 
 def always(model: Model, tolerance: float, clock: Clock) -> Plan:
     """Look at every step, with the control that is best when looking is free."""
-    control = Control(model)
-    start = None if model.start_is_known else control(Belief.start(model))
-    schedule = Schedule.always_measure(control_actions(control), start)
-    return Plan(schedule, values_of(model, schedule))
+    control = Control(model, clock)
+    schedule = always_schedule(control)
+    return Plan(schedule, values_of(model, schedule), _upper(control, clock))
+
+
+def always_schedule(control: Control) -> Schedule:
+    """The control action in every state, and a look with each."""
+    start = None if control.model.start_is_known else control(Belief.start(control.model))
+    return Schedule.always_measure(control.actions, start)
+
+
+def _upper(control: Control, clock: Clock) -> float:
+    return start_bound(control.model, *informed_bounds(control.model, clock, control.free_values))
 
 
 def every(model: Model, k: int, clock: Clock) -> Plan:
     """Look at every k-th step, with act-then-measure's control in between."""
-    control = Control(model)
+    control = Control(model, clock)
     start, found = None, [int(state) for state in model.initial_states]
     if not model.start_is_known:
         start, found = _calendar(control, Belief.start(model), k)
@@ -44,7 +45,7 @@ def every(model: Model, k: int, clock: Clock) -> Plan:
             plans[state], further = _calendar(control, Belief.at(state), k)
             found += further
     schedule = Schedule(plans, model.n_states, start)
-    return Plan(schedule, values_of(model, schedule))
+    return Plan(schedule, values_of(model, schedule), _upper(control, clock))
 
 
 def _calendar(control: Control, belief: Belief, k: int) -> tuple[BlindPlan, list[int]]:

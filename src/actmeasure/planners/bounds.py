@@ -15,7 +15,7 @@ from actmeasure.planners.value_iteration import mdp_values, repeat_values, row_v
 from actmeasure.transitions import FloatArray
 from actmeasure.world import dynamics
 
-__all__ = ["first_bounds", "informed_bounds"]
+__all__ = ["first_bounds", "informed_bounds", "start_bound"]
 
 #: Sweeps of the informed bound stop when they change less than this; they are sound at any time.
 INFORMED_PRECISION = 1e-8
@@ -26,13 +26,21 @@ PROHIBITIVE = 1e300
 ALMOST_ONE = 0.999
 
 
-def informed_bounds(model: Model, clock: Clock) -> tuple[FloatArray, FloatArray]:
+def informed_bounds(model: Model, clock: Clock, free_values: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
     """Upper bounds on the optimum once a state is known, shape (S,), and per action with and without a look, (S, 2 A).
 
-    The fast informed bound: as if the state before the last action were shown for free at every step.
+    The fast informed bound: as if the state before the last action were shown for free at every step. When the time is over
+    it is as tight as it got by then.
+
+    Parameters
+    ----------
+    model : Model
+    clock : Clock
+    free_values : float64 array, shape (S,), optional
+        Upper bounds on the values when looking is free, where they are there already.
     """
     arrays = dynamics(model)
-    values = mdp_values(model, clock)
+    values = mdp_values(model, clock) if free_values is None else free_values.copy()
     actions = np.empty((model.n_states, model.n_actions))
     action_values(arrays, model.discount, values, actions)
     vectors = np.repeat(actions, 2, axis=1)
@@ -40,10 +48,17 @@ def informed_bounds(model: Model, clock: Clock) -> tuple[FloatArray, FloatArray]
     vectors[model.terminal] = 0.0
     scratch = np.empty(2 * model.n_actions)
     for _ in range(MOST_SWEEPS):
-        clock.check("the informed bound")
-        if informed_sweep(arrays, model.discount, values, vectors, scratch) < INFORMED_PRECISION:
+        change = informed_sweep(arrays, model.discount, values, vectors, scratch)
+        if change < INFORMED_PRECISION or clock.is_over:
             break
     return values, vectors
+
+
+def start_bound(model: Model, values: FloatArray, vectors: FloatArray) -> float:
+    """The bound at the start from those of `informed_bounds`."""
+    if model.start_is_known:
+        return float(model.initial_probabilities @ values[model.initial_states])
+    return float((model.initial_probabilities @ vectors[model.initial_states]).max())
 
 
 def first_bounds(model: Model, clock: Clock, may_look: bool = True) -> Bounds:
@@ -53,8 +68,8 @@ def first_bounds(model: Model, clock: Clock, may_look: bool = True) -> Bounds:
     upper, upper_vectors = informed_bounds(model, clock)
     repeats = repeat_values(model, clock) if model.discount < 1 else _undiscounted_repeats(model)
     lower = repeats.max(axis=1)
-    if may_look:
-        lower = np.maximum(lower, _always(model, clock))
+    if may_look and not clock.is_over:
+        lower = np.maximum(lower, _always(model, upper_vectors, clock))
     looks = np.empty((model.n_states, model.n_actions))
     action_values(dynamics(model), model.discount, lower, looks)
     looks -= model.measuring_costs
@@ -62,10 +77,13 @@ def first_bounds(model: Model, clock: Clock, may_look: bool = True) -> Bounds:
     return Bounds(upper, np.minimum(lower, upper), upper_vectors, np.column_stack([looks, repeats]))
 
 
-def _always(model: Model, clock: Clock) -> FloatArray:
-    """Lower bounds on looking at every step, shape (S,), with a control that is good when one does."""
-    hurried = model.replace(discount=ALMOST_ONE) if model.discount == 1 else model
-    _, vectors = informed_bounds(hurried, clock)
+def _always(model: Model, vectors: FloatArray, clock: Clock) -> FloatArray:
+    """Lower bounds on looking at every step, shape (S,), with a control that is good when one does.
+
+    `vectors` are the bounds per action of `informed_bounds`; without discount, control is taken from those that hurry.
+    """
+    if model.discount == 1:
+        _, vectors = informed_bounds(model.replace(discount=ALMOST_ONE), clock)
     rows = np.arange(model.n_states) * model.n_actions + vectors[:, 1::2].argmax(axis=1)
     if model.discount < 1:
         return row_values(model, rows, True, clock)

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from actmeasure.errors import PlanError
+from actmeasure.interrupts import Interrupts
 
-__all__ = ["Clock", "Progress"]
+__all__ = ["Clock", "Progress", "Stopped"]
+
+#: Why planning stopped; see `Solution.stopped`.
+Stopped = Literal["closed", "time", "interrupted", "memory", "exhausted", "done"]
 
 
 @dataclass(frozen=True)
@@ -28,15 +34,12 @@ class Clock:
     ----------
     limit : float or None
         Seconds.
-    share : float
-        The share of the limit that may be used.
     listener : function, optional
         Called with every `Progress`.
     """
 
     limit: float | None = None
     listener: Callable[[Progress], None] | None = None
-    share: float = 1.0
     begun: float = field(default_factory=time.perf_counter)
     record: list[Progress] = field(default_factory=list)
 
@@ -48,7 +51,13 @@ class Clock:
     @property
     def is_over(self) -> bool:
         """Whether the time limit has passed."""
-        return self.limit is not None and self.seconds >= self.share * self.limit
+        return self.limit is not None and self.seconds >= self.limit
+
+    def stops(self, interrupts: Interrupts) -> Stopped | None:
+        """Why to stop now, if there is a reason."""
+        if interrupts.requested:
+            return "interrupted"
+        return "time" if self.is_over else None
 
     def check(self, what: str) -> None:
         """Raise a `PlanError` if the time is over before there are any bounds."""
@@ -58,8 +67,16 @@ class Clock:
                 "allow more time"
             )
 
+    def part(self, share: float, seconds: float = math.inf) -> Clock:
+        """The same clock and record with less time: a share of what is left, and so many seconds from now at most."""
+        left = math.inf if self.limit is None else self.limit - self.seconds
+        limit = self.seconds + min(share * left, seconds)
+        return replace(self, limit=None if math.isinf(limit) else limit)
+
     def note(self, lower: float, upper: float) -> None:
-        """Record bounds and tell the listener."""
+        """Record bounds, or those from before where these were tighter, and tell the listener."""
+        if self.record:
+            lower, upper = max(lower, self.record[-1].lower), min(upper, self.record[-1].upper)
         progress = Progress(self.seconds, lower, upper)
         self.record.append(progress)
         if self.listener is not None:

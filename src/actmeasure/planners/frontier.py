@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from actmeasure.errors import MissingExtraError, PlanError
+from actmeasure.errors import PlanError
 from actmeasure.evaluation import Evaluation
 from actmeasure.model import Model
+from actmeasure.planners.clock import Stopped
+from actmeasure.planners.extras import pandas_for
+from actmeasure.planners.stop_reasons import why_open
 from actmeasure.schedule import Schedule
 from actmeasure.settings import real
 from actmeasure.transitions import FloatArray
@@ -145,6 +148,9 @@ class Frontier:
         second on, never looking is the best found and within the tolerance of the optimum. Infinite where looking is worth it
         at every price tried.
     seconds : float
+    stopped : str
+        Why the search ended: "closed" where the gap is within the tolerance, else "time", "interrupted" (Ctrl-C), "memory"
+        or "exhausted" (there are prices at which more work would not bring the bounds closer).
     """
 
     model: Model
@@ -156,11 +162,17 @@ class Frontier:
     gap: float
     break_even: tuple[float, float]
     seconds: float
+    stopped: Stopped
 
     @property
     def closed(self) -> bool:
         """Whether the gap is within the tolerance."""
         return self.gap <= self.tolerance
+
+    @property
+    def note(self) -> str:
+        """Why the gap is above the tolerance and what to do, in a sentence; empty where it is not."""
+        return why_open(self.stopped, self.model.discount)
 
     def value(self, price: float) -> tuple[float, float]:
         """Lower and upper bound on the optimum when a look costs `price`; the lower one is `schedule(price)`'s value."""
@@ -208,11 +220,10 @@ class Frontier:
 
     def to_pandas(self) -> pd.DataFrame:
         """One row per piece: its prices, discounted and undiscounted figures."""
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise MissingExtraError("Frontier.to_pandas", "data") from error
-        return pd.DataFrame({name: [getattr(piece, name) for piece in self.pieces] for name in COLUMNS})
+        pandas = pandas_for("Frontier.to_pandas")
+        columns = {name: [getattr(piece, name) for piece in self.pieces] for name in COLUMNS}
+        frame: pd.DataFrame = pandas.DataFrame(columns)
+        return frame
 
     def plot(self, path_or_axes: str | os.PathLike[str] | Sequence[Any] | None = None) -> Any:
         """Draw the value against the price (left) and the reward against the looks (right); the two axes are returned.

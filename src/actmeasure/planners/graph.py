@@ -14,7 +14,7 @@ from actmeasure.kernels.belief_graph import Bounds, Graph, Scratch
 from actmeasure.model import Model
 from actmeasure.schedule import BlindPlan, Schedule
 
-__all__ = ["extract_schedule", "make_graph", "make_scratch", "more_room", "start_nodes"]
+__all__ = ["extract_schedule", "make_graph", "make_scratch", "start_nodes", "with_more_room"]
 
 FIRST_CAPACITY = 1 << 12
 ENTRIES_PER_NODE = 16
@@ -24,12 +24,11 @@ SOON = 20
 
 
 def make_graph(model: Model) -> Graph:
-    """An empty graph."""
-    return _allocate(model.n_states, model.n_actions, FIRST_CAPACITY, _first_entries(model))
-
-
-def _first_entries(model: Model) -> int:
-    return max(FIRST_CAPACITY * ENTRIES_PER_NODE, 4 * model.n_states * (model.n_actions + 2))
+    """An empty graph, with room for a node in which each state is known."""
+    # A power of two, as the hash table needs it.
+    capacity = max(FIRST_CAPACITY, 1 << (model.n_states + model.n_actions).bit_length())
+    entries = max(FIRST_CAPACITY * ENTRIES_PER_NODE, 4 * model.n_states * (model.n_actions + 2))
+    return _allocate(model.n_states, model.n_actions, capacity, entries)
 
 
 def _allocate(n_states: int, n_actions: int, capacity: int, entries: int) -> Graph:
@@ -60,11 +59,17 @@ def _allocate(n_states: int, n_actions: int, capacity: int, entries: int) -> Gra
     )
 
 
-def more_room(graph: Graph) -> Graph:
-    """A copy with twice the room."""
+def with_more_room(graph: Graph, most_bytes: int) -> Graph | None:
+    """A copy with twice the room for what is running short, or None if the two would take more than `most_bytes`."""
     capacity, n_actions = graph.child.shape
     n_nodes, n_entries = int(graph.counts[kernel.NODES]), int(graph.counts[kernel.ENTRIES])
-    larger = _allocate(len(graph.node_of_state), n_actions, 2 * capacity, 2 * len(graph.states))
+    more_nodes = 2 if kernel.is_short_of_nodes(graph) else 1
+    more_entries = 2 if kernel.is_short_of_entries(graph) else 1
+    for_entries = graph.states.nbytes + graph.probabilities.nbytes
+    for_nodes = sum(array.nbytes for array in graph) - for_entries
+    if (1 + more_nodes) * for_nodes + (1 + more_entries) * for_entries > most_bytes:
+        return None
+    larger = _allocate(len(graph.node_of_state), n_actions, more_nodes * capacity, more_entries * len(graph.states))
     used = {"counts": 4, "offsets": n_nodes + 1, "states": n_entries, "probabilities": n_entries, "table": 0}
     for name, array in graph._asdict().items():
         size = len(array) if name == "node_of_state" else used.get(name, n_nodes)

@@ -18,8 +18,8 @@ from actmeasure.kernels.belief_graph import Bounds, Graph, Scratch
 from actmeasure.kernels.blind import Dynamics
 from actmeasure.model import Model
 from actmeasure.planners.bounds import PROHIBITIVE, first_bounds
-from actmeasure.planners.clock import Clock
-from actmeasure.planners.graph import extract_schedule, make_graph, make_scratch, more_room, start_nodes
+from actmeasure.planners.clock import Clock, Stopped
+from actmeasure.planners.graph import extract_schedule, make_graph, make_scratch, start_nodes, with_more_room
 from actmeasure.schedule import Schedule
 from actmeasure.world import dynamics
 
@@ -33,8 +33,8 @@ DIGGING_SHARE = 2.0
 TIGHTENING_SHARE = 0.003
 #: Without progress the threshold for what is worth digging falls, but not below this share of the tolerance.
 LEAST_THRESHOLD = 1e-4
-#: So many entries at most (12 bytes each); then the search ends with the bounds it has.
-MOST_ENTRIES = 1 << 29
+#: The graph may take so many bytes, those that are copied while it grows included; then the search ends with what it has.
+MOST_BYTES = 4 << 30
 #: States tightened between two looks at the clock.
 PIECE = 256
 
@@ -48,11 +48,9 @@ class Search:
     clock : Clock
     may_look : bool
         False to search for the best schedule that never looks.
-    at_least : float
-        A value that some schedule is known to have.
     """
 
-    def __init__(self, model: Model, clock: Clock, may_look: bool = True, at_least: float = -np.inf) -> None:
+    def __init__(self, model: Model, clock: Clock, may_look: bool = True) -> None:
         self.model = model if may_look else model.replace(measuring_cost=PROHIBITIVE)
         self.clock = clock
         self.bounds: Bounds = first_bounds(model, clock, may_look)
@@ -62,14 +60,16 @@ class Search:
         self._starts, self._weights = start_nodes(model, self._graph, self.bounds, self._scratch)
         self._out = np.empty(model.n_states + len(self._starts) + 1, np.int64)
         self._met = np.empty(model.n_states, np.int64)
-        self._stop = False
-        self._at_least = at_least
+        #: A value that some schedule is known to have.
+        self.at_least = -np.inf
+        #: Why the search can go no further, if so.
+        self._stop: Stopped | None = None
         clock.note(self.lower, self.upper)
 
     @property
     def lower(self) -> float:
         """Lower bound on the optimum from the start."""
-        return max(self._at_least, float(self._weights @ self._graph.lower[self._starts]))
+        return max(self.at_least, float(self._weights @ self._graph.lower[self._starts]))
 
     @property
     def upper(self) -> float:
@@ -81,11 +81,14 @@ class Search:
         """Number of beliefs in the graph."""
         return int(self._graph.counts[belief_graph.NODES])
 
-    def run(self, tolerance: float) -> None:
-        """Search until the bounds are within the tolerance, the time is over, or Ctrl-C is pressed."""
+    def run(self, tolerance: float) -> Stopped:
+        """Search until the bounds are within the tolerance, the time is over, or Ctrl-C is pressed; returns why it stopped.
+
+        It may be called again to go on.
+        """
         threshold, idle = 0.1 * tolerance, 0
         with deferred_interrupts() as interrupts:
-            while not self._finished(tolerance, interrupts):
+            while not (stopped := self._stopped(tolerance, interrupts)):
                 gap = self.upper - self.lower
                 expanded = self._round(threshold, gap, interrupts)
                 self.clock.note(self.lower, self.upper)
@@ -93,18 +96,21 @@ class Search:
                 idle = idle + 1 if stuck else 0
                 if idle >= 3:
                     idle = 0
-                    self._stop = threshold <= LEAST_THRESHOLD * tolerance * (1.1 - self.model.discount)
+                    if threshold <= LEAST_THRESHOLD * tolerance * (1.1 - self.model.discount):
+                        self._stop = "exhausted"
                     threshold *= 0.3
+        return stopped
 
     def schedule(self) -> Schedule:
         """The schedule behind the lower bound."""
         return extract_schedule(self.model, self._graph, self.bounds, self._starts, self._scratch)
 
-    def _finished(self, tolerance: float, interrupts: Interrupts) -> bool:
-        return self._stop or self.upper - self.lower <= tolerance or self.clock.is_over or interrupts.requested
+    def _stopped(self, tolerance: float, interrupts: Interrupts) -> Stopped | None:
+        return "closed" if self.upper - self.lower <= tolerance else self._stop or self.clock.stops(interrupts)
 
     def _round(self, threshold: float, gap: float, interrupts: Interrupts) -> int:
-        self._make_room()
+        if not self._make_room():
+            return 0
         count, n_met = graph_search.frontier(
             self._graph, self.bounds, self._scratch, self.model.discount, self._starts, threshold, self._out, self._met
         )
@@ -113,12 +119,12 @@ class Search:
         met = met[np.argsort(-self.bounds.upper[met])]
         expanded = 0
         for piece in _pieces(met):
-            if self.clock.is_over or interrupts.requested:
+            if self.clock.stops(interrupts):
                 return expanded
             expanded += self._tighten(piece, max(threshold, TIGHTENING_SHARE * gap))
         times = max(4, int(DIGGING_SHARE * expanded / count))
         for piece in reversed(_pieces(self._out[:count].copy())):
-            if self.clock.is_over or interrupts.requested:
+            if self.clock.stops(interrupts):
                 return expanded
             expanded += self._dig(piece, times, threshold)
         return expanded
@@ -140,11 +146,12 @@ class Search:
 
     def _make_room(self) -> bool:
         """Enlarge the graph if it is nearly full; False, and the search ends, if it may not grow any more."""
-        while not graph_search.has_room(self._graph, 1, self.model.n_states):
-            if len(self._graph.states) >= MOST_ENTRIES:
-                self._stop = True
+        while not belief_graph.has_room(self._graph):
+            larger = with_more_room(self._graph, MOST_BYTES)
+            if larger is None:
+                self._stop = "memory"
                 return False
-            self._graph = more_room(self._graph)
+            self._graph = larger
         return True
 
 

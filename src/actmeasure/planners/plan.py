@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from actmeasure.planners.clock import Stopped
 from actmeasure.schedule import Schedule
 from actmeasure.transitions import FloatArray
 
@@ -19,14 +20,17 @@ class Plan:
     schedule : Schedule
     values : float64 array, shape (S,)
         What can be achieved, at least, from each state once it is known.
-    upper : float or None
-        A bound on the optimum, where the method has a better one than the informed bound.
+    upper : float
+        A bound on the optimum.
+    stopped : str
+        Why the method stopped; see `Solution`.
     claimed : float or None
     method_upper : float or None
     """
 
     schedule: Schedule
     values: FloatArray
-    upper: float | None = None
+    upper: float
+    stopped: Stopped = "done"
     claimed: float | None = None
     method_upper: float | None = None

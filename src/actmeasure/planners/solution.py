@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 from actmeasure.evaluation import Evaluation
 from actmeasure.model import Model
-from actmeasure.planners import explain as words
-from actmeasure.planners.clock import Progress
+from actmeasure.planners.clock import Progress, Stopped
+from actmeasure.planners.explain import explain
+from actmeasure.planners.explanation import Explanation
+from actmeasure.planners.solution_text import solution_frame, solution_text
 from actmeasure.schedule import Schedule
 from actmeasure.transitions import FloatArray
 
@@ -40,6 +42,11 @@ class Solution:
         What is achieved, at least, from each state once it is known.
     seconds : float
         Time it took.
+    stopped : str
+        Why planning stopped. `closed`: the bounds are within the tolerance (`optimal`, and `never` for its own bound). `time`:
+        the time limit was over. `interrupted`: Ctrl-C. `memory`: the search may not grow any more. `exhausted`: the search
+        cannot get closer, because of rounding or because there is no discount. `done`: the method is no search, or `atm` is
+        finished.
     record : tuple of Progress
         How the bounds closed.
     claimed : float or None
@@ -56,6 +63,7 @@ class Solution:
     upper: float
     values: FloatArray
     seconds: float
+    stopped: Stopped = "done"
     record: tuple[Progress, ...] = field(default=(), repr=False)
     claimed: float | None = None
     method_upper: float | None = None
@@ -70,7 +78,7 @@ class Solution:
         """How much better the optimum could be."""
         return self.upper - self.lower
 
-    def explain(self, state: int | str | None = None) -> words.Explanation:
+    def explain(self, state: int | str | None = None) -> Explanation:
         """Why the plan looks when it does: belief and value of looking, now and later, at each of its steps.
 
         Parameters
@@ -90,18 +98,18 @@ class Solution:
         ----  ------  ----------------  -------  --------  -------  ---------------  -----
            1  a0      begin: 100 %        100 %    0.9500   0.8000          +0.1500  looks
         """
-        return words.explain(self, state)
+        return explain(self, state)
 
     def to_pandas(self) -> pd.DataFrame:
         """A table with a row per plan: its state, the plan in words, steps, ending and value (needs the extra `data`).
 
         The index is the state's number; a plan for a start that is not shown has -1.
         """
-        return words.solution_frame(self)
+        return solution_frame(self)
 
     def table(self, plans: int = 20) -> str:
         """Value, bounds, looks and the first `plans` plans in words, as a table for the terminal; `print` shows it too."""
-        return words.solution_text(self, plans)
+        return solution_text(self, plans)
 
     def plot(self, path: str | os.PathLike[str] | None = None, shape: tuple[int, int] | None = None) -> Figure:
         """Draw a lake's plans as arrows, and where they look (needs the extra `plots`).
@@ -113,9 +121,9 @@ class Solution:
         shape : (rows, columns), optional
             Of the lake; a square by default.
         """
-        from actmeasure.planners import pictures
+        from actmeasure.planners.lake_plot import plot_lake
 
-        return pictures.plot_lake(self, path, shape)
+        return plot_lake(self, path, shape)
 
     def __str__(self) -> str:
         return self.table()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 from collections.abc import Callable
@@ -12,11 +13,11 @@ from actmeasure.errors import PlanError, unknown_name
 from actmeasure.evaluation import evaluate
 from actmeasure.model import Model
 from actmeasure.planners import act_then_measure, baselines, certified
-from actmeasure.planners.bounds import informed_bounds
 from actmeasure.planners.clock import Clock, Progress
 from actmeasure.planners.plan import Plan
 from actmeasure.planners.solution import Solution
 from actmeasure.settings import real
+from actmeasure.structure import end_components
 
 __all__ = ["METHODS", "solve"]
 
@@ -29,6 +30,8 @@ METHODS: dict[str, Callable[[Model, float, Clock], Plan]] = {
     "always": baselines.always,
     "never": certified.never,
 }
+#: How far the value of a schedule may be above the bound, relatively.
+ROUNDING = 1e-7
 EVERY = re.compile(r"every-([1-9][0-9]*)")
 
 
@@ -51,14 +54,16 @@ def solve(
         every step. `never`: the best plan that never looks. `every-3` (any number): look at every third step.
     tolerance : float
     time_limit : float, optional
-        Seconds. `optimal` and `never` then return the best so far with the bounds they have; so does Ctrl-C.
+        Seconds. `optimal`, `never` and `atm` then return the best so far with the bounds they have; so does Ctrl-C. The other
+        methods have nothing to return before they are done.
     progress : bool or function
         True prints the closing bounds; a function is called with every `Progress`.
 
     Returns
     -------
     Solution
-        `lower` is the exact value of its schedule, `upper` a sound bound on the optimum, whatever the method.
+        `lower` is the exact value of its schedule, `upper` a sound bound on the optimum, whatever the method; `stopped` says
+        why planning stopped.
 
     Examples
     --------
@@ -70,23 +75,26 @@ def solve(
     plan_with = _method(method)
     if not isinstance(model, Model):
         raise PlanError(f"the model is {model!r:.60}, expected a Model")
-    if not real(tolerance, "tolerance", PlanError, "a number above 0, such as 1e-6") > 0:
+    if not 0 < real(tolerance, "tolerance", PlanError, "a number above 0, such as 1e-6") < math.inf:
         raise PlanError(f"tolerance is {tolerance!r}, expected a number above 0, such as 1e-6")
     if time_limit is not None and not real(time_limit, "time_limit", PlanError, "seconds above 0, or None") > 0:
         raise PlanError(f"time_limit is {time_limit!r}, expected seconds above 0, or None for no limit")
     clock = Clock(time_limit, _print_progress if progress is True else progress or None)
     plan = plan_with(model, float(tolerance), clock)
     evaluation = evaluate(model, plan.schedule)
-    upper = plan.upper if plan.upper is not None else _upper(model, clock)
+    # Without discount, gains and losses that alternate for ever have no sum; nothing finite is certain then.
+    value = -math.inf if math.isnan(evaluation.discounted_return) else evaluation.discounted_return
+    _check_bound(model, value, plan.upper)
     return Solution(
         model=model,
         method=method,
         schedule=plan.schedule,
         evaluation=evaluation,
-        lower=evaluation.discounted_return,
-        upper=max(upper, evaluation.discounted_return),
+        lower=value,
+        upper=max(plan.upper, value),
         values=np.where(np.isnan(evaluation.values), plan.values, evaluation.values),
         seconds=clock.seconds,
+        stopped=plan.stopped,
         record=tuple(clock.record),
         claimed=plan.claimed,
         method_upper=plan.method_upper,
@@ -97,17 +105,30 @@ def _method(name: str) -> Callable[[Model, float, Clock], Plan]:
     if name in METHODS:
         return METHODS[name]
     every = EVERY.fullmatch(str(name))
-    if every is None:
-        raise PlanError(unknown_name("method", name, [*METHODS, "every-3"]))
-    return lambda model, tolerance, clock: baselines.every(model, int(every[1]), clock)
+    if every is not None:
+        return lambda model, tolerance, clock: baselines.every(model, int(every[1]), clock)
+    if str(name).startswith("every-"):
+        raise PlanError(
+            f"the method is {name!r:.60}, expected every-k with k a whole number from 1 up, such as every-3"
+        )
+    raise PlanError(unknown_name("method", name, [*METHODS, "every-3"]))
 
 
-def _upper(model: Model, clock: Clock) -> float:
-    """A quick bound on the optimum: the informed bound at the start."""
-    values, vectors = informed_bounds(model, clock)
-    if model.start_is_known:
-        return float(model.initial_probabilities @ values[model.initial_states])
-    return float((model.initial_probabilities @ vectors[model.initial_states]).max())
+def _check_bound(model: Model, value: float, upper: float) -> None:
+    """A value may exceed the bound by rounding only."""
+    scale = 1 + abs(upper) + float(np.abs(model.rewards).max())
+    if value <= upper + ROUNDING * scale:
+        return
+    circles = end_components(model.transitions, model.terminal) if model.discount == 1 else []
+    if any(model.rewards.ravel()[rows].max() > 0 for _, rows in circles):
+        raise PlanError(
+            "the schedule goes round for ever in a circle of gains and losses, which have no sum without discount; use a "
+            "discount below 1"
+        )
+    raise RuntimeError(
+        f"the schedule earns {value!r}, above the bound {upper!r} on every schedule; this is an error in actmeasure, not in "
+        "your model: please report it with the model (model.save writes it to a file)"
+    )
 
 
 def _print_progress(progress: Progress) -> None:

@@ -9,43 +9,45 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from actmeasure.errors import MissingExtraError, PlanError
+from actmeasure.errors import PlanError
+from actmeasure.planners.drawing import INK, check_path, new_figure, save_figure
+from actmeasure.planners.extras import matplotlib_for
 
 if TYPE_CHECKING:
-    from actmeasure.planners.tradeoff import Frontier
+    from actmeasure.planners.frontier import Frontier
 
 __all__ = ["plot_frontier"]
 
-# Greys and line styles only, so that a printout in black and white says the same.
-FOUND, BOUND, BAND = "black", "0.45", "0.88"
+BOUND, BAND = "0.45", "0.88"
+#: Width and height in inches.
+SIZE = (9.0, 3.6)
 #: The picture goes on so far beyond the highest price that matters.
 MARGIN = 1.3
 
 
 def plot_frontier(frontier: Frontier, path_or_axes: str | os.PathLike[str] | Sequence[Any] | None = None) -> Any:
     """Draw a frontier on a pair of axes, into a file or on a new figure; the axes are returned."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError as error:
-        raise MissingExtraError("Frontier.plot", "plots") from error
-    path = path_or_axes if isinstance(path_or_axes, (str, os.PathLike)) else None
-    axes = _new_axes(path is not None) if path_or_axes is None or path is not None else _checked(path_or_axes)
+    matplotlib_for("Frontier.plot")
+    if isinstance(path_or_axes, (str, os.PathLike)):
+        place = check_path(path_or_axes)
+        figure = new_figure("Frontier.plot", *SIZE)
+        axes = _drawn(frontier, figure.subplots(1, 2))
+        save_figure(figure, place)
+        return axes
+    return _drawn(frontier, _shown_axes() if path_or_axes is None else _checked(path_or_axes))
+
+
+def _drawn(frontier: Frontier, axes: Any) -> Any:
     _draw_values(frontier, axes[0])
     _draw_rewards(frontier, axes[1])
-    if path is not None:
-        axes[0].figure.savefig(path)
     return axes
 
 
-def _new_axes(for_a_file: bool) -> Any:
-    if for_a_file:
-        # Not through pyplot: a file needs no display, and no figure is left behind in its list of open ones.
-        from matplotlib.figure import Figure
-
-        return Figure(figsize=(9, 3.6), layout="constrained").subplots(1, 2)
+def _shown_axes() -> Any:
+    """Axes that a notebook or `pyplot.show` shows."""
     from matplotlib import pyplot
 
-    return pyplot.subplots(1, 2, figsize=(9, 3.6), layout="constrained")[1]
+    return pyplot.subplots(1, 2, figsize=SIZE, layout="constrained")[1]
 
 
 def _checked(axes: Any) -> Any:
@@ -65,8 +67,8 @@ def _draw_values(frontier: Frontier, axes: Any) -> None:
         # An interval that is closed to a point is still to be seen.
         axes.axvspan(low, min(high, end), facecolor=BAND, edgecolor=BOUND, linewidth=1, label="looking breaks even")
     axes.plot(prices, upper, color=BOUND, linestyle="--", linewidth=1, label="at most")
-    axes.plot(prices, lower, color=FOUND, linewidth=1.5, label="achieved")
-    axes.plot(crossings[1:], [frontier.value(p)[0] for p in crossings[1:]], "o", color=FOUND, markersize=3)
+    axes.plot(prices, lower, color=INK, linewidth=1.5, label="achieved")
+    axes.plot(crossings[1:], [frontier.value(p)[0] for p in crossings[1:]], "o", color=INK, markersize=3)
     _finish(axes, "price of a look" if _is_number(frontier) else "price (times the cost table)", "discounted value")
 
 
@@ -76,7 +78,7 @@ def _draw_rewards(frontier: Frontier, axes: Any) -> None:
     budgets = np.linspace(looks.min(), looks.max(), 201)
     upper = [frontier.budget(float(budget)).upper for budget in budgets]
     axes.plot(budgets, upper, color=BOUND, linestyle="--", linewidth=1, label="at most")
-    axes.plot(looks, rewards, color=FOUND, linewidth=1.5, marker="o", markersize=3, label="schedules and coin tosses")
+    axes.plot(looks, rewards, color=INK, linewidth=1.5, marker="o", markersize=3, label="schedules and coin tosses")
     _finish(axes, "discounted looks" if _is_number(frontier) else "discounted cost at price 1", "discounted reward")
 
 

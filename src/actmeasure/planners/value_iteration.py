@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import numpy.typing as npt
 from scipy import optimize, sparse
@@ -16,12 +14,14 @@ from actmeasure.structure import end_components
 from actmeasure.transitions import FloatArray
 from actmeasure.world import dynamics
 
-__all__ = ["mdp_values", "q_mdp", "repeat_values", "row_values"]
+__all__ = ["free_action_values", "mdp_values", "q_mdp", "repeat_values", "row_values"]
 
 #: How exact the values are made, relatively; far below any tolerance that is asked for.
 PRECISION = 1e-10
 #: Sweeps between two looks at the clock.
 SWEEPS_AT_ONCE = 20
+#: Stands for the best row of every state instead of a given one.
+ALL_ROWS: npt.NDArray[np.int64] = np.empty(0, np.int64)
 
 
 def q_mdp(model: Model) -> FloatArray:
@@ -29,7 +29,12 @@ def q_mdp(model: Model) -> FloatArray:
 
     They are bounds from above on what is possible when looking costs, and exact to nine digits.
     """
-    values = mdp_values(model, Clock())
+    return free_action_values(model, Clock())
+
+
+def free_action_values(model: Model, clock: Clock) -> FloatArray:
+    """As `q_mdp`, within the time."""
+    values = mdp_values(model, clock)
     actions = np.empty((model.n_states, model.n_actions))
     kernel.action_values(dynamics(model), model.discount, values, actions)
     return actions
@@ -38,22 +43,24 @@ def q_mdp(model: Model) -> FloatArray:
 def mdp_values(model: Model, clock: Clock) -> FloatArray:
     """Upper bounds on the values when looking is free, shape (S,), tight up to `PRECISION`."""
     if model.discount == 1:
-        return _undiscounted(model)
-    arrays, values = dynamics(model), np.zeros(model.n_states)
-    error = _settle(
-        model, values, clock, lambda enough: kernel.sweeps(arrays, model.discount, values, enough, SWEEPS_AT_ONCE)
-    )
+        values = _undiscounted(model)
+        clock.check("the values when looking is free")
+        return values
+    values = np.zeros(model.n_states)
+    error = _settle(model, ALL_ROWS, False, values, clock)
     values[~model.terminal] += error
     return values
 
 
-def _settle(model: Model, values: FloatArray, clock: Clock, sweep: Callable[[float], float]) -> float:
+def _settle(model: Model, rows: npt.NDArray[np.int64], looking: bool, values: FloatArray, clock: Clock) -> float:
     """Sweep until the values are as exact as they can get; returns how far they still can be from their limit."""
+    arrays = dynamics(model)
     amplified = model.discount / (1 - model.discount)
     while True:
         scale = 1 + float(np.abs(values).max())
         rounding = 4 * np.finfo(float).eps * scale
-        change = sweep(max(PRECISION * scale / amplified, rounding))
+        enough = max(PRECISION * scale / amplified, rounding)
+        change = kernel.sweeps(arrays, model.discount, rows, looking, values, enough, SWEEPS_AT_ONCE)
         clock.check("the values when looking is free")
         if change * amplified <= PRECISION * scale or change <= rounding:
             return max(change, rounding) * amplified
@@ -61,12 +68,8 @@ def _settle(model: Model, values: FloatArray, clock: Clock, sweep: Callable[[flo
 
 def row_values(model: Model, rows: npt.NDArray[np.int64], looking: bool, clock: Clock) -> FloatArray:
     """Lower bounds, tight up to `PRECISION`, on always taking the given row in each state, shape (S,); discount below 1."""
-    arrays, values = dynamics(model), np.zeros(model.n_states)
-
-    def sweep(enough: float) -> float:
-        return kernel.policy_sweeps(arrays, model.discount, rows, looking, values, enough, SWEEPS_AT_ONCE)
-
-    error = _settle(model, values, clock, sweep)
+    values = np.zeros(model.n_states)
+    error = _settle(model, rows, looking, values, clock)
     values[~model.terminal] -= error
     return values
 

@@ -1,46 +1,24 @@
-"""The command line. Anything heavy is imported inside the command that needs it, so that --help is instant."""
+"""The commands that list what there is: `problems` and `agents`."""
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any
 
 import typer
 
-from actmeasure import __version__, cli_planning
+from actmeasure.cli.output import Json, print_json, print_rows
 
-app = typer.Typer(
-    name="actmeasure",
-    help="When is it worth a look? Plan and learn where observing the state costs something.",
-    epilog="Examples:  actmeasure solve frozen-lake  |  actmeasure tradeoff frozen-lake  |  actmeasure problems frozen-lake",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-
-cli_planning.register(app)
-
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+__all__ = ["register"]
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"actmeasure {__version__}")
-        raise typer.Exit
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command(
+        epilog="Examples:  actmeasure problems  |  actmeasure problems frozen-lake  |  actmeasure problems --json"
+    )(problems)
+    app.command(epilog="Examples:  actmeasure agents  |  actmeasure agents random  |  actmeasure agents --json")(agents)
 
 
-@app.callback()
-def main(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
-    ] = False,
-) -> None:
-    """When is it worth a look? Plan and learn where observing the state costs something."""
-
-
-@app.command(epilog="Examples:  actmeasure problems  |  actmeasure problems frozen-lake  |  actmeasure problems --json")
 def problems(
     name: Annotated[str | None, typer.Argument(help="Show one problem in full, with its settings.")] = None,
     as_json: Json = False,
@@ -65,10 +43,9 @@ def problems(
             }
             | _summary(build)
         )
-    _print_table(rows, as_json)
+    print_rows(rows, as_json, hidden=("environment",))  # shown when one problem is, and in JSON
 
 
-@app.command(epilog="Examples:  actmeasure agents  |  actmeasure agents random  |  actmeasure agents --json")
 def agents(
     name: Annotated[str | None, typer.Argument(help="Show one agent in full, with its settings.")] = None,
     as_json: Json = False,
@@ -79,7 +56,7 @@ def agents(
     if name is not None:
         _describe("agent", name, AGENTS, as_json)
         return
-    _print_table([{"agent": agent} | _summary(kind) for agent, kind in AGENTS.items()], as_json)
+    print_rows([{"agent": agent} | _summary(kind) for agent, kind in AGENTS.items()], as_json)
 
 
 def _environment_id(problem: str) -> str:
@@ -108,24 +85,7 @@ def _describe(kind: str, name: str, choices: dict[str, Any], as_json: bool) -> N
     description = inspect.cleandoc(thing.__doc__ or "")
     if as_json:
         settings = {key: defaults.get(key, "(required)") for key in parameters}
-        typer.echo(json.dumps({kind: name, "description": description, "settings": settings}, indent=2))
+        print_json({kind: name, "description": description, "settings": settings})
         return
     shown = [f"{key}={defaults[key]!r}" if key in defaults else f"{key} (required)" for key in parameters]
     typer.echo(f"{name}({', '.join(shown)})\n\n{description}")
-
-
-def _print_table(rows: list[dict[str, Any]], as_json: bool) -> None:
-    if as_json:
-        typer.echo(json.dumps(rows, indent=2))
-        return
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD)
-    shown = [key for key in rows[0] if key != "environment"]  # in --json, and when one problem is shown
-    for key, value in ((key, rows[0][key]) for key in shown):
-        table.add_column(key, justify="right" if isinstance(value, int) else "left", no_wrap=key != "what")
-    for row in rows:
-        table.add_row(*(f"{value:,}" if isinstance(value, int) else str(value) for value in map(row.get, shown)))
-    Console().print(table)

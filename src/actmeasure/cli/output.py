@@ -1,0 +1,92 @@
+"""What the commands print: tables, JSON and remarks; and where pictures go."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from actmeasure.model import Model
+    from actmeasure.schedule import BlindPlan, Schedule
+
+__all__ = ["Json", "Plot", "model_json", "picture_path", "print_json", "print_rows", "say", "schedule_json"]
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines; a number that is infinite is null there.")]
+Plot = Annotated[Path | None, typer.Option(help="Draw a picture into this file, such as plans.png or plans.svg.")]
+
+
+def print_json(found: Any) -> None:
+    """Print as JSON, which has no infinite or undefined numbers: they become null."""
+    typer.echo(json.dumps(_finite(found), indent=2, allow_nan=False))
+
+
+def _finite(found: Any) -> Any:
+    if isinstance(found, float):
+        return found if math.isfinite(found) else None
+    if isinstance(found, Mapping):
+        return {name: _finite(value) for name, value in found.items()}
+    return [_finite(value) for value in found] if isinstance(found, (list, tuple)) else found
+
+
+def print_rows(rows: list[dict[str, Any]], as_json: bool, hidden: Collection[str] = ()) -> None:
+    """Print rows with equal keys as a table without the `hidden` columns, or all of them as JSON."""
+    if as_json:
+        print_json(rows)
+        return
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD)
+    shown = [key for key in rows[0] if key not in hidden]
+    for key in shown:
+        table.add_column(key, justify="right" if isinstance(rows[0][key], int) else "left", no_wrap=key != "what")
+    for row in rows:
+        table.add_row(*(f"{value:,}" if isinstance(value, int) else str(value) for value in map(row.get, shown)))
+    Console().print(table)
+
+
+def say(text: str) -> None:
+    """A remark on stderr, so that what is printed stays what was asked for."""
+    typer.echo(text, err=True)
+
+
+def picture_path(path: Path | None) -> Path | None:
+    """The path of a picture, if it can be drawn to; better to know now than after a long search."""
+    if path is None:
+        return None
+    from actmeasure.planners.drawing import check_path
+
+    return check_path(path)
+
+
+def model_json(model: Model) -> dict[str, Any]:
+    """The figures of a model, without its tables of transitions and rewards."""
+    cost = model.measuring_cost
+    return {
+        "states": model.n_states,
+        "actions": model.n_actions,
+        "discount": model.discount,
+        "measuring_cost": cost if isinstance(cost, float) else cost.tolist(),
+    }
+
+
+def schedule_json(model: Model, schedule: Schedule) -> dict[str, Any]:
+    """The plan for a start that is not shown, or None, and those for the known states."""
+    return {
+        "start": None if schedule.start is None else _plan_json(model, schedule.start),
+        "plans": [
+            {"state": state, "name": model.state_name(state)} | _plan_json(model, plan)
+            for state, plan in schedule.items()
+        ],
+    }
+
+
+def _plan_json(model: Model, plan: BlindPlan) -> dict[str, Any]:
+    names = [model.action_name(action) for action in plan.actions]
+    return {"actions": list(plan.actions), "action_names": names, "then": plan.then, "repeat": plan.repeat}

@@ -1,0 +1,120 @@
+"""The command `solve`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from actmeasure.cli.output import Json, Plot, model_json, picture_path, print_json, say, schedule_json
+from actmeasure.cli.problem import Cost, Discount, Problem, Settings, read_model, read_settings
+from actmeasure.cli.progress import TimeLimit, status_line
+
+if TYPE_CHECKING:
+    from actmeasure.model import Model
+    from actmeasure.planners.clock import Progress
+    from actmeasure.planners.solution import Solution
+
+__all__ = ["register"]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(
+        epilog="Examples:  actmeasure solve frozen-lake  |  "
+        "actmeasure solve frozen-lake --set size=8 --set variant=slippery --cost 0.01  |  "
+        "actmeasure solve frozen-lake --set size=20 --set seed=3 --time-limit 10 --plot plans.png  |  "
+        "actmeasure solve machine.json --method every-3 --json"
+    )(solve)
+
+
+def solve(
+    problem: Problem,
+    cost: Cost = None,
+    discount: Discount = None,
+    method: Annotated[
+        str, typer.Option(help="optimal, atm, atm-qmdp, atm-linear, always, never, or every-3 (any number).")
+    ] = "optimal",
+    tolerance: Annotated[float, typer.Option(help="How close the bounds on the optimum should come.")] = 1e-6,
+    time_limit: TimeLimit = None,
+    settings: Settings = None,
+    as_json: Json = False,
+    plot: Plot = None,
+) -> None:
+    """Plan what to do and when to look, and prove how good that is.
+
+    The value is exact; the optimum lies between the bounds. For lakes --plot draws the plans on the map, for other models
+    what a look is worth along the first plan.
+    """
+    given = read_settings(settings)
+    model = read_model(problem, given, cost, discount)
+    place = picture_path(plot)
+    from actmeasure.planners.solve import solve as solve_model
+
+    with status_line() as show:
+        solution = solve_model(model, method, tolerance, time_limit, lambda now: show(_progress_text(now)))
+    if as_json:
+        print_json(_solution_json(solution))
+    else:
+        typer.echo(solution.table())
+    if place is not None:
+        _draw(solution, place, given)
+        say(f"Picture: {place}")
+
+
+def _progress_text(now: Progress) -> str:
+    gap = now.upper - now.lower
+    return f"{now.lower:.6g} <= optimum <= {now.upper:.6g}, gap {gap:.2g}, {now.seconds:.0f} s"
+
+
+def _draw(solution: Solution, place: Path, settings: Mapping[str, Any]) -> None:
+    shape = _lake_shape(solution.model, settings)
+    if shape is not None:
+        solution.plot(place, shape)
+        return
+    first = int(solution.model.initial_states[0]) if solution.model.start_is_known else None
+    solution.explain(first).plot(place)
+
+
+def _lake_shape(model: Model, settings: Mapping[str, Any]) -> tuple[int, int] | None:
+    """Rows and columns of a lake's map; None for other models, and for lakes from a file that cannot be a square."""
+    from actmeasure.planners.lake_plot import is_lake
+
+    if not is_lake(model):
+        return None
+    if rows := settings.get("map"):
+        return len(rows), len(rows[0])
+    side = math.isqrt(model.n_states)
+    return (side, side) if side * side == model.n_states else None
+
+
+def _solution_json(solution: Solution) -> dict[str, Any]:
+    from actmeasure.planners.solution_text import solution_notes
+
+    result = solution.evaluation
+    schedule = schedule_json(solution.model, solution.schedule)
+    for plan in schedule["plans"]:
+        plan["value"] = float(solution.values[plan["state"]])
+    return {
+        "method": solution.method,
+        "value": solution.value,
+        "lower": solution.lower,
+        "upper": solution.upper,
+        "gap": solution.gap,
+        "stopped": solution.stopped,
+        "notes": list(solution_notes(solution)),
+        "claimed": solution.claimed,
+        "method_upper": solution.method_upper,
+        "seconds": solution.seconds,
+        "looks": result.measurements,
+        "discounted_looks": result.discounted_measurements,
+        "reward": result.reward,
+        "discounted_reward": result.discounted_reward,
+        "steps": result.steps,
+        "ending_probability": result.ending_probability,
+        "model": model_json(solution.model),
+        **schedule,
+    }

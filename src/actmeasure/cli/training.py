@@ -1,0 +1,168 @@
+"""The command `train`."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from actmeasure.cli.output import Json, picture_path, say
+from actmeasure.cli.problem import Cost, Discount, Settings, read_model, read_settings
+from actmeasure.cli.progress import training_bar
+from actmeasure.cli.trained import archive_path, print_runs, save_agent, saved_agent, table_path
+from actmeasure.errors import AgentError
+
+if TYPE_CHECKING:
+    from actmeasure.agents import Agent
+
+__all__ = ["register"]
+
+#: Exit codes of runs that ended early.
+EXIT_CODES = {"done": 0, "failed": 1, "interrupted": 130}
+
+Problem = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME_OR_FILE",
+        help="Name of a problem (see: actmeasure problems), or a model file that ends in .json, .npz or .pomdp.",
+        show_default=False,
+    ),
+]
+AgentName = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Name of an agent (see: actmeasure agents).", show_default=False)
+]
+AgentSettings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--agent-set", metavar="NAME=VALUE", help="A setting of the agent, such as preset=paper; may be repeated."
+    ),
+]
+Workers = Annotated[
+    int | None, typer.Option(help="Processes; by default one for a short run and all cores for a long one.")
+]
+Out = Annotated[
+    Path | None, typer.Option(help="Write a row for every seed and episode into this file: .csv or .parquet.")
+]
+Curve = Annotated[
+    Path | None, typer.Option(help="Draw the learning curve into this file, such as curve.png or curve.svg.")
+]
+Save = Annotated[Path | None, typer.Option(help="Save the trained agent into this .npz file; one seed only.")]
+GoOn = Annotated[
+    Path | None, typer.Option("--continue", help="Go on with an agent from --save, on the same problem and seed.")
+]
+Planned = Annotated[
+    int | None, typer.Option(metavar="N", help="Episodes the agent is told to expect; by default --episodes.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(
+        epilog="Examples:  actmeasure train --problem frozen-lake --agent dyna-atmq --seeds 5 --plot curve.png  |  "
+        "actmeasure train --problem frozen-lake --set size=8 --agent atmq --agent-set preset=published "
+        "--agent-set learning_rate=0.2 --episodes 2000 --seeds 20 --out episodes.csv  |  "
+        "actmeasure train --problem machine.json --agent atmq --save agent.npz  |  "
+        "actmeasure train --problem machine.json --continue agent.npz --episodes 500 --json"
+    )(train)
+
+
+def train(
+    problem: Problem,
+    agent: AgentName = None,
+    episodes: Annotated[int, typer.Option(metavar="N", help="Episodes for each seed.")] = 1000,
+    seeds: Annotated[int, typer.Option(metavar="K", help="How many seeds; several use all cores.")] = 1,
+    first_seed: Annotated[int, typer.Option(metavar="SEED", help="The seeds are this one and those after it.")] = 0,
+    settings: Settings = None,
+    agent_settings: AgentSettings = None,
+    cost: Cost = None,
+    discount: Discount = None,
+    max_steps: Annotated[int, typer.Option(help="An episode is cut off after so many steps.")] = 1000,
+    workers: Workers = None,
+    out: Out = None,
+    plot: Curve = None,
+    save: Save = None,
+    go_on: GoOn = None,
+    planned: Planned = None,
+    as_json: Json = False,
+) -> None:
+    """Train an agent by letting it act, with one or several seeds, and show what it earns in the end.
+
+    Shown is the mean of each seed's last 50 episodes; then the mean over seeds, their standard deviation and a 95 % interval
+    for the mean (Student's t). Ctrl-C keeps what is done, with exit code 130. A run that was saved and continued equals one
+    without a break, if the seed is the same and the first part was told of all episodes with --planned.
+    """
+    chosen = read_settings(agent_settings, "--agent-set", "preset=paper")
+    _check(agent, chosen, episodes, seeds, first_seed, save, go_on)
+    table, picture, archive = table_path(out), picture_path(plot), archive_path(save, problem)
+    model = read_model(problem, read_settings(settings), cost, discount)
+    one = saved_agent(go_on, agent, model, planned) if go_on else _new_agent(agent or "", chosen, archive)
+    from actmeasure.seeds import train_agent, train_seeds
+
+    with warnings.catch_warnings(), training_bar() as show:
+        warnings.simplefilter("ignore", RuntimeWarning)  # said below, in the manner of commands
+        try:
+            if go_on or save:
+                runs = train_agent(one, model, episodes, first_seed, max_steps, planned, show)
+            else:
+                which = range(first_seed, first_seed + seeds)
+                runs = train_seeds(agent or "", model, episodes, which, max_steps, chosen, planned, workers, show)
+        except KeyboardInterrupt:
+            say("Stopped with Ctrl-C before the first episode was over: there is nothing to show.")
+            raise typer.Exit(EXIT_CODES["interrupted"]) from None
+    print_runs(runs, model, {"problem": problem, "settings": chosen, "max_steps": max_steps}, as_json)
+    if table is not None:
+        runs.save(table)
+        say(f"Episodes: {table}")
+    if picture is not None:
+        runs.plot(picture)
+        say(f"Picture: {picture}")
+    if archive is not None:
+        save_agent(one, archive)
+        say(f"Agent: {archive}, after {one.episodes_done:,} episodes; go on with --continue, --first-seed {first_seed}")
+    if runs.stopped != "done":
+        say(runs.note)
+        raise typer.Exit(EXIT_CODES[runs.stopped])
+
+
+def _check(
+    agent: str | None,
+    chosen: Mapping[str, Any],
+    episodes: int,
+    seeds: int,
+    first_seed: int,
+    save: Path | None,
+    go_on: Path | None,
+) -> None:
+    """Refuse what cannot be, before anything is loaded for it."""
+    for name, value, least in (("--episodes", episodes, 1), ("--seeds", seeds, 1), ("--first-seed", first_seed, 0)):
+        if value < least:
+            raise AgentError(f"{name} is {value}, expected a whole number from {least} up")
+    if seeds > 1 and (save or go_on):
+        option = "--save" if save else "--continue"
+        raise AgentError(
+            f"{option} is for one agent, but there are {seeds} seeds; give --seeds 1 and choose --first-seed"
+        )
+    if agent is None and go_on is None:
+        raise AgentError("there is no agent to train; give --agent, such as --agent dyna-atmq, or --continue")
+    if go_on and chosen:
+        raise AgentError(
+            "--agent-set goes with a new agent, but --continue has its settings from the file; leave one out"
+        )
+
+
+def _new_agent(name: str, chosen: Mapping[str, Any], archive: Path | None) -> Agent:
+    """A fresh agent of that name, if one can be made by name and, where it is to be, saved."""
+    from actmeasure.agents import LearningAgent, make
+
+    if name == "schedule":
+        raise AgentError(
+            "the agent 'schedule' needs a schedule and a model, which only Python can pass; use actmeasure.train there, or "
+            "actmeasure solve for what a schedule earns"
+        )
+    made = make(name, **chosen)
+    if archive is not None and not isinstance(made, LearningAgent):
+        raise AgentError(f"the agent {name!r} learns nothing that could be saved; leave --save out")
+    return made

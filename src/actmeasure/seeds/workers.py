@@ -1,0 +1,207 @@
+"""Worker processes, each of which trains one seed after the other.
+
+They are new interpreters, not copies of this one, which would share its threads and locks. What is said between the
+processes: a number and a seed to a worker, to train it, or None, to stop; from a worker parts of finished episodes, None when
+the seed is done, or a sentence when it cannot go on.
+"""
+
+from __future__ import annotations
+
+import io
+import multiprocessing
+import os
+import pickle
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+
+from actmeasure.episodes import Episodes
+from actmeasure.errors import ActMeasureError, AgentError
+from actmeasure.files import npz
+from actmeasure.interrupts import Interrupts
+from actmeasure.model import Model
+from actmeasure.seeds.job import Job, run_seed
+from actmeasure.seeds.ledger import Ledger
+
+__all__ = ["available_cores", "check_may_start", "train_in_processes"]
+
+#: Ctrl-C and progress are attended to this often, in seconds.
+ATTENTION_SECONDS = 0.1
+#: A worker that is told to go gets so many seconds.
+FAREWELL_SECONDS = 5.0
+
+
+def available_cores() -> int:
+    """How many processes can run at once here: the cores that this process may use, or 1 where it may start none."""
+    if multiprocessing.current_process().daemon:
+        return 1
+    if hasattr(os, "process_cpu_count"):  # from Python 3.13 on
+        return os.process_cpu_count() or 1
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def check_may_start() -> None:
+    """Notice a script that would start itself over and over: every worker process imports it first."""
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        raise AgentError(
+            "worker processes import the script that starts them; put the call of train_seeds under "
+            '`if __name__ == "__main__":`, or pass workers=1'
+        )
+
+
+class _Worker:
+    """A worker process as this process sees it."""
+
+    def __init__(self, job: Job, contents: bytes) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.connection, theirs = context.Pipe()
+        self.process: BaseProcess = context.Process(target=_work, args=(theirs, job, contents), daemon=True)
+        with _ctrl_c_for_this_process_only():
+            self.process.start()
+        theirs.close()  # so that the end of the worker is the end of the connection
+        self.number: int | None = None
+
+    def tell(self, message: tuple[int, int] | None) -> None:
+        self.number = self.number if message is None else message[0]
+        with suppress(OSError):  # it has ended, which is noticed when it is listened to
+            self.connection.send(message)
+
+    def end(self) -> None:
+        self.connection.close()
+        self.process.join(FAREWELL_SECONDS)
+        self.kill()
+
+    def kill(self) -> None:
+        if self.process.is_alive():
+            self.process.kill()
+        self.process.join()
+
+    def obituary(self) -> str:
+        """Why it ended without a word."""
+        self.process.join(FAREWELL_SECONDS)
+        code = self.process.exitcode
+        if code is not None and code < 0:
+            return f"a worker process was killed (signal {-code}), perhaps for lack of memory; try fewer workers"
+        return (
+            f"a worker process ended unexpectedly (exit code {code}); a script needs `if __name__ == \"__main__\":` before "
+            "what it does, otherwise try workers=1"
+        )  # fmt: skip
+
+
+@contextmanager
+def _ctrl_c_for_this_process_only() -> Iterator[None]:
+    """Have processes that are started meanwhile never see Ctrl-C, which a terminal sends to all; this one sees it afterwards."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def train_in_processes(job: Job, model: Model, ledger: Ledger, workers: int, interrupts: Interrupts) -> str | None:
+    """Train the seeds that are not finished; returns why it had to stop early, if a worker could not go on.
+
+    After Ctrl-C workers stop at the end of an episode, and what they have finished is kept.
+    """
+    waiting = ledger.unfinished
+    for number in waiting:
+        ledger.forget(number)
+    contents = _contents(job, model)
+    staff: list[_Worker] = []
+    try:
+        staff += (_Worker(job, contents) for _ in range(min(workers, len(waiting))))
+        return _manage(staff, waiting, ledger, interrupts)
+    except BaseException:
+        for worker in staff:
+            worker.kill()
+        raise
+    finally:
+        for worker in staff:
+            worker.end()
+
+
+def _contents(job: Job, model: Model) -> bytes:
+    """The model for another process; pickled, its arrays could be written to, for which kernels are compiled anew."""
+    try:
+        pickle.dumps(job)
+    except Exception as error:
+        raise AgentError(
+            f"the agent {job.name!r} or its settings cannot be sent to worker processes ({error}); define it at the top of a "
+            "module, or pass workers=1"
+        ) from error
+    file = io.BytesIO()
+    npz.write(model, file)
+    return file.getvalue()
+
+
+def _manage(staff: list[_Worker], waiting: list[int], ledger: Ledger, interrupts: Interrupts) -> str | None:
+    """Hand out seeds and collect episodes until all workers are idle."""
+    failure: str | None = None
+    told_to_stop = False
+    for worker in staff:
+        _give_work(worker, waiting, ledger)
+    while busy := [worker for worker in staff if worker.number is not None]:
+        ready = wait([worker.connection for worker in busy], ATTENTION_SECONDS)
+        for worker in busy:
+            if worker.connection in ready:
+                failure = _listen(worker, ledger) or failure
+                if worker.number is None and not told_to_stop and failure is None:
+                    _give_work(worker, waiting, ledger)
+        if (interrupts.requested or failure is not None) and not told_to_stop:
+            told_to_stop = True
+            for worker in busy:
+                worker.tell(None)
+        ledger.show()
+    return failure
+
+
+def _give_work(worker: _Worker, waiting: list[int], ledger: Ledger) -> None:
+    if waiting:
+        number = waiting.pop(0)
+        worker.tell((number, ledger.seeds[number]))
+
+
+def _listen(worker: _Worker, ledger: Ledger) -> str | None:
+    """Take in what a worker says; returns why it cannot go on, if so."""
+    number = worker.number
+    try:
+        said = worker.connection.recv()
+    except (EOFError, OSError):
+        worker.number = None
+        return worker.obituary()
+    if isinstance(said, Episodes) and number is not None:
+        ledger.add(number, said)
+        return None
+    worker.number = None
+    return None if said is None else f"seed {ledger.seeds[number or 0]} failed: {said}"
+
+
+def _work(connection: Connection, job: Job, contents: bytes) -> None:
+    """What a worker process does."""
+    with suppress(
+        EOFError, ConnectionError
+    ):  # the process that started this one has ended, so that nobody wants results
+        try:
+            model = npz.read(contents)
+            while (message := connection.recv()) is not None:
+                _, seed = message
+                # Nothing is said to a worker while it trains but that it is to stop.
+                run_seed(job, job.new_agent(), model, seed, connection.send, connection.poll)
+                connection.send(None)
+        except (EOFError, ConnectionError):
+            raise
+        except Exception as error:
+            connection.send(_sentence(error))
+
+
+def _sentence(error: Exception) -> str:
+    if isinstance(error, ActMeasureError):
+        return str(error)
+    if isinstance(error, MemoryError):
+        return "the memory of this machine is used up; try fewer workers"
+    return f"{type(error).__name__}: {error}; pass workers=1 to see where"
