@@ -18,7 +18,13 @@ def follower(model, seed=0):
     return am.agents.make("schedule", schedule=random_schedule(model, np.random.default_rng(seed)), model=model)
 
 
-MAKERS = {"random": lambda model: am.agents.make("random", measure_probability=0.3), "schedule": follower}
+MAKERS = {
+    "random": lambda model: am.agents.make("random", measure_probability=0.3),
+    "schedule": follower,
+    "atmq": lambda model: am.agents.make("atmq"),
+    "dyna-atmq": lambda model: am.agents.make("dyna-atmq"),
+    "amrl-q": lambda model: am.agents.make("amrl-q"),
+}
 
 
 @pytest.mark.parametrize("name", am.agents.AGENTS)

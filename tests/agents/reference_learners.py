@@ -89,6 +89,14 @@ class ReferenceAtmq:
                 target = paid + self.discount * future
             self.move(state, action, target, self.settings.learning_rate * weight)
 
+    def next_belief(self, predicted, observation):
+        """The state that was seen; or else what was predicted, given that the episode still runs if that is taken into account."""
+        if observation is not None:
+            return {observation: 1.0}
+        running = {s: weight for s, weight in predicted.items() if s != self.end or not self.settings.knows_it_runs}
+        total = sum(running.values())
+        return {state: weight / total for state, weight in running.items()}
+
     def train(self, state, action):
         """One training update of a pair."""
         if self.measured(state, action) >= self.settings.training_needs:

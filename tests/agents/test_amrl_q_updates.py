@@ -76,6 +76,22 @@ def test_both_looks_learn_from_the_state_seen_or_the_likeliest(
             agent.begin(believed)
 
 
+@pytest.mark.parametrize("variant", ["deterministic", "semi-slippery"])
+def test_looking_is_always_worth_less_once_its_bias_is_unlearned(variant):
+    """Both looks aim at the same but for the cost c, so that after n updates they differ by (beta + c) (1 - alpha)^n - c."""
+    cost, rate, bias = 0.05, 0.1, 0.1
+    agent = am.agents.make("amrl-q", learning_rate=rate, measuring_bias=bias)
+    am.train(agent, am.problems.frozen_lake(4, variant=variant, measuring_cost=cost), episodes=1000, seed=9)
+    blind, looking = np.moveaxis(agent.q_values(), 2, 0)
+    lead = looking - blind + cost
+    updates = np.log(np.maximum(lead, 1e-14) / (bias + cost)) / np.log(1 - rate)
+    exact = lead > 1e-9
+    assert abs(updates - updates.round())[exact].max() < 1e-3
+    assert (updates[exact] > -0.5).all()
+    assert (looking < blind)[updates > 10.5].all()
+    assert np.count_nonzero(updates > 10.5) > 10
+
+
 def test_exploration_takes_any_pair():
     agent = prepared(am.problems.frozen_lake(4), exploration=1.0)
     agent.begin(0)

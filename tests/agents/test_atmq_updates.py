@@ -62,13 +62,16 @@ class Pair:
             )  # fmt: skip
 
     def observe(self, reward, cost, observation, terminated):
-        """Learn without training."""
+        """Learn without training, and believe in what was seen or else predicted."""
         before, action = self.belief(), int(self.mind.memory[atmq.ACTION])
+        predicted = self.reference.next_belief(self.following(), observation)
         self.make_room()
         seen = atmq.NOTHING if observation is None else observation
         silent = self.rules._replace(training_updates=0)
         atmq.observe(self.mind, silent, reward, cost, seen, terminated, self.stream)
         self.reference.observe(before, action, reward, cost, observation, terminated)
+        if not terminated:
+            assert self.belief() == pytest.approx(predicted)
 
     def train_once(self):
         """One training update; the pair that changed is found by looking for it."""
@@ -247,6 +250,50 @@ def test_decisions_are_those_of_the_equations(both, events):
         play(both, event, decision_is_sound)
 
 
+def looks_for(both, rules, cost):
+    """Whether the learner would look if a look after the action it will take were expected to cost that."""
+    stream, price = both.stream.copy(), both.mind.costs.copy()
+    both.mind.costs[:] = cost
+    decision = atmq.decide(both.mind, rules, stream)
+    both.mind.costs[:] = price
+    return decision
+
+
+@given(pairs(), EVENTS)
+@settings(max_examples=150)
+def test_looking_pays_up_to_exactly_what_it_is_worth(both, events):
+    """A little cheaper, and the learner looks; a little dearer, and it does not."""
+    rules = both.rules._replace(exploratory_measurements=0, most_states=10**6, settled_below=0.0)
+    both.begin(0)
+    for event in events:
+        play(both, event)
+        belief = both.belief()
+        if not belief or both.reference.end in belief:
+            continue
+        action, _ = looks_for(both, rules, 1e9)
+        costs, both.reference.costs = both.reference.costs, np.zeros_like(both.reference.costs)
+        worth = both.reference.measuring_values(belief, action, both.following())
+        both.reference.costs = costs
+        if np.ptp(worth) > CLOSE:  # two actions tie, of which either may be taken
+            continue
+        little = 1e-6 * (1 + worth[0])
+        assert looks_for(both, rules, worth[0] + little) == (action, False)
+        assert looks_for(both, rules, worth[0] - little) == (action, True)
+
+
+def test_the_expected_cost_of_a_look():
+    """Where it depends on state and action, it is that of the action taken, in the belief before it."""
+    costs = np.array([[0.1, 0.2], [0.4, 0.8], [5.0, 6.0]])
+    both = Pair(3, 2, costs, 0.0, AtmqSettings())
+    held = both.mind.particles
+    held.sizes[0], held.totals[0] = 3, 100
+    held.states[0, :3], held.times[0, :3] = [1, 0, 3], [50, 30, 20]  # some believe that the episode is over
+    assert atmq._cost(both.mind, both.rules, 0, 0) == pytest.approx(0.5 * 0.4 + 0.3 * 0.1)
+    assert atmq._cost(both.mind, both.rules, 0, 1) == pytest.approx(0.5 * 0.8 + 0.3 * 0.2)
+    same = Pair(3, 2, 0.25, 0.0, AtmqSettings())
+    assert atmq._cost(same.mind, same.rules, 0, 1) == 0.25
+
+
 @pytest.mark.parametrize(("optimistic", "looks"), [(False, True), (True, False)])
 def test_where_looking_is_worth_exactly_its_cost(optimistic, looks):
     """The paper looks where the measuring value is 0 or more, the published runs where it is above."""
@@ -357,3 +404,28 @@ def test_hope_grows_with_the_largest_reward_seen_where_the_task_does_not_tell():
         agent.observe(reward, 0.1, 1, False, False)
         hopes.append(agent.q_values(optimistic=True)[2, 0])
     assert hopes == pytest.approx([0.0, 0.95 * 2, 0.95 * 2, 0.95 * 4])
+
+
+@pytest.mark.parametrize(
+    ("numbers", "below", "looks"),
+    [
+        ([100, 0, 0, 0], 0.02, False),  # a known state in which one stays: there is nothing to find out
+        ([50, 50, 0, 0], 0.02, True),  # one may be in either, and stays there for ever
+        ([99, 1, 0, 0], 0.02, True),
+        ([50, 50, 0, 0], 0.0, False),
+        ([98, 0, 2, 0], 0.02, False),  # as many particles move as it takes
+        ([99, 0, 1, 0], 0.02, True),
+    ],
+)
+def test_looking_when_acting_leads_nowhere(numbers, below, looks):
+    """One stays in every state but the third, which leads to the fourth."""
+    chosen = AtmqSettings(measure_when_settled=below, exploratory_measurements=0, optimism=1, prior_until=0)
+    both = Pair(4, 1, 0.5, 0.0, chosen)
+    for state in range(4):
+        both.begin(state)
+        both.mind.memory[atmq.ACTION] = 0
+        both.observe(0.0, 0.0, max(state, 3 * (state == 2)), False)
+    held, now, states = both.mind.particles, both.mind.memory[atmq.NOW], np.flatnonzero(numbers)
+    held.sizes[now] = len(states)
+    held.states[now, : len(states)], held.times[now, : len(states)] = states, np.array(numbers)[states]
+    assert atmq.decide(both.mind, both.rules, both.stream) == (0, looks)

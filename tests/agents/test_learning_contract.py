@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from strategies import models
 
 import actmeasure as am
+from actmeasure.kernels import amrl_q, atmq
 
 LEARNERS = ("atmq", "dyna-atmq", "amrl-q")
 PRESETS = ("default", "published", "paper")
@@ -235,3 +236,21 @@ class TestWorldsThatDoNotFit:
             with pytest.raises(am.AgentError, match="has not been trained yet"):
                 read()
         assert list(tmp_path.iterdir()) == []
+
+
+def test_one_compilation_serves_all_tasks():
+    """Compiling a learner takes seconds; costs per state, hidden starts or an agent from a file are no reason to do it again."""
+    lake = am.problems.frozen_lake(4)
+    worlds = [
+        lake,
+        lake.replace(measuring_cost=np.ones((16, 4))),
+        lake.replace(initial=np.eye(16)[[0, 4]].mean(axis=0)),
+    ]
+    worlds += [am.ActiveMeasuring(gymnasium.make("CliffWalking-v1"), measuring_cost=0.1)]
+    for name in ("atmq", "amrl-q"):
+        for world in worlds:
+            env = am.envs.TabularEnv(world) if isinstance(world, am.Model) else world
+            am.train(make(name), env, episodes=1, max_steps=5)
+    for kernel in (atmq, amrl_q):
+        for function in (kernel.begin, kernel.decide, kernel.observe):
+            assert len(getattr(function, "signatures", [0])) == 1

@@ -126,14 +126,20 @@ def saved(name, tmp_path, world=LAKE, episodes=60, **settings):
 def attempt(path, contents, original):
     """Load bytes as a file: an `AgentError` with a sentence, or an agent that is the same and can go on."""
     path.write_bytes(contents)
+    agent = load_or_refuse(path)
+    assert agent is None or same_state(agent, original)
+    return agent is not None
+
+
+def load_or_refuse(path):
+    """The agent, or None after an `AgentError` that names the file and says something of it."""
     try:
-        agent = am.agents.load(path)
+        return am.agents.load(path)
     except am.AgentError as error:
-        assert str(path) in str(error)
-        assert len(str(error)) > len(str(path)) + 20
-        return False
-    assert same_state(agent, original)
-    return True
+        said = str(error)
+    assert said.startswith(f"{path}: ")
+    assert len(said) > len(str(path)) + 20
+    return None
 
 
 @pytest.mark.parametrize("name", LEARNERS)
@@ -161,12 +167,11 @@ def members(path):
         return {name: archive[name] for name in archive.files}
 
 
-def load_members(path, arrays):
+def load_members(path, arrays, load=am.agents.load):
     file = io.BytesIO()
-    with np.errstate(all="ignore"):
-        np.savez(file, **arrays)
+    np.savez(file, **arrays)
     path.write_bytes(file.getvalue())
-    return am.agents.load(path)
+    return load(path)
 
 
 def altered(array, rng):
@@ -201,13 +206,10 @@ def test_arrays_that_contradict_each_other(name, which, tmp_path):
     refused = 0
     for _ in range(120):
         damaged = str(rng.choice(names))
-        try:
-            agent = load_members(path, arrays | {damaged: altered(arrays[damaged], rng)})
-        except am.AgentError as error:
-            assert str(path) in str(error)
-            refused += 1
-            continue
-        am.train(agent, world, episodes=2, seed=3, max_steps=30)
+        agent = load_members(path, arrays | {damaged: altered(arrays[damaged], rng)}, load_or_refuse)
+        refused += agent is None
+        if agent is not None:
+            am.train(agent, world, episodes=2, seed=3, max_steps=30)
     assert refused > 60
 
 
@@ -287,9 +289,9 @@ def test_damaged_likeliest_successors(place, tmp_path):
         ({"agent": 3}, "unknown agent 3"),
         ({"settings": []}, "settings"),
         ({"settings": {}}, "settings"),
-        ({"n_states": 15}, "pairs of state and action"),
+        ({"n_states": 15}, "pairs of state and action|shape"),
         ({"n_states": 4, "n_actions": 16}, "shape|contradict|pairs"),
-        ({"n_states": 17}, "pairs of state and action"),
+        ({"n_states": 17}, "pairs of state and action|shape"),
         ({"n_states": 0}, "n_states is 0"),
         ({"n_actions": 4.0}, "n_actions is 4.0"),
         ({"n_states": 10**30}, "n_states|pairs"),
@@ -302,7 +304,7 @@ def test_damaged_likeliest_successors(place, tmp_path):
         ({"reveal_start": 1}, "reveal_start is 1"),
         ({"start_is_told": "yes"}, "start_is_told is 'yes'"),
         ({"version": 2}, "update actmeasure"),
-        ({"format": "actmeasure model"}, "not a agent file|not an agent file"),
+        ({"format": "actmeasure model"}, "not an agent file of actmeasure"),
         ({"surprise": 1}, "unknown key 'surprise'"),
     ],
 )
@@ -341,7 +343,7 @@ def test_missing_and_surplus_arrays(name, tmp_path):
 def test_files_of_another_kind(tmp_path):
     path = tmp_path / "model.npz"
     LAKE.save(path)
-    with pytest.raises(am.AgentError, match="not an? agent file of actmeasure"):
+    with pytest.raises(am.AgentError, match="not an agent file of actmeasure"):
         am.agents.load(path)
     _, agent_file = saved("atmq", tmp_path)
     with pytest.raises(am.ModelError, match="not a model file"):
@@ -363,7 +365,7 @@ def test_paths_without_the_suffix(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     agent, _ = saved("amrl-q", tmp_path)
     for use in (agent.save, am.agents.load):
-        with pytest.raises(am.AgentError, match="expected the name of a file that ends in .npz"):
+        with pytest.raises(am.AgentError, match=r"expected the name of a file that ends in \.npz"):
             use(path)
 
 

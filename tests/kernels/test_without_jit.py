@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 SCRIPT = """
+import hashlib
 import numpy as np
 import actmeasure as am
 lake = am.problems.frozen_lake(4)
@@ -17,6 +18,19 @@ for start in (0, 1):
     for agent in (am.agents.make("random"), am.agents.make("schedule", schedule=schedule, model=model)):
         episodes = am.train(agent, model, episodes=20, seed=3, max_steps=40)
         print(episodes.scalarized_return.tolist(), episodes.steps.tolist(), episodes.measurements.tolist())
+
+rng = np.random.default_rng(0)
+anywhere = np.where(lake.terminal, 0.0, 1.0) / 11
+worlds = [lake, lake.replace(measuring_cost=rng.random((16, 4)), initial=anywhere, reveal_start=False)]
+learners = [("atmq", {"preset": preset}) for preset in ("default", "published", "paper")]
+learners += [("dyna-atmq", {"preset": preset, "training_updates": 4}) for preset in ("default", "published", "paper")]
+learners += [("atmq", {"random_measuring": 0.1, "particles": 700, "exploratory_measurements": 3}), ("amrl-q", {})]
+for model in worlds:
+    for name, settings in learners:
+        agent = am.agents.make(name, **settings)
+        episodes = am.train(agent, model, episodes=40, seed=3, max_steps=30)
+        tables = b"".join(values.tobytes() for values in agent.learned().values())
+        print(episodes.scalarized_return.sum().hex(), episodes.steps.sum(), hashlib.sha256(tables).hexdigest())
 """
 
 
@@ -26,6 +40,7 @@ def output(**environment):
 
 
 def test_compiled_and_plain_runs_agree():
+    """Bit for bit: returns, lengths, and every table that was learned."""
     plain = output(NUMBA_DISABLE_JIT="1")
-    assert plain.count("\n") == 6
+    assert plain.count("\n") == 6 + 16
     assert output(NUMBA_DISABLE_JIT="0") == plain

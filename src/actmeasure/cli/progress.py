@@ -89,10 +89,11 @@ class _TrainingBar:
             return
         if self._bar is None:
             self._bar = _new_bar()
-            self._task = self._bar.add_task("", total=now.total, recent="")
+            self._task = self._bar.add_task("", total=now.total, completed=now.done, recent="", hint="")
             self._bar.start()
-        recent = "?" if math.isnan(now.recent_return) else f"{now.recent_return:.4g}"
-        self._bar.update(self._task, completed=now.done, recent=recent)
+        recent = "?" if math.isnan(now.recent_return) else f"{now.recent_return:.3g}"
+        hint = "stopping" if now.stopping else "Ctrl-C: stop"
+        self._bar.update(self._task, completed=now.done, recent=recent, hint=hint)
 
     def stop(self) -> None:
         if self._bar is not None:
@@ -104,11 +105,11 @@ def _new_bar() -> Progress:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     return Progress(
-        BarColumn(),
+        BarColumn(bar_width=10),
         MofNCompleteColumn(),
         TextColumn("episodes, return {task.fields[recent]},"),
         TimeRemainingColumn(),
-        TextColumn("left (Ctrl-C: keep what is done)"),
+        TextColumn("left ({task.fields[hint]})"),
         console=Console(stderr=True),
         transient=True,
     )

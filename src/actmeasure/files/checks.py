@@ -130,8 +130,9 @@ def check_header(value: Any, form: str = FORMAT) -> None:
     """Refuse what is not one of our files of that format, or one of a later version."""
     if not isinstance(value, dict) or value.get("format") != form:
         what = form.removeprefix("actmeasure ")
+        article = "an" if what[0] in "aeiou" else "a"
         raise ModelError(
-            f'it is not a {what} file of actmeasure; if it is meant to be one, add the line "format": "{form}", to it'
+            f'it is not {article} {what} file of actmeasure; if it is meant to be one, add the line "format": "{form}", to it'
         )
     version = whole(value.get("version", VERSION), "the version", least=1)
     if version > VERSION:

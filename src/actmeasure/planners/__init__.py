@@ -2,6 +2,7 @@
 
 from actmeasure.planners.clock import Progress
 from actmeasure.planners.frontier import BudgetPlan, Frontier, FrontierPiece
+from actmeasure.planners.pomcp import POMCP
 from actmeasure.planners.solution import Solution
 from actmeasure.planners.solve import METHODS, solve
 from actmeasure.planners.tradeoff import tradeoff
@@ -9,6 +10,7 @@ from actmeasure.planners.value_iteration import q_mdp
 
 __all__ = [
     "METHODS",
+    "POMCP",
     "BudgetPlan",
     "Frontier",
     "FrontierPiece",

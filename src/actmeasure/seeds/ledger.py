@@ -24,11 +24,14 @@ class SeedProgress:
         Episodes of all seeds.
     recent_return : float
         Mean of the last 50 episodes' returns over the seeds that are being trained; not a number before the first.
+    stopping : bool
+        Whether Ctrl-C was pressed, so that seeds only finish what they cannot leave half done.
     """
 
     done: int
     total: int
     recent_return: float
+    stopping: bool = False
 
 
 class Ledger:
@@ -40,20 +43,23 @@ class Ledger:
         self.seeds, self.episodes = seeds, episodes
         self._progress = progress
         self._results: dict[int, Episodes] = {}
+        self._entered = [0] * len(seeds)
         self._done = [0] * len(seeds)
+        #: Whether what is still running was told to stop.
+        self.stopping = False
 
     def add(self, number: int, part: Episodes) -> None:
         """Enter the next finished episodes of seed `number`, counted from 0."""
         results = self._results.setdefault(number, Episodes.empty(self.episodes))
-        begin = self._done[number]
+        begin, end = self._entered[number], self._entered[number] + len(part)
         for field in fields(Episodes):
-            getattr(results, field.name)[begin : begin + len(part)] = getattr(part, field.name)
-        self._done[number] += len(part)
+            getattr(results, field.name)[begin:end] = getattr(part, field.name)
+        self._entered[number] = end
+        self._done[number] = max(self._done[number], end)
 
-    def forget(self, number: int) -> None:
-        """Strike out a seed that begins again."""
-        self._results.pop(number, None)
-        self._done[number] = 0
+    def restart(self, number: int) -> None:
+        """A seed begins again: the same episodes are going to be entered, so that those that are there can stay."""
+        self._entered[number] = 0
 
     @property
     def done(self) -> int:
@@ -73,7 +79,9 @@ class Ledger:
     def show(self) -> None:
         """Tell how far it is."""
         if self._progress is not None:
-            self._progress(SeedProgress(self.done, self.total, self._recent_return()))
+            # Of a seed that begins again what is done anew counts, or the time left would seem to grow.
+            entered = sum(self._entered)
+            self._progress(SeedProgress(entered, self.total, self._recent_return(), self.stopping))
 
     def _recent_return(self) -> float:
         begun = [number for number, done in enumerate(self._done) if done]
@@ -101,5 +109,9 @@ class Ledger:
             return f"{self.done:,} of {self.episodes:,} episodes are done, and kept."
         complete = len(self.seeds) - len(self.unfinished)
         begun = sum(0 < done < self.episodes for done in self._done)
-        parts = f"; {begun} more {'is' if begun == 1 else 'are'} kept as far as they went" if begun else ""
+        parts = (
+            ["", "; 1 more is kept as far as it went"][begun]
+            if begun < 2
+            else f"; {begun} more are kept as far as they went"
+        )
         return f"{complete} of {len(self.seeds)} seeds are complete{parts}."

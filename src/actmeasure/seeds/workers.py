@@ -14,6 +14,7 @@ import pickle
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 
@@ -56,6 +57,7 @@ class _Worker:
 
     def __init__(self, job: Job, contents: bytes) -> None:
         context = multiprocessing.get_context("spawn")
+        resource_tracker.ensure_running()  # which it does at the first start anyway, and then lets Ctrl-C through
         self.connection, theirs = context.Pipe()
         self.process: BaseProcess = context.Process(target=_work, args=(theirs, job, contents), daemon=True)
         with _ctrl_c_for_this_process_only():
@@ -106,19 +108,21 @@ def _ctrl_c_for_this_process_only() -> Iterator[None]:
 def train_in_processes(job: Job, model: Model, ledger: Ledger, workers: int, interrupts: Interrupts) -> str | None:
     """Train the seeds that are not finished; returns why it had to stop early, if a worker could not go on.
 
-    After Ctrl-C workers stop at the end of an episode, and what they have finished is kept.
+    After Ctrl-C workers stop at the end of an episode, after a second one at once. What they have delivered is kept.
     """
     waiting = ledger.unfinished
     for number in waiting:
-        ledger.forget(number)
+        ledger.restart(number)
     contents = _contents(job, model)
     staff: list[_Worker] = []
     try:
         staff += (_Worker(job, contents) for _ in range(min(workers, len(waiting))))
         return _manage(staff, waiting, ledger, interrupts)
-    except BaseException:
+    except BaseException as error:
         for worker in staff:
             worker.kill()
+        if isinstance(error, KeyboardInterrupt):  # pressed again, by somebody in a hurry
+            return None
         raise
     finally:
         for worker in staff:
@@ -142,7 +146,6 @@ def _contents(job: Job, model: Model) -> bytes:
 def _manage(staff: list[_Worker], waiting: list[int], ledger: Ledger, interrupts: Interrupts) -> str | None:
     """Hand out seeds and collect episodes until all workers are idle."""
     failure: str | None = None
-    told_to_stop = False
     for worker in staff:
         _give_work(worker, waiting, ledger)
     while busy := [worker for worker in staff if worker.number is not None]:
@@ -150,10 +153,10 @@ def _manage(staff: list[_Worker], waiting: list[int], ledger: Ledger, interrupts
         for worker in busy:
             if worker.connection in ready:
                 failure = _listen(worker, ledger) or failure
-                if worker.number is None and not told_to_stop and failure is None:
+                if worker.number is None and not ledger.stopping and failure is None:
                     _give_work(worker, waiting, ledger)
-        if (interrupts.requested or failure is not None) and not told_to_stop:
-            told_to_stop = True
+        if (interrupts.requested or failure is not None) and not ledger.stopping:
+            ledger.stopping = True
             for worker in busy:
                 worker.tell(None)
         ledger.show()

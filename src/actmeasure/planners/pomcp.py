@@ -1,0 +1,197 @@
+"""POMCP: decide by simulating (Silver and Veness, 2010), with what the act-then-measure paper changed as options."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from actmeasure.belief import Belief
+from actmeasure.decision import Decision
+from actmeasure.errors import PlanError, unknown_name
+from actmeasure.kernels import pomcp, search_tree, streams
+from actmeasure.model import Model
+from actmeasure.planners.value_iteration import q_mdp
+from actmeasure.settings import real, truth, whole
+from actmeasure.world import world
+
+__all__ = ["POMCP", "ROLLOUTS"]
+
+#: How simulations go on below the tree.
+ROLLOUTS = {"random": pomcp.RANDOM, "blind": pomcp.BLIND, "q-mdp": pomcp.GIVEN}
+
+
+class POMCP:
+    """Partially observable Monte-Carlo planning over a model.
+
+    Each decision simulates many episodes from the particles of the current belief through a tree of histories. What was
+    learned about the history that then really follows is kept for the next decision.
+
+    Parameters
+    ----------
+    model : Model
+    simulations : int
+        For each decision.
+    depth : int
+        Steps that a simulation looks ahead.
+    exploration : float
+        Weight of the upper confidence bounds against the means; about the size of the returns.
+    particles : int
+        In the belief.
+    discount : float, optional
+        The model's own by default.
+    rollout : str
+        How a simulation goes on below the tree. `random`: any action, with or without a look. `blind`: any action, never
+        looking, as the act-then-measure paper does, so that looks do not make every unexplored way seem bad. `q-mdp`: the best
+        action of each state if looking were free.
+    clamp : bool
+        Whether a negative return of an action without a look is taken for 0, as the paper does. Only for models without
+        negative rewards.
+    share : bool
+        Whether a simulation of an action with a look also informs the same action without one, and the other way round: both
+        lead to the same state.
+    nodes : int
+        The most histories that the tree may hold, which bounds the memory.
+    seed : int
+
+    Attributes
+    ----------
+    value : float
+        What the last decision is worth, by its simulations.
+    made_up : int
+        Particles that were replaced so far, because the episode went on where theirs ended.
+    lost : int
+        How often all particles had ended and the belief was made up from all states.
+
+    Examples
+    --------
+    >>> import actmeasure as am
+    >>> model = am.problems.measuring_value(measuring_cost=0.05)
+    >>> planner = am.planners.POMCP(model, simulations=5_000, exploration=1.0, seed=0)
+    >>> planner.decide(am.Belief.at(0))
+    Decision(action=1, measure=True)
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        simulations: int = 25_000,
+        depth: int = 10,
+        exploration: float = 10.0,
+        particles: int = 2_000,
+        discount: float | None = None,
+        rollout: str = "blind",
+        clamp: bool = False,
+        share: bool = False,
+        nodes: int = 100_000,
+        seed: int = 0,
+    ) -> None:
+        if not isinstance(model, Model):
+            raise PlanError(f"the model is {model!r:.60}, expected a Model")
+        if not isinstance(rollout, str) or rollout not in ROLLOUTS:
+            raise PlanError(unknown_name("rollout", rollout, ROLLOUTS))
+        self.model = model
+        self.simulations = whole(simulations, "simulations", 1, error=PlanError)
+        self._rules = pomcp.Rules(
+            discount=_discount(model.discount if discount is None else discount),
+            depth=whole(depth, "depth", 1, error=PlanError),
+            exploration=_not_negative(exploration),
+            rollout=ROLLOUTS[rollout],
+            clamp=truth(clamp, "clamp", PlanError),
+            share=truth(share, "share", PlanError),
+        )
+        if clamp and model.rewards.min() < 0:
+            raise PlanError(
+                "clamp takes negative returns without a look for 0, but this model has negative rewards; use clamp=False"
+            )
+        self._world = world(model)
+        self._actions = q_mdp(model).argmax(axis=1) if rollout == "q-mdp" else np.zeros(model.n_states, np.int64)
+        self._particles = np.zeros(whole(particles, "particles", 1, error=PlanError), np.int64)
+        self._path = pomcp.make_path(self._rules.depth)
+        nodes = whole(nodes, "nodes", 2, error=PlanError)
+        self._tree, self._spare = (search_tree.make_tree(2 * model.n_actions, nodes) for _ in range(2))
+        self._origin = np.zeros(nodes, np.int64)
+        self._stream = streams.make_stream()
+        self.reseed(whole(seed, "seed", error=PlanError))
+        self.value = 0.0
+        self.made_up, self.lost = 0, 0
+        self._begun = False
+
+    def reseed(self, seed: int, episode: int = 0) -> None:
+        """Take the random numbers of an episode."""
+        streams.seed_stream(self._stream, streams.entropy_words(seed), episode, streams.AGENT)
+
+    def begin(self, belief: Belief) -> None:
+        """Forget the tree, and take up a belief."""
+        if belief.is_over or belief.states[-1] >= self.model.n_states or self.model.terminal[belief.states].any():
+            raise PlanError("the belief is empty, or holds states in which an episode of the model does not run")
+        search_tree.clear(self._tree)
+        uniform = np.array([streams.random(self._stream) for _ in range(len(self._particles))])
+        places = np.searchsorted(np.cumsum(belief.probabilities), uniform, side="right")
+        self._particles[:] = belief.states[np.minimum(places, len(belief.states) - 1)]
+        self._begun = True
+
+    def decide(self, belief: Belief | None = None) -> Decision:
+        """The best decision in a belief; without one, in that which `begin` and `observe` have led to."""
+        if belief is not None:
+            self.begin(belief)
+        if not self._begun:
+            raise PlanError("there is no belief to decide from; pass one: planner.decide(Belief.at(state))")
+        pomcp.search(
+            self._world, self._tree, self._rules, self._particles, self.simulations, self._actions, self._path,
+            self._stream,
+        )  # fmt: skip
+        choice = int(pomcp.best_choice(self._tree, search_tree.ROOT))
+        self.value = float(self._tree.means[search_tree.ROOT, choice])
+        return Decision(choice // 2, choice % 2 == 1)
+
+    def observe(self, decision: Decision, observation: int | None) -> None:
+        """Go on after a decision was carried out, with the state if it was seen, and the part of the tree that still holds."""
+        action, measure = decision
+        seen = self.model.n_states if observation is None else int(observation)
+        edge = (2 * action + measure) * (self.model.n_states + 1) + seen
+        following = search_tree.find(self._tree, search_tree.ROOT, edge)
+        if following == search_tree.NONE:
+            search_tree.clear(self._tree)
+        else:
+            search_tree.keep_below(self._tree, following, self._spare, self._origin)
+            self._tree, self._spare = self._spare, self._tree
+        if observation is not None:
+            self._particles[:] = observation
+            return
+        made_up = pomcp.move_particles(self._world, self._particles, action, self._stream)
+        self.made_up += int(made_up)
+        self.lost += int(made_up == len(self._particles))
+
+    def q_values(self) -> Any:
+        """What each action was found to be worth, without and with a look, float64 (A, 2); nan where it was never tried."""
+        means = np.where(self._tree.tries[search_tree.ROOT] > 0, self._tree.means[search_tree.ROOT], np.nan)
+        return means.reshape(-1, 2)
+
+    def belief(self) -> Belief:
+        """The particles as a distribution."""
+        return Belief.from_distribution(np.bincount(self._particles, minlength=self.model.n_states))
+
+    @property
+    def histories(self) -> int:
+        """How many histories the tree holds."""
+        return int(self._tree.used[0])
+
+    @property
+    def memory(self) -> int:
+        """Bytes of both trees, of which one is in use; they never grow."""
+        return sum(array.nbytes for tree in (self._tree, self._spare) for array in tree)
+
+
+def _discount(discount: Any) -> float:
+    found = real(discount, "discount", PlanError)
+    if not 0 < found <= 1:
+        raise PlanError(f"discount is {discount!r}, expected a number above 0 and at most 1, such as 0.95")
+    return found
+
+
+def _not_negative(exploration: Any) -> float:
+    found = real(exploration, "exploration", PlanError)
+    if not 0 <= found < np.inf:
+        raise PlanError(f"exploration is {exploration!r}, expected a number from 0 up, about the size of the returns")
+    return found
