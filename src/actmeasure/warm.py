@@ -8,8 +8,10 @@ __all__ = ["warm"]
 def warm() -> None:
     """Run each compiled function on a small problem; Numba keeps the machine code on disk."""
     from actmeasure import agents, problems
+    from actmeasure.belief import Belief
+    from actmeasure.envs.tabular import TabularEnv
     from actmeasure.evaluation import evaluate
-    from actmeasure.planners import solve
+    from actmeasure.planners import POMCP, solve
     from actmeasure.schedule import BlindPlan, Schedule
     from actmeasure.training import train
 
@@ -23,6 +25,10 @@ def warm() -> None:
         solve(hidden, method)
     for agent in (agents.make("random"), agents.make("schedule", schedule=repeat, model=model)):
         train(agent, model, episodes=2, max_steps=10)
+    for name in ("atmq", "dyna-atmq", "amrl-q"):
+        for world in (model, TabularEnv(model)):
+            train(agents.make(name), world, episodes=2, max_steps=10)
+    POMCP(model, simulations=10).decide(Belief.at(0))
 
 
 if __name__ == "__main__":

@@ -90,7 +90,7 @@ class ReferenceAtmq:
             self.move(state, action, target, self.settings.learning_rate * weight)
 
     def next_belief(self, predicted, observation):
-        """The state that was seen; or else what was predicted, given that the episode still runs if that is taken into account."""
+        """The state that was seen; or else what was predicted, given that the episode still runs if the agent knows that."""
         if observation is not None:
             return {observation: 1.0}
         running = {s: weight for s, weight in predicted.items() if s != self.end or not self.settings.knows_it_runs}

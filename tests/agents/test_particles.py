@@ -93,7 +93,7 @@ def chances_of(n_states, successors, prior_until):
     return alpha / alpha.sum()
 
 
-@pytest.mark.parametrize("prior_until", [0, 100])
+@pytest.mark.parametrize("prior_until", [0, 4, 100])
 @pytest.mark.parametrize("successors", [[0, 1, 1, 2], [2], [0, 1, 2, 3, 3, 3, 3, 3, 3], [3, 3]])
 def test_particles_of_one_state_are_multinomially_distributed(successors, prior_until):
     """Every outcome of five particles, with its exact chance; state 3 is the end."""

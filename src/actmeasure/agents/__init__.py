@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from actmeasure.agents.acno_pomcp import AcnoPomcpAgent
 from actmeasure.agents.amrl_q import AmrlQAgent
 from actmeasure.agents.atmq import AtmqAgent, DynaAtmqAgent
 from actmeasure.agents.base import Agent, CompiledAgent, Task
 from actmeasure.agents.learning import LearningAgent
+from actmeasure.agents.observe_then_plan import ObserveThenPlanAgent
+from actmeasure.agents.pomcp import PomcpAgent
 from actmeasure.agents.random import RandomAgent
 from actmeasure.agents.saving import load_agent
 from actmeasure.agents.schedule import ScheduleAgent
@@ -16,8 +19,8 @@ from actmeasure.errors import AgentError
 from actmeasure.registry import make_by_name
 
 __all__ = [
-    "AGENTS", "Agent", "AmrlQAgent", "AtmqAgent", "CompiledAgent", "DynaAtmqAgent", "LearningAgent", "RandomAgent",
-    "ScheduleAgent", "Task", "load", "make",
+    "AGENTS", "AcnoPomcpAgent", "Agent", "AmrlQAgent", "AtmqAgent", "CompiledAgent", "DynaAtmqAgent", "LearningAgent",
+    "ObserveThenPlanAgent", "PomcpAgent", "RandomAgent", "ScheduleAgent", "Task", "load", "make",
 ]  # fmt: skip
 
 #: All agents by name.
@@ -25,8 +28,11 @@ AGENTS: dict[str, type[Agent]] = {
     "atmq": AtmqAgent,
     "dyna-atmq": DynaAtmqAgent,
     "amrl-q": AmrlQAgent,
+    "acno-otp": ObserveThenPlanAgent,
+    "acno-pomcp": AcnoPomcpAgent,
     "random": RandomAgent,
     "schedule": ScheduleAgent,
+    "pomcp": PomcpAgent,
 }
 
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from actmeasure.agents import stored_counts
 from actmeasure.agents.atmq_settings import NEVER
-from actmeasure.agents.base import Task
+from actmeasure.agents.base import CompiledAgent, Task
 from actmeasure.agents.learning import LearningAgent
 from actmeasure.agents.presets import checked_discount, chosen, finite, settings_signature
 from actmeasure.belief import Belief
@@ -65,7 +65,7 @@ class AmrlQSettings:
 PRESETS: dict[str, dict[str, Any]] = {"default": {}, "paper": {}, "published": {"learning_rate": 0.3}}
 
 
-class AmrlQAgent(LearningAgent):
+class AmrlQAgent(LearningAgent, CompiledAgent):
     """AMRL-Q (Bellinger et al., 2021): Q-learning over pairs of action and look, believing in the most likely successor.
 
     Both pairs of an action learn from the same step, the one with a look at its cost, so that it ends up never looking.

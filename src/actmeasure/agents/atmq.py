@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from actmeasure.agents import stored_counts
 from actmeasure.agents.atmq_settings import ATMQ, DYNA_ATMQ, AtmqSettings
-from actmeasure.agents.base import Task
+from actmeasure.agents.base import CompiledAgent, Task
 from actmeasure.agents.learning import LearningAgent
 from actmeasure.agents.presets import chosen, settings_signature
 from actmeasure.belief import Belief
@@ -29,7 +29,7 @@ __all__ = ["AtmqAgent", "DynaAtmqAgent"]
 ROOM = 1 << 10
 
 
-class AtmqAgent(LearningAgent):
+class AtmqAgent(LearningAgent, CompiledAgent):
     """Act-then-measure Q-learning (Krale et al., 2023): act as if the state will be known, then look if that is worth it.
 
     It counts the transitions it measures, believes in what they predict while it is blind, and learns values for all states

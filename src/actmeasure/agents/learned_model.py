@@ -14,7 +14,7 @@ from actmeasure.kernels.learned_model import Counts
 from actmeasure.model import Model
 from actmeasure.transitions import FloatArray
 
-__all__ = ["model_from_counts"]
+__all__ = ["model_from_counts", "with_prior"]
 
 
 def model_from_counts(counts: Counts, task: Task, start: Belief) -> Model:
@@ -32,6 +32,31 @@ def model_from_counts(counts: Counts, task: Task, start: Belief) -> Model:
     return Model.from_arrays(
         _matrices(counts, measured),
         np.vstack([np.where(measured > 0, rewards, least), np.zeros(n_actions)]),
+        measuring_cost=_with_end(task.measuring_cost),
+        discount=task.discount,
+        initial=start.dense(n_states + 1),
+        terminal=terminal,
+        reveal_start=task.reveal_start,
+    )
+
+
+def with_prior(counts: Counts, task: Task, start: Belief, prior: float) -> Model:
+    """A model in which every transition, also to the end, has been counted `prior` times before, with a reward of 0."""
+    n_states, n_actions = task.n_states, task.n_actions
+    pairs = n_states * n_actions
+    times = np.full((pairs, n_states + 1), prior)
+    for pair, entries in _entries(counts, pairs):
+        times[pair, counts.successors[entries]] += counts.times[entries]
+    mass = times.sum(axis=1, keepdims=True)
+    terminal = np.arange(n_states + 1) == n_states
+    chances = np.zeros((n_states + 1, n_actions, n_states + 1))
+    chances[:-1] = (times / mass).reshape(n_states, n_actions, n_states + 1)
+    chances[-1, :, -1] = 1.0
+    rewards = np.zeros((n_states + 1, n_actions))
+    rewards[:-1] = (counts.rewards[:pairs] * counts.measured[:pairs] / mass[:, 0]).reshape(n_states, n_actions)
+    return Model.from_arrays(
+        chances,
+        rewards,
         measuring_cost=_with_end(task.measuring_cost),
         discount=task.discount,
         initial=start.dense(n_states + 1),

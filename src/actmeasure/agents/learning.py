@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from actmeasure.agents.base import CompiledAgent, Task
+from actmeasure.agents.base import Agent, Task
 from actmeasure.agents.learned_model import model_from_counts
 from actmeasure.belief import Belief
 from actmeasure.errors import AgentError
@@ -22,7 +22,7 @@ from actmeasure.transitions import FloatArray
 __all__ = ["LearningAgent"]
 
 
-class LearningAgent(CompiledAgent):
+class LearningAgent(Agent):
     """An agent that learns tables for finitely many states and actions.
 
     Attributes

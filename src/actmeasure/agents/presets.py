@@ -12,7 +12,7 @@ import numpy as np
 from actmeasure.errors import AgentError, unknown_name
 from actmeasure.settings import real
 
-__all__ = ["checked_discount", "chosen", "finite", "settings_signature"]
+__all__ = ["checked_discount", "chosen", "finite", "own_discount", "settings_signature"]
 
 Settings = TypeVar("Settings")
 
@@ -42,11 +42,14 @@ def settings_signature(defaults: Any) -> inspect.Signature:
 
 def checked_discount(discount: Any) -> float | None:
     """A discount, or None for the task's own."""
-    if discount is None:
-        return None
-    found = finite(discount, "discount")
+    return None if discount is None else own_discount(discount, "discount")
+
+
+def own_discount(discount: Any, name: str) -> float:
+    """A plain number above 0 and at most 1."""
+    found = finite(discount, name)
     if not 0 < found <= 1:
-        raise AgentError(f"discount is {discount!r}, expected a number above 0 and at most 1, such as 0.95")
+        raise AgentError(f"{name} is {discount!r}, expected a number above 0 and at most 1, such as 0.95")
     return found
 
 

@@ -132,15 +132,18 @@ def best_mean(tree: Tree, history: int) -> float:
 
 
 @lean
-def best_choice(tree: Tree, history: int) -> int:
-    """The choice with the highest mean, of several the first; -1 if none was tried."""
-    chosen = NONE
+def best_choice(tree: Tree, history: int, stream: Any) -> int:
+    """The choice with the highest mean, of several any: where nothing is known, all are worth the same. -1 if none was tried."""
+    best, ties = best_mean(tree, history), 0
     for choice in range(tree.tries.shape[1]):
-        if tree.tries[history, choice] > 0 and (
-            chosen == NONE or tree.means[history, choice] > tree.means[history, chosen]
-        ):
-            chosen = choice
-    return chosen
+        ties += tree.tries[history, choice] > 0 and tree.means[history, choice] == best
+    skip = any_of(ties, stream) if ties > 1 else 0
+    for choice in range(tree.tries.shape[1]):
+        if tree.tries[history, choice] > 0 and tree.means[history, choice] == best:
+            if skip == 0:
+                return choice
+            skip -= 1
+    return NONE
 
 
 @lean
@@ -197,7 +200,7 @@ def move_particles(world: World, particles: Any, action: int, stream: Any) -> in
                 particles[size - alive] = state
         if alive > 0:
             break
-    missing = size - alive
+    missing: int = size - alive
     for i in range(missing):
         if alive > 0:
             particles[i] = particles[size - 1 - any_of(alive, stream)]

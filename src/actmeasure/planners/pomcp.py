@@ -15,7 +15,7 @@ from actmeasure.planners.value_iteration import q_mdp
 from actmeasure.settings import real, truth, whole
 from actmeasure.world import world
 
-__all__ = ["POMCP", "ROLLOUTS"]
+__all__ = ["POMCP", "ROLLOUTS", "least_reward"]
 
 #: How simulations go on below the tree.
 ROLLOUTS = {"random": pomcp.RANDOM, "blind": pomcp.BLIND, "q-mdp": pomcp.GIVEN}
@@ -93,14 +93,14 @@ class POMCP:
         self.model = model
         self.simulations = whole(simulations, "simulations", 1, error=PlanError)
         self._rules = pomcp.Rules(
-            discount=_discount(model.discount if discount is None else discount),
+            discount=_checked_discount(model.discount if discount is None else discount),
             depth=whole(depth, "depth", 1, error=PlanError),
             exploration=_not_negative(exploration),
             rollout=ROLLOUTS[rollout],
             clamp=truth(clamp, "clamp", PlanError),
             share=truth(share, "share", PlanError),
         )
-        if clamp and model.rewards.min() < 0:
+        if clamp and least_reward(model) < 0:
             raise PlanError(
                 "clamp takes negative returns without a look for 0, but this model has negative rewards; use clamp=False"
             )
@@ -141,7 +141,7 @@ class POMCP:
             self._world, self._tree, self._rules, self._particles, self.simulations, self._actions, self._path,
             self._stream,
         )  # fmt: skip
-        choice = int(pomcp.best_choice(self._tree, search_tree.ROOT))
+        choice = int(pomcp.best_choice(self._tree, search_tree.ROOT, self._stream))
         self.value = float(self._tree.means[search_tree.ROOT, choice])
         return Decision(choice // 2, choice % 2 == 1)
 
@@ -183,7 +183,12 @@ class POMCP:
         return sum(array.nbytes for tree in (self._tree, self._spare) for array in tree)
 
 
-def _discount(discount: Any) -> float:
+def least_reward(model: Model) -> float:
+    """The smallest reward that a single step of a model can pay."""
+    return float((model.rewards if model.transition_rewards is None else model.transition_rewards).min(initial=0.0))
+
+
+def _checked_discount(discount: Any) -> float:
     found = real(discount, "discount", PlanError)
     if not 0 < found <= 1:
         raise PlanError(f"discount is {discount!r}, expected a number above 0 and at most 1, such as 0.95")

@@ -109,9 +109,5 @@ class Ledger:
             return f"{self.done:,} of {self.episodes:,} episodes are done, and kept."
         complete = len(self.seeds) - len(self.unfinished)
         begun = sum(0 < done < self.episodes for done in self._done)
-        parts = (
-            ["", "; 1 more is kept as far as it went"][begun]
-            if begun < 2
-            else f"; {begun} more are kept as far as they went"
-        )
+        parts = f"; of {begun} more what they had finished is kept" if begun else ""
         return f"{complete} of {len(self.seeds)} seeds are complete{parts}."

@@ -16,7 +16,7 @@ from actmeasure.model import Model
 from actmeasure.seeds.job import AgentMaker, Job, run_seed
 from actmeasure.seeds.ledger import Ledger, SeedProgress
 from actmeasure.seeds.runs import SeedRuns
-from actmeasure.seeds.workers import available_cores, check_may_start, train_in_processes
+from actmeasure.seeds.workers import available_cores, check_may_start, train_in_processes, why_unsendable
 from actmeasure.settings import whole
 
 __all__ = ["SeedProgress", "train_agent", "train_seeds"]
@@ -147,7 +147,9 @@ def _checked_seeds(seeds: int | Iterable[int], episodes: int) -> tuple[int, ...]
 def _train(
     job: Job, model: Model, ledger: Ledger, workers: int | None, new_agent: Callable[[], Agent], first_episode: int = 0
 ) -> SeedRuns:
-    cores = available_cores() if workers is None else workers
+    cores = workers
+    if cores is None:
+        cores = 1 if why_unsendable(job) else available_cores()
     several = min(cores, len(ledger.seeds)) > 1
     failure: str | None = None
     with deferred_interrupts() as interrupts:

@@ -26,7 +26,7 @@ from actmeasure.model import Model
 from actmeasure.seeds.job import Job, run_seed
 from actmeasure.seeds.ledger import Ledger
 
-__all__ = ["available_cores", "check_may_start", "train_in_processes"]
+__all__ = ["available_cores", "check_may_start", "train_in_processes", "why_unsendable"]
 
 #: Ctrl-C and progress are attended to this often, in seconds.
 ATTENTION_SECONDS = 0.1
@@ -129,15 +129,22 @@ def train_in_processes(job: Job, model: Model, ledger: Ledger, workers: int, int
             worker.end()
 
 
-def _contents(job: Job, model: Model) -> bytes:
-    """The model for another process; pickled, its arrays could be written to, for which kernels are compiled anew."""
+def why_unsendable(job: Job) -> str | None:
+    """Why the agent cannot be made in another process, if so."""
     try:
         pickle.dumps(job)
-    except Exception as error:
+    except Exception as error:  # pickle lets through whatever the object raises
+        return str(error)
+    return None
+
+
+def _contents(job: Job, model: Model) -> bytes:
+    """The model for another process; pickled, its arrays could be written to, for which kernels are compiled anew."""
+    if reason := why_unsendable(job):
         raise AgentError(
-            f"the agent {job.name!r} or its settings cannot be sent to worker processes ({error}); define it at the top of a "
+            f"the agent {job.name!r} or its settings cannot be sent to worker processes ({reason}); define it at the top of a "
             "module, or pass workers=1"
-        ) from error
+        )
     file = io.BytesIO()
     npz.write(model, file)
     return file.getvalue()
@@ -152,7 +159,8 @@ def _manage(staff: list[_Worker], waiting: list[int], ledger: Ledger, interrupts
         ready = wait([worker.connection for worker in busy], ATTENTION_SECONDS)
         for worker in busy:
             if worker.connection in ready:
-                failure = _listen(worker, ledger) or failure
+                trouble = _listen(worker, ledger)
+                failure = failure or trouble
                 if worker.number is None and not ledger.stopping and failure is None:
                     _give_work(worker, waiting, ledger)
         if (interrupts.requested or failure is not None) and not ledger.stopping:

@@ -1,0 +1,144 @@
+"""Exploring a world that is always measured: by a reward for what was seldom tried, and by confidence bounds (EULER)."""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from actmeasure.kernels.jit import lean
+from actmeasure.kernels.learned_model import Counts, any_of
+
+#: A pair of state and action whose state was never seen, in the table of attempts.
+UNSEEN = -1.0
+NO_GOAL = -1
+
+
+class Confidence(NamedTuple):
+    """The constants of EULER (Zanette and Brunskill, 2019): `log_term` stands for its ln(4 S A T / delta)."""
+
+    horizon: int
+    log_term: float
+
+
+class Bounds(NamedTuple):
+    """Confidence bounds on what can still be reached from each step of the horizon on; the last step, H, is the end."""
+
+    upper: Any  # float64 (H + 1, S + 1)
+    lower: Any  # float64 (H + 1, S + 1)
+    values: Any  # float64 (H, S * A): upper bounds of the actions
+
+
+def make_bounds(horizon: int, n_states: int, n_actions: int) -> Bounds:
+    """Room for the bounds; the end of an episode, state S, is worth nothing."""
+    shape = (horizon + 1, n_states + 1)
+    return Bounds(np.zeros(shape), np.zeros(shape), np.zeros((horizon, n_states * n_actions)))
+
+
+@lean
+def best_action(values: Any, state: int, n_actions: int, stream: Any) -> int:
+    """The action with the largest of the values, float64 (S * A,); of several any."""
+    first = state * n_actions
+    best, ties = values[first], 1
+    for action in range(1, n_actions):
+        value = values[first + action]
+        if value > best:
+            best, ties = value, 1
+        elif value == best:
+            ties += 1
+    skip = any_of(ties, stream) if ties > 1 else 0
+    for action in range(n_actions):
+        if values[first + action] == best:
+            if skip == 0:
+                return action
+            skip -= 1
+    return 0
+
+
+@lean
+def learn_counter(
+    counts: Counts, values: Any, state: int, n_actions: int, learning_rate: float, discount: float
+) -> None:
+    """Update all actions of a state towards 1 / N and what their successors are worth; N counts from 1."""
+    for action in range(n_actions):
+        pair = state * n_actions + action
+        measured = counts.measured[pair]
+        target, entry = 0.0, counts.first[pair]
+        while entry != 0:
+            target += counts.times[entry] * _largest(values, counts.successors[entry], n_actions)
+            entry = counts.following[entry]
+        target = 1.0 / (measured + 1) + discount * (target / max(measured, 1))
+        values[pair] += learning_rate * (target - values[pair])
+
+
+@lean
+def _largest(values: Any, state: int, n_actions: int) -> float:
+    """The largest value of a state's actions; 0 at the end of an episode, which is behind the last state."""
+    first = state * n_actions
+    if first >= values.shape[0]:
+        return 0.0
+    largest = values[first]
+    for pair in range(first + 1, first + n_actions):
+        largest = max(largest, values[pair])
+    return largest  # type: ignore[no-any-return]
+
+
+@lean
+def next_goal(counts: Counts, attempts: Any, visits: int) -> int:
+    """A pair that was measured, and tried for, less often than wanted, -1 if there is none; notes the attempt.
+
+    `attempts`, float64 (S * A,), is how often each was tried for; -1 where the state was never seen.
+    """
+    for pair in range(attempts.shape[0]):
+        if attempts[pair] != UNSEEN and attempts[pair] < visits and counts.measured[pair] < visits:
+            attempts[pair] += 1.0
+            return pair
+    return NO_GOAL
+
+
+@lean
+def plan_euler(counts: Counts, bounds: Bounds, goal: int, n_actions: int, constants: Confidence) -> None:
+    """Bounds on the chance to come to a goal, by backward induction.
+
+    The reward is 1 for the goal, which ends the way, and 0 elsewhere. It is known, so that the algorithm's bonus for estimated
+    rewards drops out.
+    """
+    horizon, n_states = constants.horizon, bounds.upper.shape[1] - 1
+    for step in range(horizon - 1, -1, -1):
+        for state in range(n_states):
+            best, chosen = -1.0, 0
+            for pair in range(state * n_actions, (state + 1) * n_actions):
+                value = 1.0 if pair == goal else _bound(counts, bounds, pair, step, constants, True)
+                value = min(value, float(horizon - step))
+                bounds.values[step, pair] = value
+                if value > best:
+                    best, chosen = value, pair
+            bounds.upper[step, state] = best
+            low = 1.0 if chosen == goal else _bound(counts, bounds, chosen, step, constants, False)
+            bounds.lower[step, state] = max(0.0, low)
+
+
+@lean
+def _bound(counts: Counts, bounds: Bounds, pair: int, step: int, constants: Confidence, is_upper: bool) -> float:
+    """The expected bound of the next step, and the algorithm's bonus added or taken away."""
+    horizon, log_term = constants.horizon, constants.log_term
+    measured = counts.measured[pair]
+    if measured == 0:
+        return float(horizon) if is_upper else 0.0
+    mean, square, distance = 0.0, 0.0, 0.0
+    entry = counts.first[pair]
+    while entry != 0:
+        chance, successor = counts.times[entry] / measured, counts.successors[entry]
+        high, low = bounds.upper[step + 1, successor], bounds.lower[step + 1, successor]
+        value = high if is_upper else low
+        mean += chance * value
+        square += chance * value**2
+        distance += chance * (high - low) ** 2
+        entry = counts.following[entry]
+    variance = max(0.0, square - mean * mean)
+    by_variance = sqrt(2.0 * variance * log_term / measured) + horizon * log_term / (3.0 * max(measured - 1, 1))
+    b_v = sqrt(2.0 * log_term)
+    correction = (4.0 * horizon * log_term / 3.0 + horizon * b_v) / measured + b_v * sqrt(distance / measured)
+    bonus = by_variance + correction
+    return mean + bonus if is_upper else mean - bonus  # type: ignore[no-any-return]
