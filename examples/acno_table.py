@@ -43,7 +43,9 @@ def large() -> list[Case]:
     """Lakes for which there is no published figure, as planning took too long."""
     return [
         Case("8x8 semi-slippery", am.problems.frozen_lake(8, "semi-slippery", measuring_cost=0.05), "-", 2000),
-        Case("12x12 semi-slippery", am.problems.frozen_lake(12, "semi-slippery", seed=0, measuring_cost=0.05), "-", 7500),
+        Case(
+            "12x12 semi-slippery", am.problems.frozen_lake(12, "semi-slippery", seed=0, measuring_cost=0.05), "-", 7500
+        ),
     ]
 
 

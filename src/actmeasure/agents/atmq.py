@@ -71,7 +71,7 @@ class AtmqAgent(LearningAgent, CompiledAgent):
         costs = np.array(task.measuring_cost, dtype=np.float64).reshape(-1)
         hope = self.settings.largest_reward
         if hope is None:
-            hope = 0.0 if task.largest_reward is None else task.largest_reward
+            hope = 1.0 if task.largest_reward is None else task.largest_reward
         particles = self.settings.particles
         self._mind = atmq.make_mind(task.n_states, task.n_actions, costs, float(hope), particles, ROOM)
         start = Belief(np.zeros(0, np.int64), np.zeros(0)) if task.start is None else task.start

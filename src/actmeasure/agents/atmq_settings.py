@@ -34,7 +34,7 @@ class AtmqSettings:
     optimism : int
         A pair (state, action) looks better than its value until it was measured about so often (N_opt).
     largest_reward : float or None
-        What optimism hopes for (R_max). None for what the task says, or else the largest seen so far, 0 to begin with.
+        What optimism hopes for (R_max). None for what the task says, or else the largest seen so far, 1 to begin with.
     exploratory_measurements : int
         In a known state, an action measured fewer times than this is looked at (N_m).
     prior_until : int or None
