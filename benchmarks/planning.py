@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 
 import actmeasure as am
 from actmeasure.planners import Solution
 from benchmarks.goals import Goal, in_fresh_process
+
+#: Seconds for a lake of 20x20, and when to give up.
+GOAL, LIMIT = 0.5, 20.0
 
 FREE_VALUES = """
 import time, tracemalloc
@@ -40,15 +44,26 @@ def timed(model: am.Model, tolerance: float, time_limit: float | None = None) ->
 
 
 def _twenty() -> list[Goal]:
+    """The first ten lakes, by which the search was tuned, and forty others."""
     goals = []
     for discount in (0.95, 0.99):
-        slowest = 0.0
-        for seed in range(10):
-            lake = am.problems.frozen_lake(20, measuring_cost=0.05, discount=discount, seed=seed)
-            seconds, solution = timed(lake, 1e-5, time_limit=60)
-            slowest = max(slowest, seconds if solution.gap <= 1e-5 else float("inf"))
-        goals.append(Goal(f"slowest of 10 lakes 20x20 at {discount} to 1e-5", slowest, 0.5, "s"))
+        tuned, others = _seconds(range(10), discount), _seconds(range(100, 140), discount)
+        goals.append(Goal(f"slowest of 10 lakes 20x20 at {discount} to 1e-5", tuned[-1], GOAL, "s"))
+        within = sum(seconds <= GOAL for seconds in others)
+        goals.append(
+            Goal(f"slowest of 40 other lakes at {discount}; {within} of them within {GOAL} s", others[-1], GOAL, "s")
+        )
     return goals
+
+
+def _seconds(seeds: Iterable[int], discount: float) -> list[float]:
+    """Seconds to close each lake, ascending; infinite where it stays open for `LIMIT`."""
+    found = []
+    for seed in seeds:
+        lake = am.problems.frozen_lake(20, measuring_cost=0.05, discount=discount, seed=seed)
+        seconds, solution = timed(lake, 1e-5, time_limit=LIMIT)
+        found.append(seconds if solution.gap <= 1e-5 else float("inf"))
+    return sorted(found)
 
 
 def _slippery() -> Goal:

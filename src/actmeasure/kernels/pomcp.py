@@ -12,8 +12,8 @@ from actmeasure.kernels.learned_model import any_of
 from actmeasure.kernels.search_tree import NONE, ROOT, Tree, add, find
 from actmeasure.kernels.simulate import World, move
 
-#: Rollouts: any action, with or without a look; any action without looks; or the given action of each state.
-RANDOM, BLIND, GIVEN = 0, 1, 2
+#: Rollouts: any action, with or without a look; any action without looks; the given action of each state, for free or with a look.
+RANDOM, BLIND, GIVEN, LOOKING = 0, 1, 2, 3
 #: How often particles are moved anew if all of them end, before they are put anywhere.
 ATTEMPTS = 10
 
@@ -152,8 +152,8 @@ def _roll_out(world: World, rules: Rules, state: int, steps: int, actions: Any, 
     n_actions = world.dynamics.n_actions
     total, factor = 0.0, 1.0
     for _ in range(steps):
-        action = actions[state] if rules.rollout == GIVEN else any_of(n_actions, stream)
-        if rules.rollout == RANDOM and any_of(2, stream) == 1:
+        action = actions[state] if rules.rollout >= GIVEN else any_of(n_actions, stream)
+        if rules.rollout == LOOKING or (rules.rollout == RANDOM and any_of(2, stream) == 1):
             total -= factor * world.dynamics.costs[state * n_actions + action]
         state, reward, ended = move(world, state, action, stream)
         total += factor * reward

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from actmeasure.belief import Belief
 from actmeasure.decision import Decision
@@ -18,7 +20,7 @@ from actmeasure.world import world
 __all__ = ["POMCP", "ROLLOUTS", "least_reward"]
 
 #: How simulations go on below the tree.
-ROLLOUTS = {"random": pomcp.RANDOM, "blind": pomcp.BLIND, "q-mdp": pomcp.GIVEN}
+ROLLOUTS = {"random": pomcp.RANDOM, "blind": pomcp.BLIND, "q-mdp": pomcp.GIVEN, "looking": pomcp.LOOKING}
 
 
 class POMCP:
@@ -43,7 +45,8 @@ class POMCP:
     rollout : str
         How a simulation goes on below the tree. `random`: any action, with or without a look. `blind`: any action, never
         looking, as the act-then-measure paper does, so that looks do not make every unexplored way seem bad. `q-mdp`: the best
-        action of each state if looking were free.
+        action of each state if looking were free. `looking`: the best action of each state if one had to look at every step,
+        and the price of it.
     clamp : bool
         Whether a negative return of an action without a look is taken for 0, as the paper does. Only for models without
         negative rewards.
@@ -105,7 +108,7 @@ class POMCP:
                 "clamp takes negative returns without a look for 0, but this model has negative rewards; use clamp=False"
             )
         self._world = world(model)
-        self._actions = q_mdp(model).argmax(axis=1) if rollout == "q-mdp" else np.zeros(model.n_states, np.int64)
+        self._actions = _rollout_actions(model.replace(discount=self._rules.discount), rollout)
         self._particles = np.zeros(whole(particles, "particles", 1, error=PlanError), np.int64)
         self._path = pomcp.make_path(self._rules.depth)
         nodes = whole(nodes, "nodes", 2, error=PlanError)
@@ -181,6 +184,16 @@ class POMCP:
     def memory(self) -> int:
         """Bytes of both trees, of which one is in use; they never grow."""
         return sum(array.nbytes for tree in (self._tree, self._spare) for array in tree)
+
+
+def _rollout_actions(model: Model, rollout: str) -> npt.NDArray[np.int64]:
+    """The action to take in each state in rollouts, shape (S,); none matters where they are random."""
+    if rollout == "q-mdp":
+        return q_mdp(model).argmax(axis=1)
+    if rollout == "looking":
+        charged = np.where(model.terminal[:, None], 0.0, model.rewards - model.measuring_costs)
+        return q_mdp(replace(model, rewards=charged, transition_rewards=None)).argmax(axis=1)
+    return np.zeros(model.n_states, np.int64)
 
 
 def least_reward(model: Model) -> float:
