@@ -9,6 +9,7 @@ from actmeasure.agents.acno_pomcp import AcnoPomcpAgent
 from actmeasure.agents.amrl_q import AmrlQAgent
 from actmeasure.agents.atmq import AtmqAgent, DynaAtmqAgent
 from actmeasure.agents.base import Agent, CompiledAgent, Task
+from actmeasure.agents.foresight import ForesightAgent
 from actmeasure.agents.learning import LearningAgent
 from actmeasure.agents.observe_then_plan import ObserveThenPlanAgent
 from actmeasure.agents.pomcp import PomcpAgent
@@ -19,8 +20,8 @@ from actmeasure.errors import AgentError
 from actmeasure.registry import make_by_name
 
 __all__ = [
-    "AGENTS", "AcnoPomcpAgent", "Agent", "AmrlQAgent", "AtmqAgent", "CompiledAgent", "DynaAtmqAgent", "LearningAgent",
-    "ObserveThenPlanAgent", "PomcpAgent", "RandomAgent", "ScheduleAgent", "Task", "load", "make",
+    "AGENTS", "AcnoPomcpAgent", "Agent", "AmrlQAgent", "AtmqAgent", "CompiledAgent", "DynaAtmqAgent", "ForesightAgent",
+    "LearningAgent", "ObserveThenPlanAgent", "PomcpAgent", "RandomAgent", "ScheduleAgent", "Task", "load", "make",
 ]  # fmt: skip
 
 #: All agents by name.
@@ -28,6 +29,7 @@ AGENTS: dict[str, type[Agent]] = {
     "atmq": AtmqAgent,
     "dyna-atmq": DynaAtmqAgent,
     "amrl-q": AmrlQAgent,
+    "foresight": ForesightAgent,
     "acno-otp": ObserveThenPlanAgent,
     "acno-pomcp": AcnoPomcpAgent,
     "random": RandomAgent,

@@ -43,13 +43,11 @@ class AcnoPomcpSettings(PlanningSettings):
     """
 
     simulations: int = 5_000
-    depth: int = 5
-    ucb: float = 3.0
     nodes: int = 20_000
-    prior: float = 1.0
+    prior: float = 0.01
     random_decisions: float = 0.9
-    random_decay: float = 0.9
-    random_least: float = 0.1
+    random_decay: float = 0.999
+    random_least: float = 0.02
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -63,7 +61,13 @@ class AcnoPomcpSettings(PlanningSettings):
 
 
 #: What each preset sets differently.
-PRESETS: dict[str, dict[str, Any]] = {"default": {}, "paper": {}}
+PRESETS: dict[str, dict[str, Any]] = {
+    "default": {},
+    "paper": {
+        "simulations": 5_000, "depth": 5, "ucb": 3.0, "rollout": "random", "share": False, "prior": 1.0,
+        "random_decisions": 0.9, "random_decay": 0.9, "random_least": 0.1,
+    },
+}  # fmt: skip
 
 
 class AcnoPomcpAgent(PlanningAgent):
@@ -109,8 +113,8 @@ class AcnoPomcpAgent(PlanningAgent):
         super().begin(observation)
         measured, planner = int(self._counts.measured.sum()), self.planner
         if planner is None or measured != self._planned_on:
-            task, start = self.prepared(), self.first_belief()
-            planner = self.settings.planner(with_prior(self._counts, task, start, self.settings.prior))
+            model = with_prior(self._counts, self.patient_task(), self.first_belief(), self.settings.prior)
+            planner = self.settings.planner(model, self.prepared().discount)
         self._planned_on = measured
         self.begin_planning(planner, observation)
 

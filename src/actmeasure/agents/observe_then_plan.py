@@ -77,11 +77,13 @@ class ObserveThenPlanSettings(PlanningSettings):
         return EulerExploration(n_states, n_actions, self.horizon, self.visits, self.log_term)
 
 
+#: What the act-then-measure paper and its runs have in common.
+KRALE: dict[str, Any] = {"simulations": 25_000, "ucb": 10.0, "rollout": "blind", "clamp": True, "share": False}
 #: What each preset sets differently: the paper's text, and the runs behind its table.
 PRESETS: dict[str, dict[str, Any]] = {
     "default": {},
-    "paper": {"discount": 0.95, "depth": 25, "ucb": 10.0, "clamp": True, "share": False},
-    "published": {"discount": 0.99, "depth": 10, "ucb": 10.0, "clamp": True, "share": False},
+    "paper": KRALE | {"discount": 0.95, "depth": 25},
+    "published": KRALE | {"discount": 0.99, "depth": 10},
 }
 
 
@@ -149,7 +151,8 @@ class ObserveThenPlanAgent(PlanningAgent):
             self._explorer.begin()
             return
         if self._plan is None:
-            self._plan = self.settings.planner(model_from_counts(self._counts, self.prepared(), self.first_belief()))
+            model = model_from_counts(self._counts, self.patient_task(), self.first_belief())
+            self._plan = self.settings.planner(model, self.prepared().discount)
         self.begin_planning(self._plan, observation)
 
     def decide(self) -> Decision:

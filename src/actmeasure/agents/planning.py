@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,7 +19,7 @@ from actmeasure.errors import AgentError, unknown_name
 from actmeasure.kernels import streams
 from actmeasure.kernels.learned_model import Counts, count, is_full, make_counts, with_more_room
 from actmeasure.model import Model
-from actmeasure.planners.pomcp import POMCP, ROLLOUTS, least_reward
+from actmeasure.planners.pomcp import PATIENCE, POMCP, ROLLOUTS, least_reward
 from actmeasure.settings import truth, whole
 from actmeasure.transitions import FloatArray
 
@@ -43,12 +43,12 @@ class PlanningSettings:
         For each decision.
     depth : int
         Steps that a simulation looks ahead.
-    ucb : float
-        Weight of the upper confidence bounds.
+    ucb : float or None
+        Weight of the upper confidence bounds; None for one that fits the size of the rewards.
     particles : int
         In the belief.
     rollout : str
-        `random`, `blind` or `q-mdp`.
+        `random`, `blind`, `q-mdp` or `looking`.
     clamp : bool
         Whether a negative return of an action without a look is taken for 0. Where rewards are negative, it is not.
     share : bool
@@ -60,28 +60,28 @@ class PlanningSettings:
     discount: float | None = None
     simulations: int = 25_000
     depth: int = 25
-    ucb: float = 10.0
+    ucb: float | None = None
     particles: int = 2_000
-    rollout: str = "blind"
+    rollout: str = "looking"
     clamp: bool = False
-    share: bool = False
+    share: bool = True
     nodes: int = 100_000
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "discount", checked_discount(self.discount))
         for name, least in (("simulations", 1), ("depth", 1), ("particles", 1), ("nodes", 2)):
             object.__setattr__(self, name, whole(getattr(self, name), name, least, MOST, AgentError))
-        object.__setattr__(self, "ucb", not_negative(self.ucb, "ucb"))
+        object.__setattr__(self, "ucb", None if self.ucb is None else not_negative(self.ucb, "ucb"))
         if not isinstance(self.rollout, str) or self.rollout not in ROLLOUTS:
             raise AgentError(unknown_name("rollout", self.rollout, ROLLOUTS))
         for name in ("clamp", "share"):
             object.__setattr__(self, name, truth(getattr(self, name), name, AgentError))
 
-    def planner(self, model: Model) -> POMCP:
-        """A planner with these settings; without clamping where the model has negative rewards."""
+    def planner(self, model: Model, discount: float) -> POMCP:
+        """A planner with these settings, and a discount if they have none; without clamping where rewards are negative."""
         return POMCP(
             model, simulations=self.simulations, depth=self.depth, exploration=self.ucb, particles=self.particles,
-            discount=self.discount, rollout=self.rollout, clamp=self.clamp and least_reward(model) >= 0,
+            discount=self.discount or discount, rollout=self.rollout, clamp=self.clamp and least_reward(model) >= 0,
             share=self.share, nodes=self.nodes,
         )  # fmt: skip
 
@@ -132,6 +132,11 @@ class PlanningAgent(LearningAgent):
         self.planner = planner
         planner.reseed(*self._seeds)
         planner.begin(self.first_belief() if observation is None else Belief.at(observation))
+
+    def patient_task(self) -> Task:
+        """The task, with a discount if it has none: without one, a model of which little is known yet has no values."""
+        task = self.prepared()
+        return replace(task, discount=min(task.discount, PATIENCE))
 
     def acting_planner(self) -> POMCP:
         """The planner, while it plans."""

@@ -14,7 +14,7 @@ from actmeasure.model import Model
 from actmeasure.schedule import BlindPlan, Schedule
 from actmeasure.world import flat_plans, record, world
 
-__all__ = ["ScheduleAgent"]
+__all__ = ["ScheduleAgent", "guide_for"]
 
 
 class ScheduleAgent(CompiledAgent):
@@ -34,7 +34,7 @@ class ScheduleAgent(CompiledAgent):
             raise AgentError(f"model is {model!r:.60}, expected the Model that the schedule was made for")
         schedule.check_fits(model)
         self.schedule, self.model = schedule, model
-        self._guide = _guide(schedule, model)
+        self._guide = guide_for(schedule, model)
         self._progress = follow_schedule.new_progress(model.n_states)
 
     def prepare(self, task: Task) -> None:
@@ -97,7 +97,8 @@ def _number(observation: int | None) -> int:
     return follow_schedule.NOTHING if observation is None else observation
 
 
-def _guide(schedule: Schedule, model: Model) -> follow_schedule.Guide:
+def guide_for(schedule: Schedule, model: Model) -> follow_schedule.Guide:
+    """The arrays by which a schedule for a model is followed."""
     start = _start(schedule, model)
     plans, start_number = flat_plans(schedule, start)
     known_after = np.full(model.n_states + 1, -1, dtype=np.int64)

@@ -12,7 +12,7 @@ from actmeasure.kernels.learned_model import any_of
 from actmeasure.kernels.search_tree import NONE, ROOT, Tree, add, find
 from actmeasure.kernels.simulate import World, move
 
-#: Rollouts: any action, with or without a look; any action without looks; the given action of each state, for free or with a look.
+#: Rollouts: any action, with or without a look; any without looks; the given action of each state, without and with a look.
 RANDOM, BLIND, GIVEN, LOOKING = 0, 1, 2, 3
 #: How often particles are moved anew if all of them end, before they are put anywhere.
 ATTEMPTS = 10

@@ -1,0 +1,311 @@
+"""Foresight: explore with open eyes, plan with the certified planner, measure again what the plan relies on, then follow it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from actmeasure.agents import foresight_plan, stored_counts
+from actmeasure.agents.base import Task
+from actmeasure.agents.foresight_plan import FollowedPlan, reliance
+from actmeasure.agents.learned_model import model_from_counts
+from actmeasure.agents.learning import LearningAgent
+from actmeasure.agents.presets import checked_discount, chosen, settings_signature
+from actmeasure.belief import Belief
+from actmeasure.decision import Decision
+from actmeasure.episodes import Episodes
+from actmeasure.errors import AgentError
+from actmeasure.kernels import follow_schedule, foresight, learn_foresight, simulate, streams
+from actmeasure.kernels.learned_model import Counts, with_more_room
+from actmeasure.model import Model
+from actmeasure.planners.limited import solve_within
+from actmeasure.schedule import Schedule
+from actmeasure.settings import probability, real, whole
+from actmeasure.transitions import FloatArray
+from actmeasure.world import record, world
+
+__all__ = ["ForesightAgent", "ForesightSettings"]
+
+#: Different transitions for which there is room at first.
+ROOM = 1 << 10
+#: Sweeps over the values at a time, and the change at which they are settled.
+SWEEPS, PRECISION = 100, 1e-6
+#: A plan that earns less than this share of what was hoped for is no plan: there must be more to find.
+HOPELESS = 0.01
+#: What is kept from episode to episode besides tables, in the order in which it is stored.
+KEPT = ("follows", "planned_at", "explored", "lost", "value", "upper", "plans_made", "met", "went_astray")
+
+
+@dataclass(frozen=True)
+class ForesightSettings:
+    """What can be set in foresight; one default for all problems.
+
+    Attributes
+    ----------
+    first : int
+        Measurements that an action in a known state needs before it is taken into account as it was measured.
+    sure : int
+        Measurements that are needed where the plan relies on an action.
+    reliance : float
+        The plan relies on an action that it is expected to take at least so often in an episode.
+    least_reach : float
+        Exploring ends when it would come to something new in less than this share of the episodes.
+    discount : float
+        For planning; the task's own if that is larger.
+    tolerance : float
+        Of planning.
+    beliefs : int
+        The most beliefs that the planner's search may come to, which bounds its time.
+    patience : float
+        A new plan is made after so many more episodes than before, as a share; ten times sooner if the plan went wrong.
+    """
+
+    first: int = 5
+    sure: int = 20
+    reliance: float = 0.02
+    least_reach: float = 0.01
+    discount: float = 0.99
+    tolerance: float = 1e-3
+    beliefs: int = 300_000
+    patience: float = 0.2
+
+    def __post_init__(self) -> None:
+        for name in ("first", "sure", "beliefs"):
+            object.__setattr__(self, name, whole(getattr(self, name), name, 1, 10**9, AgentError))
+        for name in ("reliance", "least_reach"):
+            object.__setattr__(self, name, probability(getattr(self, name), name, AgentError))
+        for name in ("tolerance", "patience"):
+            value = real(getattr(self, name), name, AgentError)
+            if not 0 < value < np.inf:
+                raise AgentError(f"{name} is {value!r}, expected a number above 0")
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "discount", checked_discount(self.discount))
+
+
+class ForesightAgent(LearningAgent):
+    """Foresight: explores while looking, plans with the certified planner, checks what the plan relies on, and follows it.
+
+    It decides by itself when it knows enough.
+
+    Parameters
+    ----------
+    **settings
+        Any setting of `ForesightSettings`.
+
+    Attributes
+    ----------
+    value, upper : float
+        What the current schedule is worth by the learned model, and a bound on the best there, discounted.
+    explored, plans_made : int
+        Episodes spent exploring, and how often a plan was made.
+    """
+
+    name = "foresight"
+    types: ClassVar[dict[str, str]] = (
+        stored_counts.TYPES
+        | foresight_plan.TYPES
+        | {
+            "needed": "<i8",
+            "taken": "<i8",
+            "ended": "<i8",
+            "state_values": "<f8",
+            "seen": "<i8",
+            "hope": "<f8",
+            "kept": "<f8",
+        }
+    )
+
+    def __init__(self, preset: str = "default", **settings: Any) -> None:
+        super().__init__()
+        self.settings: ForesightSettings = chosen(ForesightSettings, {"default": {}}, preset, settings)
+        self._stream = streams.make_stream()
+        self.follows, self.lost = False, False
+        self.planned_at, self.explored, self.plans_made = 0, 0, 0
+        self.value, self.upper = -np.inf, np.inf
+        self._mind: foresight.Mind
+        self._plan: FollowedPlan
+
+    def prepare(self, task: Task) -> None:
+        super().prepare(task)
+        hope = 1.0 if task.largest_reward is None else task.largest_reward
+        self._mind = foresight.make_mind(task.n_states, task.n_actions, float(hope), self.settings.first, ROOM)
+        self._rules = foresight.Rules(max(task.discount, self.settings.discount), SWEEPS, PRECISION)
+        self._chances = np.zeros(task.n_states + 1)
+        self._progress = follow_schedule.new_progress(task.n_states + 1)
+        self._plan = FollowedPlan.none(task.n_states + 1)
+
+    def reseed(self, seed: int, episode: int) -> None:
+        streams.seed_stream(self._stream, streams.entropy_words(seed), episode, streams.AGENT)
+
+    def begin(self, observation: int | None) -> None:
+        self._begin(observation, self.episodes_done)
+
+    def _begin(self, observation: int | None, episode: int) -> None:
+        self.note_start(observation)
+        if episode > 0:
+            self._consider(episode)
+        shown = foresight.NOTHING if observation is None else observation
+        learn_foresight.begin(self._mind, self._plan.guide, self._progress, self.follows, shown)
+
+    def decide(self) -> Decision:
+        action, look = learn_foresight.decide(
+            self._mind, self._rules, self._plan.guide, self._progress, self.prepared().n_actions, self._stream
+        )
+        return Decision(int(action), bool(look))
+
+    def observe(self, reward: float, cost: float, observation: int | None, terminated: bool, truncated: bool) -> None:
+        if foresight.needs_room(self._mind):
+            self._make_room()
+        seen = foresight.NOTHING if observation is None else observation
+        learn_foresight.observe(
+            self._mind, self._rules, self._plan.guide, self._progress, self.prepared().n_actions, float(reward), seen,
+            bool(terminated),
+        )  # fmt: skip
+
+    def run(self, model: Model, seed: int, first_episode: int, max_steps: int, episodes: Episodes) -> None:
+        entropy, stream, arrays, written = (
+            streams.entropy_words(seed),
+            streams.make_stream(),
+            world(model),
+            record(episodes),
+        )
+        for episode in range(len(episodes)):
+            streams.seed_stream(stream, entropy, first_episode + episode, streams.WORLD)
+            self.reseed(seed, first_episode + episode)
+            state = int(simulate.first_state(arrays, stream))
+            self._begin(state if model.reveal_start else None, first_episode + episode)
+            while state != foresight.NOTHING:
+                if foresight.needs_room(self._mind):
+                    self._make_room()
+                state = learn_foresight.play(
+                    arrays, self._mind, self._rules, self._plan.guide, self._progress, state, max_steps, written, episode,
+                    stream, self._stream,
+                )  # fmt: skip
+
+    def _make_room(self) -> None:
+        self._mind = self._mind._replace(counts=with_more_room(self._mind.counts))
+
+    def _consider(self, episode: int) -> None:
+        """Between episodes: whether exploring has come to its end, or the plan should be made anew."""
+        memory = self._mind.memory
+        if not self.follows:
+            self.explored += 1
+            if not memory[foresight.MET] and self._reach() < self.settings.least_reach:
+                self._make_plan(episode)
+            return
+        self.lost = self.lost or bool(memory[foresight.LOST])
+        pause = self.settings.patience * self.planned_at
+        if episode - self.planned_at >= (0.1 * pause if self.lost else pause):
+            self._make_plan(episode)
+
+    def _reach(self) -> float:
+        """How likely an episode of exploring comes to something that was measured too little."""
+        task = self.prepared()
+        foresight.reach(self._mind, self._rules, task.n_actions, self._chances)
+        start = self._start(task)
+        return float(start.probabilities @ self._chances[start.states])
+
+    def _make_plan(self, episode: int) -> None:
+        """Plan by what was measured; go on exploring if the plan relies on what was not measured often enough."""
+        model, needed = self.model(), self._mind.needed
+        schedule, self.value, self.upper = solve_within(model, self.settings.tolerance, self.settings.beliefs)
+        self._plan = FollowedPlan.of(schedule, model)
+        self.planned_at, self.lost, self.plans_made = episode, False, self.plans_made + 1
+        relied = reliance(model, schedule, self.settings.reliance)[: needed.size] >= self.settings.reliance
+        needed[relied] = np.maximum(needed[relied], self.settings.sure)
+        if (
+            self.value < HOPELESS * self._mind.hope[0] and 2 * self.explored <= episode + 1
+        ):  # it costs half of the time at most
+            np.maximum(needed, 2 * self._mind.counts.measured, out=needed, where=self._mind.counts.measured >= needed)
+        self._mind.memory[foresight.CHANGED] = True
+        foresight.sweep(self._mind, self._rules, self.prepared().n_actions)
+        self.follows = self._reach() < self.settings.least_reach
+
+    @property
+    def counts(self) -> Counts:
+        self.prepared()
+        return self._mind.counts
+
+    @property
+    def schedule(self) -> Schedule:
+        """The schedule that is followed, for `model()`; without plans before there is one."""
+        self.prepared()
+        return self._plan.schedule
+
+    def model(self) -> Model:
+        """The dynamics as measured, with the discount for planning; see `LearningAgent.model`."""
+        task = self.prepared()
+        return model_from_counts(self._mind.counts, replace(task, discount=self._rules.discount), self._start(task))
+
+    def q_values(self) -> FloatArray:
+        """What actions in known states may be worth if looks were free, hoping where little was measured, shape (S, A)."""
+        task = self.prepared()
+        pairs = range(task.n_states * task.n_actions)
+        values = [foresight.pair_value(self._mind, self._rules, pair) for pair in pairs]
+        return np.array(values).reshape(task.n_states, task.n_actions)
+
+    def belief(self) -> Belief:
+        """The state, where it is known; else where the plan has led to by the learned model, empty if that is unknown too."""
+        task = self.prepared()
+        state, (plan, step, origin) = int(self._mind.memory[foresight.STATE]), self._progress.tolist()
+        nowhere = Belief(np.zeros(0, np.int64), np.zeros(0))
+        if state != foresight.NOTHING:
+            return Belief.at(state)
+        if self._mind.memory[foresight.LOST] or plan < 0 or origin > task.n_states:
+            return nowhere
+        model, belief = self.model(), Belief.at(origin) if origin < task.n_states else self._start(task)
+        offset = self._plan.guide.plans.offsets[plan]
+        for action in self._plan.guide.plans.actions[offset : offset + step].tolist():
+            belief = belief.predict(model, action)
+        return belief
+
+    def learned(self) -> dict[str, npt.NDArray[Any]]:
+        mind = self._mind
+        kept = (
+            self.follows, self.planned_at, self.explored, self.lost, self.value, self.upper, self.plans_made,
+            mind.memory[foresight.MET], mind.memory[foresight.LOST],
+        )  # fmt: skip
+        seen = mind.seen[: mind.memory[foresight.SEEN]]
+        return stored_counts.stored(mind.counts) | self._plan.stored() | {
+            "needed": mind.needed, "taken": mind.taken, "ended": mind.ended, "state_values": mind.values, "seen": seen,
+            "hope": mind.hope, "kept": np.nan_to_num(np.array(kept, dtype=np.float64)),
+        }  # fmt: skip
+
+    def restore(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+        task, mind, seen = self.prepared(), self._mind, arrays["seen"]
+        counts = stored_counts.counts_from(arrays, task.n_states, task.n_actions, task.n_states, ROOM)
+        copied = {
+            "needed": mind.needed,
+            "taken": mind.taken,
+            "ended": mind.ended,
+            "state_values": mind.values,
+            "hope": mind.hope,
+        }
+        shapes = {name: values.shape for name, values in copied.items()} | {"seen": (seen.size,), "kept": (len(KEPT),)}
+        stored_counts.check_shapes(arrays, shapes)
+        if np.unique(seen).size != seen.size or (seen < 0).any() or (seen >= task.n_states).any():
+            raise AgentError("the states it has seen are not states; the file is damaged")
+        if arrays["state_values"][-1] != 0 or (arrays["needed"] < 1).any():
+            raise AgentError("its tables contradict each other; the file is damaged")
+        hidden = not task.reveal_start and (task.start is None or len(task.start.states) > 1)
+        self._plan = FollowedPlan.restored(arrays, task.n_states + 1, task.n_actions, hidden)
+        for name, values in copied.items():
+            values[:] = arrays[name]
+        mind.seen[: seen.size], mind.is_seen[seen] = seen, True
+        self._mind = mind._replace(counts=counts)
+        kept = dict(zip(KEPT, arrays["kept"].tolist(), strict=True))
+        self.follows, self.lost = bool(kept["follows"]), bool(kept["lost"])
+        self.planned_at, self.explored, self.plans_made = (
+            int(kept[n]) for n in ("planned_at", "explored", "plans_made")
+        )
+        self.value, self.upper = kept["value"], kept["upper"]
+        memory = self._mind.memory
+        memory[foresight.SEEN], memory[foresight.CHANGED] = seen.size, True
+        memory[foresight.MET], memory[foresight.LOST] = bool(kept["met"]), bool(kept["went_astray"])
+
+
+ForesightAgent.__signature__ = settings_signature(ForesightSettings())  # type: ignore[attr-defined]

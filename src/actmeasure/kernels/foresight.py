@@ -1,0 +1,164 @@
+"""Exploring with open eyes: look at every step, and go where too little was measured, as if the best were waiting there."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from actmeasure.kernels.jit import lean
+from actmeasure.kernels.learned_model import Counts, any_of, count, is_full, make_counts
+
+#: What is remembered: how many states were seen, the known state (-1 if it is not), the last decision, whether values are out of
+#: date, whether the episode has come to a pair that was measured too little, and whether the plan was of no more use in it.
+SEEN, STATE, ACTION, LOOKED, CHANGED, MET, LOST = 0, 1, 2, 3, 4, 5, 6
+NOTHING = -1
+TIE = 1e-9
+
+
+class Rules(NamedTuple):
+    """The settings, as plain numbers."""
+
+    discount: float
+    sweeps: int
+    precision: float
+
+
+class Mind(NamedTuple):
+    """Everything that was learned; the state n_states, of value 0, stands for the end of the episode."""
+
+    counts: Counts
+    needed: Any  # int64 (S * A,): measurements after which a pair counts as known
+    taken: Any  # int64 (S * A,): how often a pair was taken in a known state, looking or not
+    ended: Any  # int64 (S * A,): and how often the episode ended with it
+    values: Any  # float64 (S + 1,): of a known state, hoping for the best where little was measured, looks free
+    seen: Any  # int64 (S,): states that came up, the first memory[SEEN] of them
+    is_seen: Any  # bool (S + 1,)
+    hope: Any  # float64 (1,): what a pair that was measured too little may lead to
+    memory: Any  # int64 (7,)
+
+
+def make_mind(n_states: int, n_actions: int, hope: float, needed: int, room: int) -> Mind:
+    """Before the first episode."""
+    pairs = n_states * n_actions
+    return Mind(
+        make_counts(n_states, n_actions, room), np.full(pairs, needed), np.zeros(pairs, np.int64), np.zeros(pairs, np.int64),
+        np.zeros(n_states + 1), np.zeros(n_states, np.int64), np.zeros(n_states + 1, np.bool_),
+        np.array([hope]), np.zeros(7, np.int64),
+    )  # fmt: skip
+
+
+@lean
+def see(mind: Mind, state: int) -> None:
+    """A state is known now; it may be new."""
+    mind.memory[STATE] = state
+    if not mind.is_seen[state]:
+        mind.is_seen[state] = True
+        mind.seen[mind.memory[SEEN]] = state
+        mind.memory[SEEN] += 1
+        mind.values[state] = mind.hope[0]
+        mind.memory[CHANGED] = True
+
+
+@lean
+def pair_value(mind: Mind, rules: Rules, pair: int) -> float:
+    """What an action in a known state may be worth: hope, until it was measured often enough."""
+    measured = mind.counts.measured[pair]
+    if measured < mind.needed[pair]:
+        return mind.hope[0]  # type: ignore[no-any-return]
+    total, entry = 0.0, mind.counts.first[pair]
+    while entry != 0:
+        total += mind.counts.times[entry] * mind.values[mind.counts.successors[entry]]
+        entry = mind.counts.following[entry]
+    return mind.counts.rewards[pair] + rules.discount * total / measured  # type: ignore[no-any-return]
+
+
+@lean
+def explore(mind: Mind, rules: Rules, n_actions: int, stream: Any) -> int:
+    """The most promising action in the known state, ties broken at random; any action if the state is not known."""
+    state = mind.memory[STATE]
+    if state == NOTHING:
+        return any_of(n_actions, stream)
+    best, chosen, ties = -np.inf, 0, 0
+    for action in range(n_actions):
+        value = pair_value(mind, rules, state * n_actions + action)
+        if value > best + TIE:
+            best, chosen, ties = value, action, 1
+        elif value >= best - TIE:
+            ties += 1
+            if any_of(ties, stream) == 0:
+                chosen = action
+    return chosen
+
+
+@lean
+def learn(mind: Mind, rules: Rules, n_actions: int, reward: float, observation: int, terminated: bool) -> None:
+    """Take in a step: a measured transition where the state was known before and after, and whether it was the end."""
+    state, action, end = mind.memory[STATE], mind.memory[ACTION], mind.seen.shape[0]
+    if state != NOTHING:
+        pair = state * n_actions + action
+        mind.taken[pair] += 1
+        mind.ended[pair] += terminated
+        if mind.counts.measured[pair] < mind.needed[pair]:
+            mind.memory[MET] = True
+        if observation != NOTHING:
+            count(mind.counts, pair, end if terminated else observation, reward)
+            if mind.counts.measured[pair] == mind.needed[pair]:
+                mind.memory[CHANGED] = True
+    mind.memory[STATE] = NOTHING
+    if observation != NOTHING and not terminated:
+        see(mind, observation)
+
+
+@lean
+def sweep(mind: Mind, rules: Rules, n_actions: int) -> None:
+    """Bring the values of all states seen up to date, if anything has changed."""
+    if not mind.memory[CHANGED]:
+        return
+    for _ in range(rules.sweeps):
+        change = 0.0
+        for i in range(mind.memory[SEEN] - 1, -1, -1):
+            state = mind.seen[i]
+            best = -np.inf
+            for action in range(n_actions):
+                best = max(best, pair_value(mind, rules, state * n_actions + action))
+            change = max(change, abs(best - mind.values[state]))
+            mind.values[state] = best
+            # What is known to be possible can be hoped for elsewhere too; that matters where rewards add up.
+            mind.hope[0] = max(mind.hope[0], best)
+        if change < rules.precision:
+            mind.memory[CHANGED] = False
+            return
+
+
+@lean
+def reach(mind: Mind, rules: Rules, n_actions: int, chances: Any) -> None:
+    """How likely exploring comes, from each state seen, to a pair measured too little; into `chances`, float64 (S + 1,)."""
+    for i in range(mind.memory[SEEN]):
+        chances[mind.seen[i]] = 0.0
+    for _ in range(10 * rules.sweeps):
+        change = 0.0
+        for i in range(mind.memory[SEEN] - 1, -1, -1):
+            state = mind.seen[i]
+            best, pair = -np.inf, 0
+            for action in range(n_actions):
+                value = pair_value(mind, rules, state * n_actions + action)
+                if value > best + TIE:
+                    best, pair = value, state * n_actions + action
+            chance = 1.0
+            if mind.counts.measured[pair] >= mind.needed[pair]:
+                chance, entry = 0.0, mind.counts.first[pair]
+                while entry != 0:
+                    chance += mind.counts.times[entry] * chances[mind.counts.successors[entry]]
+                    entry = mind.counts.following[entry]
+                chance *= rules.discount / mind.counts.measured[pair]
+            change = max(change, abs(chance - chances[state]))
+            chances[state] = chance
+        if change < rules.precision:
+            return
+
+
+@lean
+def needs_room(mind: Mind) -> bool:
+    """Whether the next step could need more room for transitions than there is."""
+    return is_full(mind.counts)
