@@ -8,12 +8,13 @@ from benchmarks.building import building
 from benchmarks.evaluating import evaluating
 from benchmarks.learning import learning
 from benchmarks.planning import planning
+from benchmarks.searching import searching
 from benchmarks.stepping import stepping
 
 
 def main() -> int:
     missed = 0
-    for benchmark in (building, evaluating, stepping, planning, learning):
+    for benchmark in (building, evaluating, stepping, planning, learning, searching):
         for goal in benchmark():
             print(goal, flush=True)
             missed += not goal.met

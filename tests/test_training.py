@@ -24,6 +24,10 @@ MAKERS = {
     "atmq": lambda model: am.agents.make("atmq"),
     "dyna-atmq": lambda model: am.agents.make("dyna-atmq"),
     "amrl-q": lambda model: am.agents.make("amrl-q"),
+    "foresight": lambda model: am.agents.make("foresight", first=1, sure=2, beliefs=100),
+    "acno-otp": lambda model: am.agents.make("acno-otp", simulations=10, exploiting_episodes=7, nodes=100),
+    "acno-pomcp": lambda model: am.agents.make("acno-pomcp", simulations=10, nodes=100),
+    "pomcp": lambda model: am.agents.make("pomcp", model=model, simulations=10, nodes=100),
 }
 
 
@@ -353,3 +357,48 @@ class TestBadInput:
             am.train(agent, am.problems.frozen_lake(4), episodes=1)
         with pytest.raises(am.ScheduleError, match="may lead to 2 states"):
             am.agents.make("schedule", schedule=am.Schedule({0: am.BlindPlan((1,), then="known")}, 4), model=self.model)
+
+
+class HalfContract(gymnasium.Env):
+    """Has a measuring cost, and not all that goes with it."""
+
+    observation_space, action_space = gymnasium.spaces.Discrete(3), gymnasium.spaces.MultiDiscrete([2, 2])
+
+    def __init__(self, measuring_cost=0.1, info=None):
+        self.measuring_cost, self.info = measuring_cost, info or {}
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return 0, {}
+
+    def step(self, action):
+        return 0, 0.0, True, False, self.info
+
+
+FULL_INFO = {"reward": 0.0, "measuring_cost": 0.0, "measured": False}
+
+
+@pytest.mark.parametrize(
+    ("env", "words"),
+    [
+        (HalfContract(), "info of the environment's step has no 'reward'"),
+        (HalfContract(measuring_cost=None), "measuring_cost is None"),
+        (HalfContract(info=FULL_INFO | {"reward": float("nan")}), "expected finite numbers"),
+    ],
+)
+def test_half_a_measuring_contract_is_a_sentence(env, words):
+    with pytest.raises(am.SpaceError, match=words):
+        am.train(am.agents.make("atmq"), env, 2)
+
+
+def test_an_environment_of_ones_own_with_the_whole_contract_runs():
+    assert len(am.train(am.agents.make("atmq"), HalfContract(info=FULL_INFO), 3)) == 3
+
+
+@pytest.mark.parametrize("change", [{"measuring_cost": 5.0}, {"discount": 0.9}, {"reveal_start": False}])
+def test_a_learner_goes_on_only_with_the_task_it_learned_for(change):
+    lake = am.problems.frozen_lake(4)
+    agent = am.agents.make("atmq")
+    am.train(agent, lake, 5)
+    with pytest.raises(am.AgentError, match="not what the agent was trained with"):
+        am.train(agent, lake.replace(**change), 5)

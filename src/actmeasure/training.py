@@ -103,8 +103,8 @@ def _task(world: Model | gym.Env[Any, Any], episodes: int, discount: float) -> T
     n_states, n_actions = _sizes(world)
     if isinstance(world.unwrapped, TabularEnv):
         return Task.of_model(world.unwrapped.model, episodes)
-    cost = float(world.get_wrapper_attr("measuring_cost"))
-    shown = bool(world.get_wrapper_attr("reveal_start"))
+    cost = real(world.get_wrapper_attr("measuring_cost"), "the environment's measuring_cost", SpaceError)
+    shown = not world.has_wrapper_attr("reveal_start") or bool(world.get_wrapper_attr("reveal_start"))
     return Task(n_states, n_actions, cost, discount, None, shown, None, episodes)
 
 
@@ -137,11 +137,8 @@ def _prepare(agent: Agent, task: Task) -> None:
             raise AgentError(
                 f"prepare() of {type(agent).__name__} does not set the task; call super().prepare(task) in it"
             )
-    elif not agent.task.same_sizes(task):
-        raise AgentError(
-            f"the agent was trained with {agent.task.n_states} states and {agent.task.n_actions} actions, but this task has "
-            f"{task.n_states} and {task.n_actions}; make a new agent"
-        )
+    else:
+        agent.check_goes_on_with(task)
 
 
 def _run_compiled(
@@ -187,6 +184,7 @@ def _one_episode(
         observation, scalarized, terminated, truncated, info = env.step(np.array([action, int(measure)]))
         truncated = not terminated and (truncated or step == max_steps)
         seen = None if observation == nothing else int(observation)
+        _check_info(info)
         agent.observe(info["reward"], info["measuring_cost"], seen, terminated, truncated)
         results.scalarized_return[episode] += float(scalarized)
         results.reward[episode] += info["reward"]
@@ -195,3 +193,18 @@ def _one_episode(
         results.terminated[episode] = terminated
         if terminated or truncated:
             break
+
+
+def _check_info(info: dict[str, Any]) -> None:
+    """What an environment in which looking costs tells about a step, besides the observation."""
+    missing = [key for key in ("reward", "measuring_cost", "measured") if key not in info]
+    if missing:
+        raise SpaceError(
+            f"info of the environment's step has no {missing[0]!r}; wrap the environment with ActiveMeasuring, or add 'reward', "
+            "'measuring_cost' and 'measured' to info"
+        )
+    if not np.isfinite(info["reward"]) or not np.isfinite(info["measuring_cost"]):
+        raise SpaceError(
+            f"a step paid {info['reward']} and a look cost {info['measuring_cost']}, expected finite numbers; "
+            "correct the environment"
+        )

@@ -29,6 +29,8 @@ def warm() -> None:
         for world in (model, TabularEnv(model)):
             train(agents.make(name), world, episodes=2, max_steps=10)
     POMCP(model, simulations=10).decide(Belief.at(0))
+    for exploration in ("counter", "euler"):
+        train(agents.make("acno-otp", exploration=exploration, exploring_episodes=1, simulations=10), model, episodes=2)
 
 
 if __name__ == "__main__":

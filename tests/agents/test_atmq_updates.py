@@ -45,7 +45,7 @@ class Pair:
         return self.belief(1 - self.mind.memory[atmq.NOW])
 
     def begin(self, state):
-        atmq.begin(self.mind, self.rules, state, np.zeros(0, np.int64), np.zeros(0), self.stream)
+        atmq.begin(self.mind, state, np.zeros(0, np.int64), np.zeros(0), self.stream)
 
     def make_room(self):
         if atmq.needs_room(self.mind):
@@ -288,10 +288,10 @@ def test_the_expected_cost_of_a_look():
     held = both.mind.particles
     held.sizes[0], held.totals[0] = 3, 100
     held.states[0, :3], held.times[0, :3] = [1, 0, 3], [50, 30, 20]  # some believe that the episode is over
-    assert atmq._cost(both.mind, both.rules, 0, 0) == pytest.approx(0.5 * 0.4 + 0.3 * 0.1)
-    assert atmq._cost(both.mind, both.rules, 0, 1) == pytest.approx(0.5 * 0.8 + 0.3 * 0.2)
+    assert atmq._cost(both.mind, 0, 0) == pytest.approx(0.5 * 0.4 + 0.3 * 0.1)
+    assert atmq._cost(both.mind, 0, 1) == pytest.approx(0.5 * 0.8 + 0.3 * 0.2)
     same = Pair(3, 2, 0.25, 0.0, AtmqSettings())
-    assert atmq._cost(same.mind, same.rules, 0, 1) == 0.25
+    assert atmq._cost(same.mind, 0, 1) == 0.25
 
 
 @pytest.mark.parametrize(("optimistic", "looks"), [(False, True), (True, False)])
@@ -403,7 +403,7 @@ def test_hope_grows_with_the_largest_reward_seen_where_the_task_does_not_tell():
         agent.decide()
         agent.observe(reward, 0.1, 1, False, False)
         hopes.append(agent.q_values(optimistic=True)[2, 0])
-    assert hopes == pytest.approx([0.0, 0.95 * 2, 0.95 * 2, 0.95 * 4])
+    assert hopes == pytest.approx([1.0, 0.95 * 2, 0.95 * 2, 0.95 * 4])
 
 
 @pytest.mark.parametrize(

@@ -154,3 +154,20 @@ def test_starts_of_an_environment_are_counted():
     assert learned.initial_states.tolist() == sorted(agent.starts)
     assert learned.initial_probabilities.sum() == pytest.approx(1.0)
     assert len(am.solve(learned, method="always").schedule) > 0
+
+
+def test_without_discount_what_was_never_measured_ends_the_episode():
+    lake = am.problems.frozen_lake(4, measuring_cost=0.05, discount=1.0)
+    agent = am.agents.make("dyna-atmq")
+    am.train(agent, lake, 500)
+    assert am.solve(agent.model(discount=0.99), tolerance=1e-3).value > 0.8
+    assert am.solve(agent.model(), "atm").value > 0.8
+
+
+def test_a_start_that_nobody_knows_can_be_given():
+    env = am.ActiveMeasuring(gymnasium.make("CliffWalking-v1"), measuring_cost=0.01, reveal_start=False)
+    agent = am.agents.make("atmq")
+    am.train(agent, env, 5, max_steps=50)
+    with pytest.raises(am.AgentError, match="initial="):
+        agent.model()
+    assert agent.model(initial=36).initial_states.tolist() == [36]

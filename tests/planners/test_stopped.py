@@ -119,3 +119,17 @@ def test_a_value_above_the_bound_is_reported_as_an_error(monkeypatch):
     monkeypatch.setattr(optimal.Search, "upper", property(lambda search: 0.5))
     with pytest.raises(RuntimeError, match=r"above the bound 0\.5 on every schedule.*please report it"):
         am.solve(LAKE, tolerance=1e-3)
+
+
+def test_a_discount_close_to_1_is_searched_on_until_the_bounds_are_close():
+    lake = am.problems.frozen_lake(4, "semi-slippery", measuring_cost=0.05, discount=0.9995)
+    solution = am.solve(lake, tolerance=1e-4)
+    assert solution.stopped == "closed"
+    assert solution.gap <= 1e-4
+
+
+def test_a_calendar_with_long_pauses_keeps_to_the_time():
+    with pytest.raises(am.PlanError, match="time limit"):
+        am.solve(am.problems.frozen_lake(4), "every-10000", time_limit=0.2)
+    with pytest.raises(am.PlanError, match="use never"):
+        am.solve(am.problems.frozen_lake(4), "every-99999999999")

@@ -17,9 +17,9 @@ def test_unknown_names_and_settings():
         am.problems.make("frozen-lak")
     with pytest.raises(am.ModelError, match="did you mean 'variant'"):
         am.problems.make("frozen-lake", varient="slippery")
-    with pytest.raises(am.ModelError, match=r"unknown problem \['x'\]; choose one of: frozen-lake"):
+    with pytest.raises(am.ModelError, match=r"unknown problem \['x'\]; choose one of: chain, frozen-lake"):
         am.problems.make(["x"])
-    with pytest.raises(am.ModelError, match="unknown problem 'zzzz'; choose one of: frozen-lake"):
+    with pytest.raises(am.ModelError, match="unknown problem 'zzzz'; choose one of: chain, frozen-lake"):
         am.problems.make("zzzz")
 
 

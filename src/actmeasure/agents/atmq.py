@@ -83,7 +83,7 @@ class AtmqAgent(LearningAgent, CompiledAgent):
     def begin(self, observation: int | None) -> None:
         self.note_start(observation)
         shown = atmq.NOTHING if observation is None else observation
-        atmq.begin(self._mind, self._rules, shown, *self._first, self._stream)
+        atmq.begin(self._mind, shown, *self._first, self._stream)
 
     def decide(self) -> Decision:
         action, measure = atmq.decide(self._mind, self._rules, self._stream)

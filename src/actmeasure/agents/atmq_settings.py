@@ -108,7 +108,6 @@ class AtmqSettings:
         return Rules(
             discount=task.discount if self.discount is None else self.discount,
             learning_rate=self.learning_rate,
-            particles=self.particles,
             optimism=self.optimism,
             exploratory_measurements=self.exploratory_measurements,
             prior_until=NEVER if self.prior_until is None else self.prior_until,

@@ -84,6 +84,14 @@ class Agent(ABC):
         """Get ready for a task, once, before the first episode."""
         self.task = task
 
+    def check_goes_on_with(self, task: Task) -> None:
+        """Raise an `AgentError` if the agent, prepared for one task, cannot go on with this one."""
+        if self.task is not None and not self.task.same_sizes(task):
+            raise AgentError(
+                f"the agent was trained with {self.task.n_states} states and {self.task.n_actions} actions, but this task has "
+                f"{task.n_states} and {task.n_actions}; make a new agent"
+            )
+
     def reseed(self, seed: int, episode: int) -> None:
         """Take the random numbers of an episode."""
         key = np.random.SeedSequence(seed, spawn_key=(episode, streams.AGENT))

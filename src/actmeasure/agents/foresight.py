@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +12,6 @@ import numpy.typing as npt
 from actmeasure.agents import foresight_plan, stored_counts
 from actmeasure.agents.base import Task
 from actmeasure.agents.foresight_plan import FollowedPlan, reliance
-from actmeasure.agents.learned_model import model_from_counts
 from actmeasure.agents.learning import LearningAgent
 from actmeasure.agents.presets import checked_discount, chosen, settings_signature
 from actmeasure.belief import Belief
@@ -57,7 +56,7 @@ class ForesightSettings:
     discount : float
         For planning; the task's own if that is larger.
     tolerance : float
-        Of planning.
+        Planning ends when the schedule is within this share of the best for the learned model.
     beliefs : int
         The most beliefs that the planner's search may come to, which bounds its time.
     patience : float
@@ -69,7 +68,7 @@ class ForesightSettings:
     reliance: float = 0.02
     least_reach: float = 0.01
     discount: float = 0.99
-    tolerance: float = 1e-3
+    tolerance: float = 0.01
     beliefs: int = 300_000
     patience: float = 0.2
 
@@ -236,10 +235,15 @@ class ForesightAgent(LearningAgent):
         self.prepared()
         return self._plan.schedule
 
-    def model(self) -> Model:
-        """The dynamics as measured, with the discount for planning; see `LearningAgent.model`."""
-        task = self.prepared()
-        return model_from_counts(self._mind.counts, replace(task, discount=self._rules.discount), self._start(task))
+    def model(self, discount: float | None = None, initial: Belief | int | None = None) -> Model:
+        """The dynamics as measured, by default with the discount for planning; see `LearningAgent.model`.
+
+        That an episode ends is noticed without a look, so the chance of it comes from all times that a pair was taken.
+        """
+        self.prepared()
+        taken = self._mind.taken
+        ends = np.where(taken > 0, self._mind.ended / np.maximum(taken, 1), np.nan)
+        return self._learned_model(self._rules.discount if discount is None else discount, initial, ends)
 
     def q_values(self) -> FloatArray:
         """What actions in known states may be worth if looks were free, hoping where little was measured, shape (S, A)."""

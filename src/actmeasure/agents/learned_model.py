@@ -17,10 +17,12 @@ from actmeasure.transitions import FloatArray
 __all__ = ["model_from_counts", "with_prior"]
 
 
-def model_from_counts(counts: Counts, task: Task, start: Belief) -> Model:
+def model_from_counts(counts: Counts, task: Task, start: Belief, ends: FloatArray | None = None) -> Model:
     """Measured frequencies and mean rewards, with a state added in which episodes end.
 
-    An action that was never measured stays where it is, for the smallest reward seen, or 0 if all are positive.
+    An action that was never measured stays where it is, for the smallest reward seen, or 0 if all are positive; without
+    discount, where staying for ever is not allowed, it ends the episode. How often an episode ends with a pair may be known
+    better than from what was measured: `ends`, float64 (S * A,), nan where it is not.
     """
     n_states, n_actions = task.n_states, task.n_actions
     end, pairs = n_states, n_states * n_actions
@@ -30,7 +32,7 @@ def model_from_counts(counts: Counts, task: Task, start: Belief) -> Model:
     terminal = np.zeros(n_states + 1, bool)
     terminal[end] = True
     return Model.from_arrays(
-        _matrices(counts, measured),
+        _matrices(counts, measured, ends, unknown_ends=task.discount == 1),
         np.vstack([np.where(measured > 0, rewards, least), np.zeros(n_actions)]),
         measuring_cost=_with_end(task.measuring_cost),
         discount=task.discount,
@@ -65,18 +67,23 @@ def with_prior(counts: Counts, task: Task, start: Belief, prior: float) -> Model
     )
 
 
-def _matrices(counts: Counts, measured: npt.NDArray[np.int64]) -> list[sparse.csr_array]:
+def _matrices(
+    counts: Counts, measured: npt.NDArray[np.int64], ends: FloatArray | None, unknown_ends: bool
+) -> list[sparse.csr_array]:
     n_states, n_actions = measured.shape
     found = list(_entries(counts, n_states * n_actions))
     pairs = np.concatenate([pair for pair, _ in found]) if found else np.zeros(0, np.int64)
     entries = np.concatenate([entry for _, entry in found]) if found else np.zeros(0, np.int64)
     state, action = np.divmod(pairs, n_actions)
     chances = counts.times[entries] / counts.measured[pairs]
+    if ends is not None:
+        chances *= _corrections(pairs, counts.successors[entries] == n_states, chances, ends)
     matrices = []
     for number in range(n_actions):
         own, unknown = action == number, np.flatnonzero(measured[:, number] == 0)
         rows = np.concatenate([state[own], unknown, [n_states]])
-        columns = np.concatenate([counts.successors[entries[own]], unknown, [n_states]])
+        led_to = np.full_like(unknown, n_states) if unknown_ends else unknown
+        columns = np.concatenate([counts.successors[entries[own]], led_to, [n_states]])
         values = np.concatenate([chances[own], np.ones(len(unknown) + 1)])
         matrices.append(sparse.csr_array((values, (rows, columns)), shape=(n_states + 1, n_states + 1)))
     return matrices
@@ -91,6 +98,19 @@ def _entries(counts: Counts, count: int) -> Iterator[tuple[npt.NDArray[np.int64]
         entries = counts.following[entries]
         more = entries != 0
         pairs, entries = pairs[more], entries[more]
+
+
+def _corrections(
+    pairs: npt.NDArray[np.int64], is_end: npt.NDArray[np.bool_], chances: FloatArray, ends: FloatArray
+) -> FloatArray:
+    """Factors by which measured chances are to be multiplied, so that the end has the chance that is known for it."""
+    measured = np.zeros(len(ends))
+    measured[pairs[is_end]] = chances[is_end]
+    # Where only the end was measured, or never, there is nothing that could be scaled.
+    known = np.isfinite(ends) & (measured > 0) & (measured < 1) & (ends > 0) & (ends < 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        factors = np.where(is_end, ends[pairs] / measured[pairs], (1 - ends[pairs]) / (1 - measured[pairs]))
+    return np.where(known[pairs], factors, 1.0)
 
 
 def _with_end(cost: float | FloatArray) -> float | FloatArray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from actmeasure.agents.base import Agent, Task
 from actmeasure.agents.learned_model import model_from_counts
+from actmeasure.agents.presets import checked_discount
 from actmeasure.belief import Belief
 from actmeasure.errors import AgentError
 from actmeasure.kernels.learned_model import Counts
@@ -62,6 +63,18 @@ class LearningAgent(Agent):
     def restore(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
         """Take over what `learned` gave; an `AgentError` if that cannot be."""
 
+    def check_goes_on_with(self, task: Task) -> None:
+        super().check_goes_on_with(task)
+        mine = self.prepared()
+        told = {
+            "the measuring cost": (mine.measuring_cost, task.measuring_cost),
+            "the discount": (mine.discount, task.discount),
+            "reveal_start": (mine.reveal_start, task.reveal_start),
+        }
+        for what, (before, now) in told.items():
+            if not np.array_equal(before, now):
+                raise AgentError(f"{what} is not what the agent was trained with, and learned for; make a new agent")
+
     def prepared(self) -> Task:
         """The task, if there is one yet."""
         if self.task is None:
@@ -73,20 +86,37 @@ class LearningAgent(Agent):
         if observation is not None and self.task is not None and self.task.start is None:
             self.starts[observation] = self.starts.get(observation, 0) + 1
 
-    def model(self) -> Model:
+    def model(self, discount: float | None = None, initial: Belief | int | None = None) -> Model:
         """The dynamics, rewards and starts as they were measured, as a `Model` that can be solved.
 
         It has one state more than the task, in which all episodes end. Where an action was never measured, it is taken to
-        change nothing, for the smallest reward seen, or 0 if all are positive: a plan on it keeps to what is known.
+        change nothing, for the smallest reward seen, or 0 if all are positive: a plan on it keeps to what is known. At
+        discount 1 it ends the episode instead.
+
+        Parameters
+        ----------
+        discount : float, optional
+            Instead of the task's.
+        initial : Belief or int, optional
+            Where episodes begin; by default as the task says, or where they were seen to begin.
         """
+        return self._learned_model(discount, initial)
+
+    def _learned_model(
+        self, discount: float | None, initial: Belief | int | None, ends: FloatArray | None = None
+    ) -> Model:
         task = self.prepared()
-        return model_from_counts(self.counts, task, self._start(task))
+        task = replace(task, discount=checked_discount(discount) or task.discount)
+        start = self._start(task) if initial is None else initial
+        return model_from_counts(self.counts, task, start if isinstance(start, Belief) else Belief.at(start), ends)
 
     def _start(self, task: Task) -> Belief:
         if task.start is not None:
             return task.start
         if not self.starts:
-            raise AgentError("the agent has seen no start of an episode, so that its model has none; train it first")
+            raise AgentError(
+                "no start of an episode was told or shown, so that the model has none; say where: initial=..."
+            )
         states = np.array(sorted(self.starts), dtype=np.int64)
         times = np.array([self.starts[state] for state in states.tolist()], dtype=np.float64)
         return Belief(states, times / times.sum())

@@ -12,6 +12,8 @@ import typer
 from actmeasure.cli.output import Json, Plot, model_json, picture_path, print_json, say, schedule_json
 from actmeasure.cli.problem import Cost, Discount, Problem, Settings, read_model, read_settings
 from actmeasure.cli.progress import TimeLimit, status_line
+from actmeasure.cli.simulating import METHOD, Depth, Episodes, PomcpOptions, Seed, Simulations, solve_by_simulation
+from actmeasure.errors import PlanError
 
 if TYPE_CHECKING:
     from actmeasure.model import Model
@@ -27,7 +29,8 @@ def register(app: typer.Typer) -> None:
         epilog="Examples:  actmeasure solve frozen-lake  |  "
         "actmeasure solve frozen-lake --set size=8 --set variant=slippery --cost 0.01  |  "
         "actmeasure solve frozen-lake --set size=20 --set seed=3 --time-limit 10 --plot plans.png  |  "
-        "actmeasure solve machine.json --method every-3 --json"
+        "actmeasure solve machine.json --method every-3 --json  |  "
+        "actmeasure solve frozen-lake --method pomcp --simulations 5000"
     )(solve)
 
 
@@ -36,20 +39,34 @@ def solve(
     cost: Cost = None,
     discount: Discount = None,
     method: Annotated[
-        str, typer.Option(help="optimal, atm, atm-qmdp, atm-linear, always, never, or every-3 (any number).")
+        str, typer.Option(help="optimal, atm, atm-qmdp, atm-linear, always, never, every-3 (any number), or pomcp.")
     ] = "optimal",
     tolerance: Annotated[float, typer.Option(help="How close the bounds on the optimum should come.")] = 1e-6,
     time_limit: TimeLimit = None,
     settings: Settings = None,
     as_json: Json = False,
     plot: Plot = None,
+    simulations: Simulations = None,
+    depth: Depth = None,
+    episodes: Episodes = None,
+    seed: Seed = None,
 ) -> None:
     """Plan what to do and when to look, and prove how good that is.
 
     The value is exact; the optimum lies between the bounds. For lakes --plot draws the plans on the map, for other models
-    what a look is worth along the first plan.
+    what a look is worth along the first plan. With --method pomcp decisions are planned by simulation as they come up, and
+    what they earn is simulated.
     """
     given = read_settings(settings)
+    options = PomcpOptions(simulations, depth, episodes, seed)
+    if method == METHOD:
+        if plot is not None:
+            raise PlanError(
+                "pomcp makes no plans in advance that could be drawn; leave --plot out, or use another method"
+            )
+        solve_by_simulation(read_model(problem, given, cost, discount), options, time_limit, as_json)
+        return
+    options.refuse(method)
     model = read_model(problem, given, cost, discount)
     place = picture_path(plot)
     from actmeasure.planners.solve import solve as solve_model

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 __all__ = ["PROBLEM_NAMES", "environment_id", "register_environments", "register_once_loaded"]
 
 #: The keys of `problems.PROBLEMS`, without importing it.
-PROBLEM_NAMES = ("measuring-value", "frozen-lake", "most-likely-successor", "two-state-belief", "tight-bound")
+PROBLEM_NAMES = (
+    "measuring-value", "frozen-lake", "most-likely-successor", "two-state-belief", "tight-bound", "chain", "maintenance",
+    "sepsis",
+)  # fmt: skip
 
 #: Problems with an environment class of their own; the others share one.
 _OWN_CLASS = {"frozen-lake": "actmeasure.envs.lake:FrozenLakeEnv"}

@@ -131,9 +131,9 @@ def check_header(value: Any, form: str = FORMAT) -> None:
     if not isinstance(value, dict) or value.get("format") != form:
         what = form.removeprefix("actmeasure ")
         article = "an" if what[0] in "aeiou" else "a"
-        raise ModelError(
-            f'it is not {article} {what} file of actmeasure; if it is meant to be one, add the line "format": "{form}", to it'
-        )
+        add = f'if it is meant to be one, add the line "format": "{form}", to it'
+        remedy = add if form == FORMAT else f"use a file that {what}.save(path) has written"
+        raise ModelError(f"it is not {article} {what} file of actmeasure; {remedy}")
     version = whole(value.get("version", VERSION), "the version", least=1)
     if version > VERSION:
         raise ModelError(

@@ -11,8 +11,8 @@ from actmeasure.kernels.learned_model import Counts, any_of, count, is_full, mak
 from actmeasure.kernels.particles import Particles, draw, exclude_end, know, make_particles, moved, predict
 from actmeasure.kernels.streams import random
 
-#: What is remembered from step to step: which of the two beliefs is held, the last decision, how many states are trained.
-NOW, ACTION, MEASURE, READY = 0, 1, 2, 3
+#: What is remembered from step to step: which of the two beliefs is held, the last action, how many states are trained.
+NOW, ACTION, READY = 0, 1, 2
 #: Sums that are kept up to date: of the best values of all states; and the largest reward.
 BEST_SUM, LARGEST_REWARD = 0, 1
 NOTHING = -1
@@ -25,7 +25,6 @@ class Rules(NamedTuple):
 
     discount: float
     learning_rate: float
-    particles: int
     optimism: int
     exploratory_measurements: int
     prior_until: int
@@ -55,7 +54,7 @@ class Mind(NamedTuple):
     ready: Any  # int64 (S,): states with a pair that can be trained, the first memory[READY] of them
     costs: Any  # float64 (1,) or (S * A,): of a measurement
     sums: Any  # float64 (2,)
-    memory: Any  # int64 (4,)
+    memory: Any  # int64 (3,)
     scores: Any  # float64 (A,): room for the values of actions in a belief
 
 
@@ -66,12 +65,12 @@ def make_mind(n_states: int, n_actions: int, costs: Any, largest_reward: float, 
     return Mind(
         make_counts(n_states, n_actions, room), make_particles(n_states, particles),
         np.zeros((n_states + 1) * n_actions), optimistic, best, np.zeros(n_states + 1, np.int64), np.zeros(n_states, np.int64),
-        costs, np.array([n_states * largest_reward, largest_reward]), np.zeros(4, np.int64), np.zeros(n_actions),
+        costs, np.array([n_states * largest_reward, largest_reward]), np.zeros(3, np.int64), np.zeros(n_actions),
     )  # fmt: skip
 
 
 @lean
-def begin(mind: Mind, rules: Rules, observation: int, states: Any, probabilities: Any, stream: Any) -> None:
+def begin(mind: Mind, observation: int, states: Any, probabilities: Any, stream: Any) -> None:
     """An episode begins: in the state shown, or else somewhere in a distribution, of which nothing may be known (n = 0)."""
     now = mind.memory[NOW]
     if observation != NOTHING:
@@ -87,17 +86,16 @@ def decide(mind: Mind, rules: Rules, stream: Any) -> tuple[int, bool]:
     if mind.particles.sizes[now] == 0:  # nothing is known at all
         action, measure = any_of(mind.scores.shape[0], stream), True
     else:
-        action = _control(mind, rules, stream)
+        action = _control(mind, stream)
         measure = _looks(mind, rules, action, stream)
     mind.memory[ACTION] = action
-    mind.memory[MEASURE] = measure
     return action, measure
 
 
 @lean
-def _control(mind: Mind, rules: Rules, stream: Any) -> int:
+def _control(mind: Mind, stream: Any) -> int:
     """The action with the largest optimistic value in the belief; ties are broken at random."""
-    _score(mind, rules, mind.memory[NOW], True)
+    _score(mind, mind.memory[NOW], True)
     scores = mind.scores
     largest = scores[0]
     for action in range(1, scores.shape[0]):
@@ -116,7 +114,7 @@ def _control(mind: Mind, rules: Rules, stream: Any) -> int:
 
 
 @lean
-def _score(mind: Mind, rules: Rules, which: int, optimistic: bool) -> None:
+def _score(mind: Mind, which: int, optimistic: bool) -> None:
     """Values of all actions in a belief, into `scores`."""
     n_actions = mind.scores.shape[0]
     for action in range(n_actions):
@@ -157,8 +155,8 @@ def _looks(mind: Mind, rules: Rules, action: int, stream: Any) -> bool:
 def _pays(mind: Mind, rules: Rules, action: int) -> bool:
     """Whether knowing the state after the action is worth what looking costs."""
     now, then = mind.memory[NOW], 1 - mind.memory[NOW]
-    worth, cost = 0.0, _cost(mind, rules, now, action)
-    _score(mind, rules, then, rules.optimistic_measuring)
+    worth, cost = 0.0, _cost(mind, now, action)
+    _score(mind, then, rules.optimistic_measuring)
     blind, n_actions = 0, mind.scores.shape[0]
     for other in range(1, n_actions):
         if mind.scores[other] > mind.scores[blind]:
@@ -186,7 +184,7 @@ def _best(mind: Mind, rules: Rules, state: int) -> float:
 
 
 @lean
-def _cost(mind: Mind, rules: Rules, which: int, action: int) -> float:
+def _cost(mind: Mind, which: int, action: int) -> float:
     """What looking is expected to cost."""
     if mind.costs.shape[0] == 1:
         return mind.costs[0]  # type: ignore[no-any-return]

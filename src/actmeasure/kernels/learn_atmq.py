@@ -37,7 +37,7 @@ def run(
             seed_stream(agent_stream, entropy, first_episode + episode, AGENT)
             place[STATE] = first_state(world, world_stream)
             shown = place[STATE] if world.reveal_start else NOTHING
-            begin(mind, rules, shown, start_states, start_probabilities, agent_stream)
+            begin(mind, shown, start_states, start_probabilities, agent_stream)
             place[RUNNING] = True
         while place[RUNNING] and record.steps[episode] < max_steps:
             if needs_room(mind):

@@ -3,6 +3,7 @@
 from actmeasure.planners.clock import Progress
 from actmeasure.planners.frontier import BudgetPlan, Frontier, FrontierPiece
 from actmeasure.planners.pomcp import POMCP
+from actmeasure.planners.simulated import SimulatedReturn, simulate
 from actmeasure.planners.solution import Solution
 from actmeasure.planners.solve import METHODS, solve
 from actmeasure.planners.tradeoff import tradeoff
@@ -15,8 +16,10 @@ __all__ = [
     "Frontier",
     "FrontierPiece",
     "Progress",
+    "SimulatedReturn",
     "Solution",
     "q_mdp",
+    "simulate",
     "solve",
     "tradeoff",
 ]

@@ -36,22 +36,22 @@ def every(model: Model, k: int, clock: Clock) -> Plan:
     control = Control(model, clock)
     start, found = None, [int(state) for state in model.initial_states]
     if not model.start_is_known:
-        start, found = _calendar(control, Belief.start(model), k)
+        start, found = _calendar(control, Belief.start(model), k, clock)
     plans: dict[int, BlindPlan] = {}
     while found:
         state = found.pop()
         if state not in plans:
-            clock.check("the calendar's plans")
-            plans[state], further = _calendar(control, Belief.at(state), k)
+            plans[state], further = _calendar(control, Belief.at(state), k, clock)
             found += further
     schedule = Schedule(plans, model.n_states, start)
     return Plan(schedule, values_of(model, schedule), _upper(control, clock))
 
 
-def _calendar(control: Control, belief: Belief, k: int) -> tuple[BlindPlan, list[int]]:
+def _calendar(control: Control, belief: Belief, k: int, clock: Clock) -> tuple[BlindPlan, list[int]]:
     """k actions from a belief, the last with a look, and the states that it may show."""
     actions: list[int] = []
     for _ in range(k):
+        clock.check("the calendar's plans")
         if belief.is_over:
             return BlindPlan(tuple(actions), then="end"), []
         actions.append(control(belief))

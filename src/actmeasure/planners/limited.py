@@ -13,31 +13,39 @@ from actmeasure.schedule import Schedule
 
 __all__ = ["solve_within"]
 
+#: A difference that does not matter, whatever the values are.
+SMALLEST = 1e-9
+
 
 @dataclass
 class WorkLimit(Clock):
-    """A clock that stands still, and is over when a search has come to so many beliefs."""
+    """A clock that stands still, and is over when a search has come to so many beliefs, or close enough to the optimum."""
 
     beliefs: int = 0
+    tolerance: float = 0.0
     search: Search | None = None
 
     @property
     def is_over(self) -> bool:
-        return self.search is not None and self.search.nodes >= self.beliefs
+        return self.search is not None and (self.search.nodes >= self.beliefs or self.is_close(self.search.lower))
+
+    def is_close(self, value: float) -> bool:
+        """Whether a value is within the tolerance, as a share of it, of the bound on the optimum."""
+        return self.search is not None and self.search.upper - value <= self.tolerance * abs(value)
 
 
 def solve_within(model: Model, tolerance: float, beliefs: int) -> tuple[Schedule, float, float]:
     """The best schedule found by a search over so many beliefs, its value, and a bound on the optimum.
 
-    If the search does not close, act-then-measure is tried as well, and the better of the two returned.
+    The search ends when they differ by less than `tolerance`, as a share of the value. If it does not come to that,
+    act-then-measure is tried as well, and the better of the two returned.
     """
-    clock = WorkLimit(beliefs=beliefs)
-    search = Search(model, clock)
-    clock.search = search
-    search.run(tolerance)
+    clock = WorkLimit(beliefs=beliefs, tolerance=tolerance)
+    clock.search = search = Search(model, clock)
+    search.run(SMALLEST)
     schedule = search.schedule()
     value = evaluate(model, schedule).discounted_return
-    if search.upper - value > tolerance:
+    if not clock.is_close(value):
         other = act_then_measure.exact(model, tolerance, Clock()).schedule
         earns = evaluate(model, other).discounted_return
         if earns > value:

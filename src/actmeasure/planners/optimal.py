@@ -33,6 +33,10 @@ DIGGING_SHARE = 2.0
 TIGHTENING_SHARE = 0.003
 #: Without progress the threshold for what is worth digging falls, but not below this share of the tolerance.
 LEAST_THRESHOLD = 1e-4
+#: The share of the gap that is left after a round that was slow, and after one that got nowhere.
+SLOW, STILL = 0.999, 1 - 1e-9
+#: So many slow rounds in a row lower the threshold; so many that got nowhere, at the least threshold, end the search.
+MOST_SLOW, MOST_STILL = 3, 20
 #: The graph may take so many bytes, those that are copied while it grows included; then the search ends with what it has.
 MOST_BYTES = 4 << 30
 #: States tightened between two looks at the clock.
@@ -86,19 +90,20 @@ class Search:
 
         It may be called again to go on.
         """
-        threshold, idle = 0.1 * tolerance, 0
+        threshold, least = 0.1 * tolerance, LEAST_THRESHOLD * tolerance * (1.1 - self.model.discount)
+        slow, still = 0, 0  # rounds in a row
         with deferred_interrupts() as interrupts:
             while not (stopped := self._stopped(tolerance, interrupts)):
                 gap = self.upper - self.lower
                 expanded = self._round(threshold, gap, interrupts)
                 self.clock.note(self.lower, self.upper)
-                stuck = expanded == 0 and self.upper - self.lower > 0.999 * gap
-                idle = idle + 1 if stuck else 0
-                if idle >= 3:
-                    idle = 0
-                    if threshold <= LEAST_THRESHOLD * tolerance * (1.1 - self.model.discount):
-                        self._stop = "exhausted"
-                    threshold *= 0.3
+                left = (self.upper - self.lower) / gap
+                slow = slow + 1 if expanded == 0 and left > SLOW else 0
+                still = still + 1 if expanded == 0 and left > STILL else 0
+                if slow >= MOST_SLOW and threshold > least:
+                    threshold, slow, still = max(0.3 * threshold, least), 0, 0
+                elif still >= MOST_STILL:
+                    self._stop = "exhausted"
         return stopped
 
     def schedule(self) -> Schedule:

@@ -32,6 +32,8 @@ METHODS: dict[str, Callable[[Model, float, Clock], Plan]] = {
 }
 #: How far the value of a schedule may be above the bound, relatively.
 ROUNDING = 1e-7
+#: A calendar with longer pauses is as good as none.
+LARGEST_K = 10_000
 EVERY = re.compile(r"every-([1-9][0-9]*)")
 
 
@@ -79,6 +81,8 @@ def solve(
         raise PlanError(f"tolerance is {tolerance!r}, expected a number above 0, such as 1e-6")
     if time_limit is not None and not real(time_limit, "time_limit", PlanError, "seconds above 0, or None") > 0:
         raise PlanError(f"time_limit is {time_limit!r}, expected seconds above 0, or None for no limit")
+    if not isinstance(progress, bool) and not callable(progress):
+        raise PlanError(f"progress is {progress!r:.60}, expected True, False or a function")
     clock = Clock(time_limit, _print_progress if progress is True else progress or None)
     plan = plan_with(model, float(tolerance), clock)
     evaluation = evaluate(model, plan.schedule)
@@ -102,11 +106,15 @@ def solve(
 
 
 def _method(name: str) -> Callable[[Model, float, Clock], Plan]:
-    if name in METHODS:
+    if isinstance(name, str) and name in METHODS:
         return METHODS[name]
     every = EVERY.fullmatch(str(name))
-    if every is not None:
+    if every is not None and len(every[1]) <= len(str(LARGEST_K)) and int(every[1]) <= LARGEST_K:
         return lambda model, tolerance, clock: baselines.every(model, int(every[1]), clock)
+    if every is not None:
+        raise PlanError(
+            f"the method is {name!r:.60}, but nobody looks so rarely; use never, or every-k with k up to {LARGEST_K}"
+        )
     if str(name).startswith("every-"):
         raise PlanError(
             f"the method is {name!r:.60}, expected every-k with k a whole number from 1 up, such as every-3"

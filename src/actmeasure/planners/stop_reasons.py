@@ -22,6 +22,6 @@ def why_open(stopped: Stopped, discount: float, gain: str = "close the gap") -> 
                 "further."
             )
         case "exhausted":
-            return "The search found nothing more to improve: what is left is rounding, so ask for a larger tolerance."
+            return "The search found nothing more to improve: it is as close as rounding allows, so ask for a larger tolerance."
         case "closed" | "done":
             return ""

@@ -7,9 +7,12 @@ from typing import Any
 
 from actmeasure.errors import ModelError
 from actmeasure.model import Model
+from actmeasure.problems.chain import chain
 from actmeasure.problems.frozen_lake import frozen_lake
+from actmeasure.problems.maintenance import maintenance
 from actmeasure.problems.measuring_value import measuring_value
 from actmeasure.problems.paper_examples import most_likely_successor, tight_bound, two_state_belief
+from actmeasure.problems.sepsis import sepsis
 from actmeasure.registry import make_by_name
 
 __all__ = ["PROBLEMS", "make"]
@@ -21,6 +24,9 @@ PROBLEMS: dict[str, Callable[..., Model]] = {
     "most-likely-successor": most_likely_successor,
     "two-state-belief": two_state_belief,
     "tight-bound": tight_bound,
+    "chain": chain,
+    "maintenance": maintenance,
+    "sepsis": sepsis,
 }
 
 
