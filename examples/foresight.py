@@ -261,6 +261,7 @@ def main() -> None:
         rows = study_all([(4, 5_000), (6, 5_001), (8, 5_002)], 1_500, 1_000, 1, "foresight_small")
         reports["foresight_small"] = summary(rows)
         print(reports["foresight_small"])
+    OUT.mkdir(exist_ok=True)
     for name, text in reports.items():
         (OUT / f"{name}.txt").write_text(text + "\n")
 

@@ -33,6 +33,8 @@ __all__ = ["ForesightAgent", "ForesightSettings"]
 ROOM = 1 << 10
 #: Sweeps over the values at a time, and the change at which they are settled.
 SWEEPS, PRECISION = 100, 1e-6
+#: A rough plan is searched for with so much less work.
+ROUGH = 3
 #: A plan that earns less than this share of what was hoped for is no plan: there must be more to find.
 HOPELESS = 0.01
 #: What is kept from episode to episode besides tables, in the order in which it is stored.
@@ -70,7 +72,7 @@ class ForesightSettings:
     discount: float = 0.99
     tolerance: float = 0.01
     beliefs: int = 300_000
-    patience: float = 0.2
+    patience: float = 0.5
 
     def __post_init__(self) -> None:
         for name in ("first", "sure", "beliefs"):
@@ -194,12 +196,15 @@ class ForesightAgent(LearningAgent):
         if not self.follows:
             self.explored += 1
             if not memory[foresight.MET] and self._reach() < self.settings.least_reach:
-                self._make_plan(episode)
+                # A rough plan tells as well what to measure again; a careful one is worth its time once that is done.
+                self._make_plan(episode, self.settings.beliefs // ROUGH)
+                if self.follows:
+                    self._make_plan(episode, self.settings.beliefs)
             return
         self.lost = self.lost or bool(memory[foresight.LOST])
         pause = self.settings.patience * self.planned_at
         if episode - self.planned_at >= (0.1 * pause if self.lost else pause):
-            self._make_plan(episode)
+            self._make_plan(episode, self.settings.beliefs)
 
     def _reach(self) -> float:
         """How likely an episode of exploring comes to something that was measured too little."""
@@ -208,10 +213,10 @@ class ForesightAgent(LearningAgent):
         start = self._start(task)
         return float(start.probabilities @ self._chances[start.states])
 
-    def _make_plan(self, episode: int) -> None:
+    def _make_plan(self, episode: int, beliefs: int) -> None:
         """Plan by what was measured; go on exploring if the plan relies on what was not measured often enough."""
         model, needed = self.model(), self._mind.needed
-        schedule, self.value, self.upper = solve_within(model, self.settings.tolerance, self.settings.beliefs)
+        schedule, self.value, self.upper = solve_within(model, self.settings.tolerance, beliefs)
         self._plan = FollowedPlan.of(schedule, model)
         self.planned_at, self.lost, self.plans_made = episode, False, self.plans_made + 1
         relied = reliance(model, schedule, self.settings.reliance)[: needed.size] >= self.settings.reliance
