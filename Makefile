@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: help setup paper test check bench docs lock clean
+.PHONY: help setup paper test check bench bench-long docs lock clean
 
 help:  ## List the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 10
@@ -36,6 +36,9 @@ check: $(READY)  ## Lint, format, types, direction of imports
 
 bench: $(READY)  ## Measure the speed and size goals
 	@$(BIN)/python -m benchmarks
+
+bench-long: $(READY)  ## Measure how far planning scales: up to half an hour
+	@ACTMEASURE_BENCH_SECONDS=600 $(BIN)/python -m benchmarks.planning_scale
 
 docs: $(READY)  ## Build the documentation site into site/
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

@@ -104,7 +104,7 @@ class ObserveThenPlanAgent(PlanningAgent):
     >>> agent = am.agents.make("acno-otp", simulations=500)
     >>> model = am.problems.measuring_value(measuring_cost=0.05)
     >>> episodes = am.train(agent, model, episodes=150)
-    >>> episodes.measurements[:100].sum() == episodes.steps[:100].sum()
+    >>> bool((episodes.measurements[:100] == episodes.steps[:100]).all())
     True
     """
 
