@@ -13,6 +13,7 @@ from actmeasure.agents import foresight_plan, stored_counts
 from actmeasure.agents.base import Task
 from actmeasure.agents.foresight_plan import FollowedPlan, reliance
 from actmeasure.agents.learning import LearningAgent
+from actmeasure.agents.outlook import Outlook, outlook
 from actmeasure.agents.presets import checked_discount, chosen, settings_signature
 from actmeasure.belief import Belief
 from actmeasure.decision import Decision
@@ -249,6 +250,29 @@ class ForesightAgent(LearningAgent):
         taken = self._mind.taken
         ends = np.where(taken > 0, self._mind.ended / np.maximum(taken, 1), np.nan)
         return self._learned_model(self._rules.discount if discount is None else discount, initial, ends)
+
+    def outlook(self, samples: int = 20, seed: int = 0) -> Outlook:
+        """What the schedule may be worth, and what may still be gained, as far as the measurements tell.
+
+        Parameters
+        ----------
+        samples : int
+            Models that agree with what was measured, for each of which a plan is made.
+        seed : int
+        """
+        self.prepared()
+        if not len(self._plan.schedule) and self._plan.schedule.start is None:
+            raise AgentError("there is no schedule yet: the agent is still exploring; train it further")
+        return outlook(
+            self._mind.counts,
+            lambda counts: self._learned_model(self._rules.discount, None, counts=counts),
+            self._plan.schedule,
+            self.settings.tolerance,
+            max(1, self.settings.beliefs // ROUGH),
+            self._reach(),
+            whole(samples, "samples", 1, error=AgentError),
+            np.random.default_rng(seed),
+        )
 
     def q_values(self) -> FloatArray:
         """What actions in known states may be worth if looks were free, hoping where little was measured, shape (S, A)."""

@@ -103,12 +103,17 @@ class LearningAgent(Agent):
         return self._learned_model(discount, initial)
 
     def _learned_model(
-        self, discount: float | None, initial: Belief | int | None, ends: FloatArray | None = None
+        self,
+        discount: float | None,
+        initial: Belief | int | None,
+        ends: FloatArray | None = None,
+        counts: Counts | None = None,
     ) -> Model:
         task = self.prepared()
         task = replace(task, discount=checked_discount(discount) or task.discount)
         start = self._start(task) if initial is None else initial
-        return model_from_counts(self.counts, task, start if isinstance(start, Belief) else Belief.at(start), ends)
+        known = start if isinstance(start, Belief) else Belief.at(start)
+        return model_from_counts(self.counts if counts is None else counts, task, known, ends)
 
     def _start(self, task: Task) -> Belief:
         if task.start is not None:

@@ -1,0 +1,76 @@
+"""What an agent that plans on measured dynamics may still gain by knowing them better."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from actmeasure.evaluation import evaluate
+from actmeasure.kernels.learned_model import Counts
+from actmeasure.model import Model
+from actmeasure.planners.limited import solve_within
+from actmeasure.schedule import Schedule
+
+__all__ = ["Outlook", "outlook", "redrawn"]
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What a schedule may be worth, and what a better one may add; all discounted, from the start.
+
+    Attributes
+    ----------
+    value : float
+        Of the schedule, if the dynamics are exactly as measured.
+    low, high : float
+        The same over dynamics that agree with what was measured: 5 % and 95 % quantiles.
+    gain, most_gain : float
+        How much better the best schedule found for such dynamics is: the mean, and the 95 % quantile.
+    unexplored : float
+        Chance that an episode of exploring comes to something that was measured too little.
+    """
+
+    value: float
+    low: float
+    high: float
+    gain: float
+    most_gain: float
+    unexplored: float
+
+
+def redrawn(counts: Counts, rng: np.random.Generator) -> Counts:
+    """Counts as they could be as well: the frequencies of each pair drawn from their posterior, over successors that were seen.
+
+    Their `times` and `measured` are not whole numbers.
+    """
+    used = int(counts.used[0])
+    times = np.zeros(used)
+    times[1:] = rng.standard_gamma(counts.times[1:used])
+    totals, entries = np.zeros(len(counts.first)), counts.first
+    while entries.any():
+        totals += np.where(entries > 0, times[entries], 0.0)
+        entries = np.where(entries > 0, counts.following[entries], 0)
+    return counts._replace(times=times, measured=totals)
+
+
+def outlook(
+    counts: Counts,
+    build: Callable[[Counts], Model],
+    schedule: Schedule,
+    tolerance: float,
+    beliefs: int,
+    unexplored: float,
+    samples: int,
+    rng: np.random.Generator,
+) -> Outlook:
+    """Weigh a schedule against the best ones for several models that `build` makes of redrawn counts."""
+    values, gains = np.zeros(samples), np.zeros(samples)
+    for i in range(samples):
+        model = build(redrawn(counts, rng))
+        values[i] = evaluate(model, schedule).discounted_return
+        gains[i] = max(0.0, solve_within(model, tolerance, beliefs)[1] - values[i])
+    low, high = np.quantile(values, [0.05, 0.95])
+    value = evaluate(build(counts), schedule).discounted_return
+    return Outlook(value, float(low), float(high), float(gains.mean()), float(np.quantile(gains, 0.95)), unexplored)
