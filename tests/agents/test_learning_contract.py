@@ -107,7 +107,7 @@ def test_environments_that_do_not_tell_where_they_begin(name):
         if shown:
             assert agent.model().initial_states.tolist() == [36]
         else:
-            with pytest.raises(am.AgentError, match="has seen no start of an episode"):
+            with pytest.raises(am.AgentError, match="no start of an episode"):
                 agent.model()
 
 

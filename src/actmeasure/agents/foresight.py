@@ -39,7 +39,7 @@ ROUGH = 3
 #: A plan that earns less than this share of what was hoped for is no plan: there must be more to find.
 HOPELESS = 0.01
 #: What is kept from episode to episode besides tables, in the order in which it is stored.
-KEPT = ("follows", "planned_at", "explored", "lost", "value", "upper", "plans_made", "met", "went_astray")
+KEPT = ("follows", "planned_at", "explored", "lost", "value", "upper", "plans_made", "met", "went_astray", "changed")
 
 
 @dataclass(frozen=True)
@@ -214,6 +214,13 @@ class ForesightAgent(LearningAgent):
         start = self._start(task)
         return float(start.probabilities @ self._chances[start.states])
 
+    def _start(self, task: Task) -> Belief:
+        """As other agents; where no start was told or shown, any state that came up."""
+        if task.start is not None or self.starts:
+            return super()._start(task)
+        seen = np.sort(self._mind.seen[: self._mind.memory[foresight.SEEN]])
+        return Belief(seen, np.full(seen.size, 1.0 / max(1, seen.size)))
+
     def _make_plan(self, episode: int, beliefs: int) -> None:
         """Plan by what was measured; go on exploring if the plan relies on what was not measured often enough."""
         model, needed = self.model(), self._mind.needed
@@ -300,7 +307,7 @@ class ForesightAgent(LearningAgent):
         mind = self._mind
         kept = (
             self.follows, self.planned_at, self.explored, self.lost, self.value, self.upper, self.plans_made,
-            mind.memory[foresight.MET], mind.memory[foresight.LOST],
+            mind.memory[foresight.MET], mind.memory[foresight.LOST], mind.memory[foresight.CHANGED],
         )  # fmt: skip
         seen = mind.seen[: mind.memory[foresight.SEEN]]
         return stored_counts.stored(mind.counts) | self._plan.stored() | {
@@ -337,7 +344,7 @@ class ForesightAgent(LearningAgent):
         )
         self.value, self.upper = kept["value"], kept["upper"]
         memory = self._mind.memory
-        memory[foresight.SEEN], memory[foresight.CHANGED] = seen.size, True
+        memory[foresight.SEEN], memory[foresight.CHANGED] = seen.size, bool(kept["changed"])
         memory[foresight.MET], memory[foresight.LOST] = bool(kept["met"]), bool(kept["went_astray"])
 
 
