@@ -162,6 +162,10 @@ def _new_agent(name: str, chosen: Mapping[str, Any], archive: Path | None) -> Ag
             "the agent 'schedule' needs a schedule and a model, which only Python can pass; use actmeasure.train there, or "
             "actmeasure solve for what a schedule earns"
         )
+    if name == "pomcp":
+        raise AgentError(
+            "the agent 'pomcp' plans on a model that it is given, and learns nothing; use actmeasure solve ... --method pomcp"
+        )
     made = make(name, **chosen)
     if archive is not None and not isinstance(made, LearningAgent):
         raise AgentError(f"the agent {name!r} learns nothing that could be saved; leave --save out")
