@@ -1,7 +1,8 @@
 """What the learners earn, over 20 seeds, beside the published table and the optimum (mean of the last 50 episodes).
 
-Runs are cut at 200 steps, which matters only to those that are stuck. The same seeds give the same figures every time, so that
-what is allowed for here is not luck but that the published figures are means of five runs.
+Episodes are cut at 1,000 steps for the default, as in the docs, and at 200 for the other presets, in which runs that are stuck
+would take minutes; how many are stuck depends on that a little. The same seeds give the same figures every time, so that what
+is allowed for here is not luck but that the published figures are means of five runs.
 """
 
 from functools import cache
@@ -39,7 +40,8 @@ def results(name, preset, cell, seeds=SEEDS, episodes=1000, **settings):
     found = []
     for seed in range(seeds):
         agent = am.agents.make(name, preset=preset, **settings)
-        run = am.train(agent, world(cell), episodes=episodes, seed=seed, max_steps=200)
+        max_steps = 1000 if preset == "default" else 200
+        run = am.train(agent, world(cell), episodes=episodes, seed=seed, max_steps=max_steps)
         found.append((run.scalarized_return[-LAST:].mean(), run.measurements[-LAST:].mean()))
     returns, measurements = np.array(found).T
     return returns, measurements
@@ -55,10 +57,6 @@ def interval(values, times=3.0):
 def test_default_is_at_least_as_good_as_published_or_the_best_there_is(name, cell):
     best = (BLIND if name == "amrl-q" else OPTIMA)[cell]
     demanded = min(PUBLISHED[name][cell], best) - 0.03
-    if (name, cell) == ("dyna-atmq", "slippery"):
-        # Act-then-measure control earns exactly 0 on this lake even when the model is known: it walks left for ever, and no
-        # look pays. What is left of exploration costs a little, so that the mean is just below 0.
-        demanded -= 0.01
     returns, _ = results(name, "default", cell)
     assert returns.mean() >= demanded
 
@@ -78,7 +76,7 @@ def test_default_does_not_get_stuck(name):
     ("name", "cell", "spread"),
     [
         ("atmq", "deterministic", 0.0),
-        # One run in 20 is stuck and earns nothing, the others 0.85: a standard deviation of 0.2 between seeds.
+        # With 200 steps, one run in 20 is stuck and earns nothing, the others 0.85: a standard deviation of 0.2.
         ("atmq", "semi-slippery", 0.10),
         ("atmq", "slippery", 0.02),
         ("atmq", 0.05, 0.02),
