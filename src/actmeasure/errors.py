@@ -64,5 +64,6 @@ def unknown_name(kind: str, name: object, choices: Iterable[str]) -> str:
 def _probably_meant(name: str, known: list[str]) -> str | None:
     """The choice that has `name` as one of its words, or the one that is spelled most like it."""
     with_word = [choice for choice in known if name.lower() in re.split("[-_ ]", choice.lower())]
-    close = get_close_matches(name, known, n=1, cutoff=0.5)
+    lowered = {choice.lower(): choice for choice in known}
+    close = [lowered[match] for match in get_close_matches(name.lower(), lowered, n=1, cutoff=0.5)]
     return with_word[0] if len(with_word) == 1 else next(iter(close), None)

@@ -25,6 +25,8 @@ INK = "black"
 def check_path(path: str | os.PathLike[str]) -> Path:
     """The path of a picture that can be written; call it before working long for one."""
     matplotlib_for("a picture")
+    if not isinstance(path, (str, os.PathLike)):
+        raise PlanError(f"the path is {path!r:.60}, expected the name of a picture such as plans.png")
     place = Path(path)
     if place.suffix.lower() not in SUFFIXES:
         raise PlanError(

@@ -83,7 +83,9 @@ def _state_numbered(solution: Solution, state: int) -> int:
     try:
         number = index(state)
     except TypeError:
-        raise PlanError(f"the state is {state!r:.60}, expected its number, its name, or None for the start") from None
+        number = None
+    if number is None or isinstance(state, bool):
+        raise PlanError(f"the state is {state!r:.60}, expected its number, its name, or None for the start")
     if not 0 <= number < model.n_states:
         raise PlanError(
             f"there is no state {number}, the model has the states 0 to {model.n_states - 1}; the schedule has plans for "
