@@ -208,7 +208,7 @@ def test_why_a_gap_is_open_is_said_with_what_to_do():
         (solution, "time", "The time limit was reached: more time may close the gap."),
         (solution, "interrupted", "Stopped with Ctrl-C: more time may close the gap."),
         (solution, "memory", "The search's memory limit was reached: a larger tolerance"),
-        (solution, "exhausted", "found nothing more to improve: what is left is rounding"),
+        (solution, "exhausted", "found nothing more to improve: it is as close as rounding"),
         (undiscounted, "exhausted", "Without discount .* a discount slightly below 1 closes the gap further."),
     ]:
         assert re.search(f"\n\n.*{sentence}", dataclasses.replace(open_one, stopped=reason).table())
