@@ -229,9 +229,9 @@ class ForesightAgent(LearningAgent):
         self.planned_at, self.lost, self.plans_made = episode, False, self.plans_made + 1
         relied = reliance(model, schedule, self.settings.reliance)[: needed.size] >= self.settings.reliance
         needed[relied] = np.maximum(needed[relied], self.settings.sure)
-        if (
-            self.value < HOPELESS * self._mind.hope[0] and 2 * self.explored <= episode + 1
-        ):  # it costs half of the time at most
+        # Where everything costs there is no hope above 0, and a plan worth less than nothing may be the best.
+        hopeless = self.value < HOPELESS * self._mind.hope[0] and self._mind.hope[0] > 0
+        if hopeless and 2 * self.explored <= episode + 1:  # half of the time at most goes into this
             np.maximum(needed, 2 * self._mind.counts.measured, out=needed, where=self._mind.counts.measured >= needed)
         self._mind.memory[foresight.CHANGED] = True
         foresight.sweep(self._mind, self._rules, self.prepared().n_actions)
