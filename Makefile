@@ -49,6 +49,8 @@ lock:  ## Refresh requirements.lock
 	@.venv/lock/bin/python -m pip install -q -q pip-tools
 	@.venv/lock/bin/pip-compile --quiet --upgrade --extra dev --generate-hashes --strip-extras --no-header --no-annotate \
 	  --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --output-file requirements.lock pyproject.toml
+	@sed -i -E '/^(#|actmeasure @)/d' requirements.lock  # remarks of pip-compile, and this package itself
+	@sed -i '1i # Pinned and hash-checked dependencies for development; refresh with `make lock`.' requirements.lock
 
 clean:  ## Remove .venv, caches, built files and results
 	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache site build dist results

@@ -1,0 +1,1 @@
+"""Studies: problems x agents x seeds as data, run once, stored as files, resumed for free."""

@@ -1,0 +1,1 @@
+"""Tables, figures and pages from what a study has stored."""
