@@ -1,0 +1,152 @@
+"""`actmeasure fit`, as a user types it."""
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from simulated import CHAINS, records, write_csv
+
+import actmeasure as am
+from actmeasure.cli import app
+
+PRICES = (
+    'currency = "EUR"\nperiod = "year"\ndiscount = 0.95\ninspection = 50\n[actions]\nnothing = 0\nrepair = "900 EUR"\n'
+)
+
+
+def command(*arguments):
+    return [sys.executable, "-m", "actmeasure", "fit", *map(str, arguments)]
+
+
+def run(*arguments, code=0):
+    done = subprocess.run(command(*arguments), capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def call(*arguments):
+    """The command in this process, for what needs no process of its own."""
+    app(["fit", *map(str, arguments)], standalone_mode=False)
+
+
+@pytest.fixture
+def csv_file(tmp_path):
+    return write_csv(tmp_path / "records.csv", records(CHAINS, 40, 15, np.random.default_rng(1), repairs=0.3))
+
+
+def test_help_has_examples_and_loads_nothing_heavy():
+    assert "Examples:" in run("--help").stdout
+    code = "import sys; from actmeasure.cli import app; app(['fit', '--help'], standalone_mode=False)"
+    code += "; assert not {'numpy', 'scipy', 'numba', 'pandas'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+
+
+def test_fit_shows_saves_and_says_what_is_next(tmp_path, csv_file):
+    (tmp_path / "prices.toml").write_text(PRICES)
+    out, model = tmp_path / "fit.npz", tmp_path / "model.json"
+    quick = ("--bootstrap", 5, "--goodness", 5, "--seed", 3, "--level", 0.8)
+    order = (
+        "--structure",
+        "nothing=deteriorate",
+        "--assume",
+        "repair:0",
+        "--assume",
+        "nothing:stay",
+        "--states",
+        "0,1,2,3,4",
+    )
+    done = run(csv_file, *quick, *order, "--out", out, "--economics", tmp_path / "prices.toml", "--model", model)
+    settings = {
+        "structure": {"nothing": "deteriorate"},
+        "assume": {"repair": "0", "nothing": "stay"},
+        "states": list("01234"),
+    }
+    expected = am.fit(csv_file, bootstrap=5, goodness=5, seed=3, level=0.8, **settings)
+    assert done.stdout == expected.summary() + "\n"
+    assert f"actmeasure plan {out} --economics {tmp_path / 'prices.toml'}" in done.stderr
+    np.testing.assert_array_equal(am.Fit.load(out).bootstrap, expected.bootstrap)
+    assert am.Model.load(model) == expected.model(tmp_path / "prices.toml")
+
+
+def test_json_is_the_fit(csv_file, capsys):
+    call(csv_file, "--bootstrap", 2, "--goodness", 0, "--json")
+    found = json.loads(capsys.readouterr().out)
+    expected = am.fit(csv_file, bootstrap=2, goodness=0)
+    np.testing.assert_array_equal(np.array(found["high"], dtype=float), expected.high)
+    assert found["actions"] == ["nothing", "repair"]
+    assert found["replicates"] == 2
+    assert found["goodness"] is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        (
+            ("--structure", "deteriorat"),
+            "unknown structure of action 'nothing' 'deteriorat'; did you mean 'deteriorate'",
+        ),
+        (("--structure", "any", "--structure", "improve"), "as any and as improve; name the action"),
+        (("--structure", "=any"), "--structure is '=any'"),
+        (("--assume", "repair"), "--assume is 'repair', expected something like replace:1"),
+        (("--column", "unit"), "--column is 'unit'"),
+        (("--period", "moon"), "unknown period 'moon'; did you mean 'month'"),
+        (("--model", "model.json"), "--model needs prices"),
+        (("--model", "model.txt", "--economics", "prices.toml"), "cannot be saved as 'model.txt'"),
+        (("--out", "fit.csv"), "ends in .npz"),
+        (("--out", "nowhere/fit.npz"), "there is no folder 'nowhere'"),
+        (("--economics", "nowhere.toml"), "no such file"),
+        (("--drop", "pray"), "unknown action to drop 'pray'"),
+        (("--bootstrap", "-1"), "bootstrap is -1"),
+    ],
+)
+def test_wrong_options_are_sentences(csv_file, arguments, part):
+    with pytest.raises(am.ActMeasureError) as error:
+        call(csv_file, *arguments)
+    assert part in str(error.value)
+
+
+def test_bad_input_is_one_sentence_and_exit_code_2(tmp_path):
+    path = tmp_path / "records.csv"
+    path.write_text("unit,time,state,action\n1,0,a,x\n1,zero,b,x\n")
+    done = run(path, code=2)
+    assert done.stdout == ""
+    assert done.stderr.startswith(f"actmeasure: {path}, line 3: the time 'zero'")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_structures_for_all_but_one_action(csv_file, capsys):
+    call(csv_file, "--structure", "any", "--structure", "nothing=deteriorate", "--bootstrap", 0, "--goodness", 0)
+    shown = capsys.readouterr().out
+    assert "nothing (transitions: deteriorate;" in shown
+    assert "repair (transitions: any;" in shown
+
+
+def test_ctrl_c_shows_and_saves_what_is_done_and_progress_is_seen(tmp_path, csv_file):
+    out = tmp_path / "fit.npz"
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        command(csv_file, "--bootstrap", 1_000_000, "--goodness", 0, "--out", out),
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    seen = b""
+    while b"intervals" not in seen:
+        seen += os.read(ours, 4096)
+    time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    stdout = process.stdout.read().decode()
+    process.stdout.close()
+    assert process.wait() == 130
+    os.close(ours)
+    assert b"Ctrl-C" in seen
+    kept = am.Fit.load(out)
+    assert 2 <= len(kept.bootstrap) < 1_000_000
+    assert "of 1000000 replicates: stopped early" in stdout
