@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,11 @@ from actmeasure.transitions import FloatArray
 __all__ = ["Recurrence", "discounted_sums", "recurrence", "undiscounted_values"]
 
 IntArray = npt.NDArray[np.int64]
+
+#: Systems of at least this size are first tried by sweeps; smaller ones are factored in a moment.
+LARGE = 5_000
+#: Sweeps are good enough if this much is left over, relatively. After the first few it is clear whether they will get there.
+LEFT_OVER, MOST_SWEEPS, FIRST_SWEEPS = 1e-14, 1_000, 60
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,5 +143,33 @@ def _stationary(chain: sparse.csr_array[np.float64]) -> FloatArray:
     return np.asarray(weights / weights.sum())
 
 
-def _solve(matrix: sparse.sparray, right: FloatArray) -> FloatArray:
+def _solve(matrix: Any, right: FloatArray) -> FloatArray:
+    """Solve a linear system, shape (n,) or (n, k) on the right."""
+    if matrix.shape[0] >= LARGE:
+        found = _solve_by_sweeps(sparse.csr_array(matrix), right)
+        if found is not None:
+            return found
     return np.asarray(linalg.splu(sparse.csc_array(matrix)).solve(np.ascontiguousarray(right)))
+
+
+def _solve_by_sweeps(matrix: sparse.csr_array[np.float64], right: FloatArray) -> FloatArray | None:
+    """The same up to rounding, by adding what is left over again and again, or None if that takes too many sweeps.
+
+    The factors of a large system fill up where states are densely connected, which can take minutes. Such chains also forget
+    quickly where they began, and a sweep is one product with the matrix.
+    """
+    found = np.zeros_like(right)
+    before = np.inf
+    for sweep in range(MOST_SWEEPS):
+        left = right - matrix @ found
+        size, enough = np.abs(left).max(), LEFT_OVER * (np.abs(right).max() + np.abs(found).max())
+        if size <= enough:
+            return found
+        if sweep == FIRST_SWEEPS // 2:
+            before = size
+        if sweep == FIRST_SWEEPS:
+            shrinks = np.log(before / size) / (sweep - sweep // 2)  # each sweep, as a logarithm
+            if shrinks * (MOST_SWEEPS - sweep) < np.log(size / enough):
+                return None
+        found += left
+    return None

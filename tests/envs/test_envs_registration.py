@@ -15,7 +15,9 @@ import actmeasure as am
 from actmeasure.envs.registration import PROBLEM_NAMES, environment_id, register_environments
 
 IDS = [environment_id(name) for name in PROBLEM_NAMES]
-SETTINGS = {"actmeasure/FrozenLake-v0": {"size": 8, "variant": "slippery", "measuring_cost": 0.02}}
+#: The drone is made small here; `tests/problems` checks it as made without settings.
+SMALLER = {"actmeasure/Drone-v0": {"size": 9, "width": 4, "top_speed": 2}}
+SETTINGS = {"actmeasure/FrozenLake-v0": {"size": 8, "variant": "slippery", "measuring_cost": 0.02}} | SMALLER
 
 
 def test_every_problem_is_registered():
@@ -32,7 +34,7 @@ def test_no_setting_of_a_problem_is_taken_by_the_environment():
 @pytest.mark.parametrize("name", IDS)
 @pytest.mark.parametrize("settings", [{}, {"reveal_start": False}, {"measuring_cost": 0.5, "max_steps": 4}])
 def test_check_env_as_made_and_unwrapped(name, settings):
-    env = gymnasium.make(name, **settings)
+    env = gymnasium.make(name, **settings, **SMALLER.get(name, {}))
     check_env(env.unwrapped)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*different from the unwrapped version")
@@ -41,7 +43,7 @@ def test_check_env_as_made_and_unwrapped(name, settings):
 
 @pytest.mark.parametrize("name", IDS)
 def test_seeding_is_reproducible(name):
-    env = gymnasium.make(name, max_steps=20)
+    env = gymnasium.make(name, max_steps=20, **SMALLER.get(name, {}))
     env.action_space.seed(0)
     actions = [env.action_space.sample() for _ in range(100)]
 

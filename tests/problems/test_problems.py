@@ -6,10 +6,13 @@ import pytest
 import actmeasure as am
 from actmeasure.problems import PROBLEMS
 
+#: Settings with which large problems are checked quickly.
+SMALLER = {"drone": {"size": 9, "width": 4, "top_speed": 2}, "fatigue-crack": {"years": 8, "samples": 2_000}}
+
 
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_every_problem_passes_the_public_check(name):
-    am.testing.check_model(am.problems.make(name))
+    am.testing.check_model(am.problems.make(name, **SMALLER.get(name, {})))
 
 
 def test_unknown_names_and_settings():
@@ -17,9 +20,13 @@ def test_unknown_names_and_settings():
         am.problems.make("frozen-lak")
     with pytest.raises(am.ModelError, match="did you mean 'variant'"):
         am.problems.make("frozen-lake", varient="slippery")
-    with pytest.raises(am.ModelError, match=r"unknown problem \['x'\]; choose one of: chain, frozen-lake"):
+    with pytest.raises(
+        am.ModelError, match=r"unknown problem \['x'\]; choose one of: chain, drone, fatigue-crack, frozen-lake"
+    ):
         am.problems.make(["x"])
-    with pytest.raises(am.ModelError, match="unknown problem 'zzzz'; choose one of: chain, frozen-lake"):
+    with pytest.raises(
+        am.ModelError, match="unknown problem 'zzzz'; choose one of: chain, drone, fatigue-crack, frozen-lake"
+    ):
         am.problems.make("zzzz")
 
 

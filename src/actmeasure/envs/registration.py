@@ -19,7 +19,7 @@ __all__ = ["PROBLEM_NAMES", "environment_id", "register_environments", "register
 #: The keys of `problems.PROBLEMS`, without importing it.
 PROBLEM_NAMES = (
     "measuring-value", "frozen-lake", "most-likely-successor", "two-state-belief", "tight-bound", "chain", "maintenance",
-    "sepsis",
+    "sepsis", "snake-maze", "drone", "sewer", "fatigue-crack", "inventory",
 )  # fmt: skip
 
 #: Problems with an environment class of their own; the others share one.

@@ -8,11 +8,16 @@ from typing import Any
 from actmeasure.errors import ModelError
 from actmeasure.model import Model
 from actmeasure.problems.chain import chain
+from actmeasure.problems.drone import drone
+from actmeasure.problems.fatigue import fatigue_crack
 from actmeasure.problems.frozen_lake import frozen_lake
+from actmeasure.problems.inventory import inventory
 from actmeasure.problems.maintenance import maintenance
 from actmeasure.problems.measuring_value import measuring_value
 from actmeasure.problems.paper_examples import most_likely_successor, tight_bound, two_state_belief
 from actmeasure.problems.sepsis import sepsis
+from actmeasure.problems.sewer import sewer
+from actmeasure.problems.snake_maze import snake_maze
 from actmeasure.registry import make_by_name
 
 __all__ = ["PROBLEMS", "make"]
@@ -27,6 +32,11 @@ PROBLEMS: dict[str, Callable[..., Model]] = {
     "chain": chain,
     "maintenance": maintenance,
     "sepsis": sepsis,
+    "snake-maze": snake_maze,
+    "drone": drone,
+    "sewer": sewer,
+    "fatigue-crack": fatigue_crack,
+    "inventory": inventory,
 }
 
 
