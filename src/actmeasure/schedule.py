@@ -75,9 +75,16 @@ class BlindPlan:
         tail = self.actions[-self.repeat :]
         return Decision(tail[(step - len(self.actions)) % self.repeat], False)
 
-    def describe(self, model: Model) -> str:
-        """The plan in words, with the model's names for actions."""
-        done = ", ".join(_runs([model.action_name(action) for action in self.actions]))
+    def describe(self, model: Model, period: str | None = None) -> str:
+        """The plan in words, with the model's names for actions.
+
+        With the name of a `period`, such as "year", in an inspector's words: "4x wait, then look" is then "wait for 4 years,
+        then inspect".
+        """
+        runs = _runs([model.action_name(action) for action in self.actions])
+        if period is not None:
+            return self._describe_periods(runs, period)
+        done = ", ".join(name if count == 1 else f"{count}x {name}" for name, count in runs)
         match self.then:
             case "measure":
                 return f"{done}, then look"
@@ -87,6 +94,21 @@ class BlindPlan:
                 return f"{done}; the episode is then over"
             case "repeat":
                 return f"{done}; the last {self.repeat} for ever" if self.repeat > 1 else f"{done}, for ever"
+
+    def _describe_periods(self, runs: list[tuple[str, int]], period: str) -> str:
+        lasting = [name if count == 1 else f"{name} for {_count(count, period)}" for name, count in runs]
+        match self.then:
+            case "measure":
+                later = f" 1 {period} later" if runs[-1][1] == 1 else ""
+                return ", ".join([*lasting, f"then inspect{later}"])
+            case "known":
+                return f"{', '.join(lasting)}; the state is then known"
+            case "end":
+                return f"{', '.join(lasting)}; it is then over"
+            case "repeat" if self.repeat == 1:
+                return ", ".join([*lasting[:-1], f"{runs[-1][0]} for ever"])
+            case "repeat":
+                return f"{', '.join(lasting)}; the last {_count(self.repeat, period)} again and again, for ever"
 
 
 def _checked_actions(actions: Any) -> tuple[int, ...]:
@@ -106,15 +128,15 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" + "s" * (number != 1)
 
 
-def _runs(names: list[str]) -> list[str]:
-    """`[a, a, a, b]` as `["3x a", "b"]`."""
+def _runs(names: list[str]) -> list[tuple[str, int]]:
+    """`[a, a, a, b]` as `[(a, 3), (b, 1)]`."""
     runs: list[tuple[str, int]] = []
     for name in names:
         if runs and runs[-1][0] == name:
             runs[-1] = (name, runs[-1][1] + 1)
         else:
             runs.append((name, 1))
-    return [name if count == 1 else f"{count}x {name}" for name, count in runs]
+    return runs
 
 
 class Schedule(Mapping[int, BlindPlan]):
@@ -229,10 +251,12 @@ class Schedule(Mapping[int, BlindPlan]):
         known = int(model.initial_states[0]) if len(model.initial_states) == 1 else None
         return None if known in self else self.start
 
-    def describe(self, model: Model) -> str:
-        """The schedule in words, a line for every state that has a plan."""
-        lines = [f"at the start: {self.start.describe(model)}"] if self.start else []
-        lines += [f"after seeing {model.state_name(state)}: {plan.describe(model)}" for state, plan in self.items()]
+    def describe(self, model: Model, period: str | None = None) -> str:
+        """The schedule in words, a line for every state that has a plan; with a `period`, as in `BlindPlan.describe`."""
+        lines = [f"at the start: {self.start.describe(model, period)}"] if self.start else []
+        lines += [
+            f"after seeing {model.state_name(state)}: {plan.describe(model, period)}" for state, plan in self.items()
+        ]
         return "\n".join(lines)
 
     def __repr__(self) -> str:

@@ -97,18 +97,9 @@ def _unit(model: Model) -> str:
 
 
 def _break_even(low: float, high: float) -> str:
-    if high == 0:
-        return "Looking is never worth anything here."
-    if math.isinf(low):
-        return "Looking pays at every price."
-    if math.isinf(high):
-        return (
-            f"Looking pays up to a price of {low:.6g} at least."
-            if low > 0
-            else "Whether looking pays is not known yet."
-        )
-    is_closed = math.isclose(low, high, rel_tol=1e-9)
-    return f"Looking pays up to a price {f'of {low:.6g}' if is_closed else f'between {low:.6g} and {high:.6g}'}."
+    from actmeasure.planners.wording import break_even_text
+
+    return break_even_text(low, high)
 
 
 def _certainty(frontier: Frontier) -> list[str]:

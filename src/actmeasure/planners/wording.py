@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from actmeasure.belief import Belief
 from actmeasure.model import Model
 
-__all__ = ["belief_text", "number", "percent", "shortened", "some_states", "text_table"]
+__all__ = ["belief_text", "break_even_text", "number", "percent", "shortened", "some_states", "text_table"]
 
 #: So many of the likeliest states of a belief are named.
 LIKELIEST_NAMED = 3
@@ -30,6 +30,22 @@ def some_states(model: Model, states: Sequence[int]) -> str:
     """The first of some states, for messages."""
     names = ", ".join(model.describe_state(state) for state in states[:STATES_NAMED])
     return names + (f" and {len(states) - STATES_NAMED} more" if len(states) > STATES_NAMED else "")
+
+
+def break_even_text(
+    low: float, high: float, what: str = "Looking", write: Callable[[float], str] = "{:.6g}".format
+) -> str:
+    """Up to which price looking pays, in a sentence; the prices are between which it breaks even."""
+    if high == 0:
+        return f"{what} is never worth anything here."
+    if math.isinf(low):
+        return f"{what} pays at every price."
+    if math.isinf(high):
+        least = f"{what} pays up to a price of {write(low)} at least."
+        return least if low > 0 else f"Whether {what.lower()} pays is not known yet."
+    if math.isclose(low, high, rel_tol=1e-9) or write(low) == write(high):
+        return f"{what} pays up to a price of {write(low)}."
+    return f"{what} pays up to a price between {write(low)} and {write(high)}."
 
 
 def percent(probability: float) -> str:

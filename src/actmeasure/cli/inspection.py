@@ -1,0 +1,171 @@
+"""The command `plan`."""
+
+from __future__ import annotations
+
+import csv
+import io
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from actmeasure.cli.output import Json, print_json, say
+from actmeasure.cli.problem import Settings, read_model, read_settings
+from actmeasure.cli.progress import status_line
+from actmeasure.errors import ModelError, PlanError
+
+if TYPE_CHECKING:
+    from actmeasure.fitting import Economics, Fit
+    from actmeasure.inspection import Advice
+    from actmeasure.model import Model
+
+__all__ = ["register"]
+
+#: Arrays that the file of a fit has and that of a model has not.
+OF_A_FIT = {"inspected.npy", "exposure.npy"}
+
+Problem = Annotated[
+    str,
+    typer.Argument(
+        metavar="MODEL_OR_FIT",
+        help="A fit (.npz, from: actmeasure fit), a model file (.json, .npz or .pomdp), or the name of a problem "
+        "(see: actmeasure problems).",
+        show_default=False,
+    ),
+]
+Prices = Annotated[
+    Path | None, typer.Option("--economics", metavar="FILE.toml", help="Prices and units; a fit needs them.")
+]
+Price = Annotated[
+    float | None,
+    typer.Option(
+        help="Price of an inspection in place of the one given; where that differs by state, it is multiplied."
+    ),
+]
+Currency = Annotated[str, typer.Option(help="What the figures of a model are in, such as EUR.")]
+Period = Annotated[str, typer.Option(help="What a step of a model is called, such as year.")]
+TimeLimit = Annotated[float, typer.Option(help="Seconds for everything; what there was no time for is said.")]
+Report = Annotated[Path | None, typer.Option(metavar="FILE.html", help="Write an interactive page, one file.")]
+Table = Annotated[Path | None, typer.Option("--csv", metavar="FILE.csv", help="Write the schedule as a table.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(
+        epilog="Examples:  actmeasure plan fit.npz --economics prices.toml --report plan.html  |  "
+        "actmeasure plan machine.json --price 50 --currency EUR --period week --csv schedule.csv  |  "
+        "actmeasure plan maintenance --json"
+    )(plan)
+
+
+def plan(
+    problem: Problem,
+    economics: Prices = None,
+    price: Price = None,
+    report: Report = None,
+    table: Table = None,
+    currency: Currency = "",
+    period: Period = "period",
+    time_limit: TimeLimit = 60.0,
+    settings: Settings = None,
+    as_json: Json = False,
+) -> None:
+    """Say when to inspect and what to do: a schedule, what it costs, what else could be done, and how sure that is.
+
+    The costs are exact, and a bound certifies how far the plan is from the best possible. --report writes a page on which the
+    last seen state can be chosen and the price of an inspection be changed.
+    """
+    thing, prices = _read(problem, economics, settings, currency, period)
+    for path, what in ((report, "the page"), (table, "the table")):
+        _check(path, what)
+    from actmeasure.inspection import advise
+
+    with status_line() as show:
+        advice = advise(
+            thing,
+            prices,
+            price=price,
+            currency=currency,
+            period=period,
+            title=_title(problem),
+            time_limit=time_limit,
+            progress=show,
+        )
+    if table is not None:
+        _write_table(advice, table)
+        say(f"Table: {table}")
+    if report is not None:
+        from actmeasure.report.inspection_page import write_page
+
+        write_page(advice, report)
+        say(f"Page: {report}")
+    if as_json:
+        from actmeasure.inspection.summary import summary
+
+        print_json(summary(advice))
+    else:
+        typer.echo(str(advice))
+
+
+def _title(problem: str) -> str:
+    return f"Inspection plan for {Path(problem).stem}"
+
+
+def _read(
+    problem: str, economics: Path | None, settings: list[str] | None, currency: str, period: str
+) -> tuple[Model | Fit, Economics | None]:
+    """The model or fit, and the prices of a fit."""
+    if Path(problem).suffix.lower() == ".csv":
+        raise ModelError(f"{problem!r} holds records; fit a model to them first: actmeasure fit {problem}")
+    if not _is_fit(problem):
+        if economics is not None:
+            raise PlanError(
+                f"{problem!r} is no fit but a model, which has its rewards already; leave --economics out, and name its units "
+                "with --currency and --period"
+            )
+        return read_model(problem, read_settings(settings)), None
+    if settings:
+        raise ModelError(f"--set goes with a named problem, but {problem!r} is a fit; leave it out")
+    if economics is None:
+        raise PlanError(
+            f"{problem!r} is a fit, which says nothing about money; give a file of prices with --economics prices.toml"
+        )
+    if currency or period != "period":
+        raise PlanError("--currency and --period are for models; the units of a fit are in its file of prices")
+    from actmeasure.fitting import Economics, Fit
+
+    return Fit.load(problem), Economics.load(economics)
+
+
+def _is_fit(problem: str) -> bool:
+    path = Path(problem)
+    if path.suffix.lower() != ".npz" or not path.is_file():
+        return False
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return set(archive.namelist()) >= OF_A_FIT
+    except (OSError, zipfile.BadZipFile, NotImplementedError):
+        return False  # reading it as a model will say what is wrong
+
+
+def _check(path: Path | None, what: str) -> None:
+    if path is not None:
+        from actmeasure.files.places import check_place
+
+        check_place(path, what, PlanError)
+
+
+def _write_table(advice: Advice, path: Path) -> None:
+    from actmeasure.files.atomic import explain, replacing
+
+    records = list(advice.records())
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, list(records[0]))
+    writer.writeheader()
+    writer.writerows(records)
+    try:
+        with replacing(path) as file:
+            file.write(text.getvalue().encode())
+    except OSError as error:
+        raise PlanError(str(explain(error, path, "write"))) from error

@@ -1,0 +1,256 @@
+"""From a model or a fit to advice."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from actmeasure.errors import PlanError
+from actmeasure.fitting import Economics, Fit
+from actmeasure.inspection.advice import Advice
+from actmeasure.inspection.complete import completed
+from actmeasure.inspection.confidence import Confidence, confidence
+from actmeasure.inspection.policies import Policy, usual_policies
+from actmeasure.inspection.prices import PricedSchedule, at_price, priced_schedules
+from actmeasure.inspection.units import Units
+from actmeasure.interrupts import Interrupts, deferred_interrupts
+from actmeasure.model import Model
+from actmeasure.planners.clock import Clock
+from actmeasure.planners.frontier import Frontier
+from actmeasure.planners.solution import Solution
+from actmeasure.planners.solution_text import solution_notes
+from actmeasure.planners.solve import solve
+from actmeasure.planners.tradeoff import tradeoff
+from actmeasure.planners.values import values_of
+from actmeasure.schedule import Schedule
+from actmeasure.settings import real
+
+__all__ = ["advise"]
+
+#: The plan is solved this closely, relative to the largest reward ...
+PLAN_TOLERANCE = 1e-7
+#: ... and the frontier this closely, relative to what looking can be worth at all.
+FRONTIER_TOLERANCE = 1e-3
+#: Shares of the time that is left when each part begins: the plan, the comparison, and, if there is a fit, the frontier.
+PLAN_SHARE, POLICY_SHARE, FRONTIER_SHARE = 0.4, 0.35, 0.4
+
+PLAN_RULE = (
+    "The certified plan: what is done, and when it is inspected, may depend on everything since the last inspection."
+)
+
+
+def advise(
+    problem: Model | Fit,
+    economics: Economics | None = None,
+    *,
+    price: float | None = None,
+    currency: str = "",
+    period: str = "period",
+    title: str = "Inspection plan",
+    time_limit: float | None = 60.0,
+    progress: Callable[[str], None] | None = None,
+) -> Advice:
+    """Say when to inspect and what to do, what that costs, what else could be done, and how sure it is.
+
+    Parameters
+    ----------
+    problem : Model or Fit
+    economics : Economics, optional
+        Prices and units of a fit; a fit needs them, and a model, which has its rewards, does not take them.
+    price : float, optional
+        Price of an inspection in place of the model's own; where that is a table of costs, they are multiplied by it.
+    currency, period : str
+        For a model: what its figures and steps are in.
+    title : str
+    time_limit : float, optional
+        Seconds for everything; what there was no time for is said in `Advice.notes`. The plan itself is always there.
+    progress : function, optional
+        Called with what is being done, in words.
+
+    Returns
+    -------
+    Advice
+
+    Examples
+    --------
+    >>> import actmeasure as am
+    >>> advice = am.inspection.advise(am.problems.maintenance(), period="week")
+    >>> advice.rows[2].words
+    'work for 7 weeks, then inspect'
+    >>> advice.policies[0].value >= max(policy.value for policy in advice.policies)
+    True
+    """
+    model, units = _model_and_units(problem, economics, price, currency, period)
+    if time_limit is not None and not real(time_limit, "time_limit", PlanError, "seconds above 0, or None") > 0:
+        raise PlanError(f"time_limit is {time_limit!r}, expected seconds above 0, or None for no limit")
+    fit = problem if isinstance(problem, Fit) else None
+    with deferred_interrupts() as interrupts:
+        clock = Patience(time_limit, interrupts=interrupts)
+        return _Advising(model, units, clock, progress or (lambda _: None)).advice(title, fit, economics)
+
+
+def _model_and_units(
+    problem: Model | Fit, economics: Economics | None, price: float | None, currency: str, period: str
+) -> tuple[Model, Units]:
+    if isinstance(problem, Fit):
+        if economics is None:
+            raise PlanError(
+                "a fit says nothing about money; give the prices too, economics=Economics.load('prices.toml')"
+            )
+        model = problem.model(economics)
+        currency, period = economics.currency, economics.period
+    elif isinstance(problem, Model):
+        if economics is not None:
+            raise PlanError(
+                "prices go with a fit, but this is a model, which has its rewards already; leave them out, and name its "
+                "units with currency and period"
+            )
+        model = problem
+    else:
+        raise PlanError(f"the problem is {problem!r:.60}, expected a Model or a Fit")
+    return _at(model, price), Units.of(model, currency, period)
+
+
+def _at(model: Model, price: float | None) -> Model:
+    if price is None:
+        return model
+    found = real(price, "price", PlanError, "a number that is 0 or more")
+    if not 0 <= found < math.inf:
+        raise PlanError(f"the price of an inspection is {price!r}, expected a finite number that is 0 or more")
+    return at_price(model, found)
+
+
+@dataclass
+class Patience(Clock):
+    """A clock that is also over when Ctrl-C was pressed."""
+
+    interrupts: Interrupts = field(default_factory=Interrupts)
+
+    @property
+    def is_over(self) -> bool:
+        return self.interrupts.requested or super().is_over
+
+
+class _Advising:
+    """The parts of the advice, one after the other, each with its share of the time."""
+
+    def __init__(self, model: Model, units: Units, clock: Patience, tell: Callable[[str], None]) -> None:
+        self.model, self.units, self.clock, self.tell = model, units, clock, tell
+        self.notes: list[str] = []
+        self.tolerance = PLAN_TOLERANCE * (float(np.abs(model.rewards).max()) or 1.0)
+
+    def advice(self, title: str, fit: Fit | None, economics: Economics | None) -> Advice:
+        self.tell("planning")
+        own = self._plan()
+        self.notes += solution_notes(own)
+        schedule = completed(self.model, own.schedule, self.tolerance, self._seconds(PLAN_SHARE))
+        planned = Policy("plan", "this plan", PLAN_RULE, schedule, own.evaluation)
+        policies = [planned, *self._policies(own)]
+        frontier, prices = self._prices(own, policies, FRONTIER_SHARE if fit else 0.9)
+        sure = self._confidence(schedule, fit, economics)
+        if fit is not None:
+            self.notes += [*fit.warnings, *fit.identifiability]
+        if len(schedule) < np.count_nonzero(~self.model.terminal):
+            self.notes.append("States that are not in the table are never seen by who follows the plan.")
+        return Advice(
+            model=self.model,
+            units=self.units,
+            schedule=schedule,
+            expected=frozenset(own.schedule),
+            evaluation=own.evaluation,
+            values=values_of(self.model, schedule),
+            upper=own.upper,
+            policies=tuple(policies),
+            frontier=frontier,
+            prices=prices,
+            confidence=sure,
+            notes=tuple(dict.fromkeys(self.notes)),
+            title=title,
+            seconds=self.clock.seconds,
+        )
+
+    def _plan(self) -> Solution:
+        """The plan in its share of the time or, where that is too short for any bound, in all of it."""
+        try:
+            return solve(self.model, "optimal", self.tolerance, self._seconds(PLAN_SHARE))
+        except PlanError:
+            if self.clock.limit is None or self.clock.is_over:
+                raise
+            return solve(self.model, "optimal", self.tolerance, self._seconds(1.0))
+
+    def _seconds(self, share: float) -> float | None:
+        """A share of the time that is left, a moment at least; None if there is no limit."""
+        if self.clock.limit is None:
+            return None
+        return round(max(share * (self.clock.limit - self.clock.seconds), 0.2), 1)
+
+    def _may_go_on(self, what: str) -> bool:
+        if not self.clock.is_over:
+            return True
+        why = "Stopped with Ctrl-C" if self.clock.interrupts.requested else "The time limit was reached"
+        self.notes.append(f"{why} before {what}; allow more time for it.")
+        return False
+
+    def _policies(self, own: Solution) -> list[Policy]:
+        if not self._may_go_on("the comparison with other policies"):
+            return []
+        found, notes = usual_policies(self.model, own.schedule, self.units, self.clock.part(POLICY_SHARE), self.tell)
+        self.notes += notes
+        return found
+
+    def _prices(
+        self, own: Solution, policies: list[Policy], share: float
+    ) -> tuple[Frontier | None, tuple[PricedSchedule, ...]]:
+        if not self._may_go_on("other prices of an inspection were tried"):
+            return None, ()
+        self.tell("other prices of an inspection")
+        try:
+            frontier = tradeoff(
+                self.model,
+                self._frontier_tolerance(policies),
+                self._seconds(share),
+                lambda now: self.tell(f"other prices of an inspection: {now.solved} solved"),
+            )
+        except PlanError as error:
+            self.notes.append(f"Other prices of an inspection could not be tried: {error}.")
+            return None, ()
+        if not frontier.closed:
+            most = f"could be better by up to {self.units.amount(frontier.gap)}"
+            unknown = "could be better, and by how much is not known"
+            self.notes.append(
+                f"At other prices something {most if math.isfinite(frontier.gap) else unknown}. {frontier.note}"
+            )
+        closely = max(self.tolerance, 0.1 * frontier.tolerance)
+        prices, in_time = priced_schedules(frontier, own, closely, self.clock.part(0.9))
+        if not in_time:
+            self.notes.append("There was no time for the plans of unexpected states at every price; allow more.")
+        return frontier, prices
+
+    def _frontier_tolerance(self, policies: list[Policy]) -> float:
+        """Relative to the difference between looking for free and never looking, which is what looking can be worth."""
+        free = [policy.evaluation.discounted_reward for policy in policies if policy.key == "always"]
+        never = [policy.value for policy in policies if policy.key == "never"]
+        worth = free[0] - never[0] if free and never else math.inf
+        if not math.isfinite(worth):
+            worth = max((abs(policy.value) for policy in policies if math.isfinite(policy.value)), default=0.0)
+        return max(FRONTIER_TOLERANCE * worth, self.tolerance)
+
+    def _confidence(self, schedule: Schedule, fit: Fit | None, economics: Economics | None) -> Confidence | None:
+        if fit is None or economics is None:
+            return None
+        if fit.bootstrap is None:
+            self.notes.append(
+                "The fit has no resampled models, so how sure the plan is cannot be said; fit with a bootstrap."
+            )
+            return None
+        if not self._may_go_on("the resampled models were asked"):
+            return None
+        cost = self.model.measuring_cost
+        others = (other.replace(measuring_cost=cost) for other in fit.models(economics))
+        found = confidence(self.model, schedule, others, len(fit.bootstrap), self.tolerance, self.clock, self.tell)
+        if found is not None and found.note:
+            self.notes.append(found.note)
+        return found

@@ -1,0 +1,67 @@
+"""How sure a plan is when the model is a fit."""
+
+import pytest
+from machines import PRICES, machine
+
+import actmeasure as am
+from actmeasure.inspection.confidence import confidence
+from actmeasure.planners.clock import Clock
+
+
+def wearing(chance):
+    """The machine, wearing faster or slower."""
+    P = machine().transitions.dense().copy()
+    P[0, 0] = [1 - chance, chance, 0.0]
+    return am.Model.from_arrays(P, machine().rewards, measuring_cost=40.0)
+
+
+def asked(others, clock=None):
+    schedule = am.solve(wearing(0.1), tolerance=1e-4).schedule
+    return confidence(wearing(0.1), schedule, others, len(others), 1e-4, clock or Clock(), lambda _: None)
+
+
+def test_the_same_model_agrees_and_loses_nothing():
+    found = asked([wearing(0.1)] * 3)
+    assert found.losses == pytest.approx(0, abs=1e-3)
+    assert found.same_schedule == 1
+    assert all(one.same_plan == one.same_action == 1 for one in found.agreement.values())
+    assert found.note == ""
+
+
+def test_losses_are_exact():
+    chances = [0.02, 0.1, 0.5]
+    found = asked([wearing(chance) for chance in chances])
+    schedule = am.solve(wearing(0.1), tolerance=1e-4).schedule
+    for number, chance in enumerate(chances):
+        best = am.solve(wearing(chance), tolerance=1e-4)
+        value = am.evaluate(wearing(chance), schedule).discounted_return
+        assert found.values[number] == pytest.approx(value)
+        assert found.losses[number] == pytest.approx(best.value - value, abs=1e-2)
+    assert found.losses[2] > 1
+    assert 0 < found.agreement[0].same_plan < 1
+    assert found.agreement[0].earliest < found.agreement[0].latest
+
+
+def test_time_is_kept():
+    assert asked([wearing(0.1)] * 3, Clock(1e-9)) is None
+
+
+def test_advice_on_a_fit(fitted):
+    found = am.inspection.advise(fitted, PRICES, time_limit=None)
+    assert found.units.currency == "EUR"
+    assert found.units.period == "month"
+    assert len(found.confidence.values) == 8
+    assert (found.confidence.losses >= 0).all()
+    text = str(found)
+    assert "asked of 8 models fitted to resampled records" in text
+    assert "same plan in" in text
+    frame = found.to_frame()
+    assert frame["same_plan"].between(0, 1).all()
+    dearer = am.inspection.advise(fitted, PRICES, price=400.0, time_limit=None)
+    assert dearer.price == 400
+    assert dearer.confidence.best.mean() < found.confidence.best.mean()
+
+
+def test_a_fit_needs_prices(fitted):
+    with pytest.raises(am.PlanError, match="says nothing about money"):
+        am.inspection.advise(fitted)
