@@ -36,10 +36,15 @@ ROOM = 1 << 10
 SWEEPS, PRECISION = 100, 1e-6
 #: A rough plan is searched for with so much less work.
 ROUGH = 3
+#: Pairs that are taken so much more seldom than those that the plan relies on are left as they are.
+SELDOM = 0.01
 #: A plan that earns less than this share of what was hoped for is no plan: there must be more to find.
 HOPELESS = 0.01
 #: What is kept from episode to episode besides tables, in the order in which it is stored.
-KEPT = ("follows", "planned_at", "explored", "lost", "value", "upper", "plans_made", "met", "went_astray", "changed")
+KEPT = (
+    "follows", "finished", "planned_at", "explored", "lost", "value", "upper", "plans_made", "met", "went_astray", "changed",
+    "spent",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -53,7 +58,8 @@ class ForesightSettings:
     sure : int
         Measurements that are needed where the plan relies on an action.
     reliance : float
-        The plan relies on an action that it is expected to take at least so often in an episode.
+        The plan relies on an action that it is expected to take at least so often in an episode; where it takes one a quarter as
+        often, half of the measurements are enough, and so on.
     least_reach : float
         Exploring ends when it would come to something new in less than this share of the episodes.
     discount : float
@@ -64,23 +70,37 @@ class ForesightSettings:
         The most beliefs that the planner's search may come to, which bounds its time.
     patience : float
         A new plan is made after so many more episodes than before, as a share; ten times sooner if the plan went wrong.
+    optimism : float
+        An action that has ended an episode is worth what was measured, and what is hoped for as if that had been measured this
+        many times.
+    undisturbed : int
+        After so many episodes exploring takes turns with following the plan for what is known, if that earns anything.
+    turns : float
+        Share of the episodes that then go into exploring.
+    budget : float
+        Looks for exploring may cost as much as the largest reward this many times, in all. It does not depend on how many
+        episodes are planned, as those may be told in parts.
     """
 
     first: int = 5
-    sure: int = 20
-    reliance: float = 0.02
+    sure: int = 50
+    reliance: float = 0.1
     least_reach: float = 0.01
     discount: float = 0.99
     tolerance: float = 0.01
     beliefs: int = 300_000
-    patience: float = 0.5
+    patience: float = 1.0
+    optimism: float = 0.5
+    undisturbed: int = 1_500
+    turns: float = 0.25
+    budget: float = 10_000
 
     def __post_init__(self) -> None:
-        for name in ("first", "sure", "beliefs"):
+        for name in ("first", "sure", "beliefs", "undisturbed"):
             object.__setattr__(self, name, whole(getattr(self, name), name, 1, 10**9, AgentError))
-        for name in ("reliance", "least_reach"):
+        for name in ("reliance", "least_reach", "turns"):
             object.__setattr__(self, name, probability(getattr(self, name), name, AgentError))
-        for name in ("tolerance", "patience"):
+        for name in ("tolerance", "patience", "optimism", "budget"):
             value = real(getattr(self, name), name, AgentError)
             if not 0 < value < np.inf:
                 raise AgentError(f"{name} is {value!r}, expected a number above 0")
@@ -125,7 +145,7 @@ class ForesightAgent(LearningAgent):
         super().__init__()
         self.settings: ForesightSettings = chosen(ForesightSettings, {"default": {}}, preset, settings)
         self._stream = streams.make_stream()
-        self.follows, self.lost = False, False
+        self.follows, self.finished, self.lost = False, False, False
         self.planned_at, self.explored, self.plans_made = 0, 0, 0
         self.value, self.upper = -np.inf, np.inf
         self._mind: foresight.Mind
@@ -135,7 +155,9 @@ class ForesightAgent(LearningAgent):
         super().prepare(task)
         hope = 1.0 if task.largest_reward is None else task.largest_reward
         self._mind = foresight.make_mind(task.n_states, task.n_actions, float(hope), self.settings.first, ROOM)
-        self._rules = foresight.Rules(max(task.discount, self.settings.discount), SWEEPS, PRECISION)
+        self._rules = foresight.Rules(
+            max(task.discount, self.settings.discount), self.settings.optimism, SWEEPS, PRECISION
+        )
         self._chances = np.zeros(task.n_states + 1)
         self._progress = follow_schedule.new_progress(task.n_states + 1)
         self._plan = FollowedPlan.none(task.n_states + 1)
@@ -150,6 +172,7 @@ class ForesightAgent(LearningAgent):
         self.note_start(observation)
         if episode > 0:
             self._consider(episode)
+        self._mind.memory[foresight.AFFORDABLE] = self._affordable(self.prepared())
         shown = foresight.NOTHING if observation is None else observation
         learn_foresight.begin(self._mind, self._plan.guide, self._progress, self.follows, shown)
 
@@ -192,20 +215,42 @@ class ForesightAgent(LearningAgent):
         self._mind = self._mind._replace(counts=with_more_room(self._mind.counts))
 
     def _consider(self, episode: int) -> None:
-        """Between episodes: whether exploring has come to its end, or the plan should be made anew."""
+        """Between episodes: whether exploring has come to its end, a plan should be made, and whether the next one follows it."""
         memory = self._mind.memory
-        if not self.follows:
-            self.explored += 1
-            if not memory[foresight.MET] and self._reach() < self.settings.least_reach:
-                # A rough plan tells as well what to measure again; a careful one is worth its time once that is done.
-                self._make_plan(episode, self.settings.beliefs // ROUGH)
-                if self.follows:
-                    self._make_plan(episode, self.settings.beliefs)
-            return
-        self.lost = self.lost or bool(memory[foresight.LOST])
+        self.explored += not self.follows
+        self.lost = self.lost or (self.follows and bool(memory[foresight.LOST]))
         pause = self.settings.patience * self.planned_at
-        if episode - self.planned_at >= (0.1 * pause if self.lost else pause):
+        if self.finished:
+            if episode - self.planned_at >= (0.1 * pause if self.lost else pause):
+                self._make_plan(episode, self.settings.beliefs)
+        elif memory[foresight.SPENT] >= memory[foresight.AFFORDABLE]:
             self._make_plan(episode, self.settings.beliefs)
+        elif not self.follows and not memory[foresight.MET] and self._reach() < self.settings.least_reach:
+            # A rough plan tells as well what to measure again; a careful one is worth its time once that is done.
+            self._make_plan(episode, self.settings.beliefs // ROUGH)
+            if self.finished:
+                self._make_plan(episode, self.settings.beliefs)
+        elif self.explored >= self.settings.undisturbed and episode - self.planned_at >= pause:
+            self._make_plan(episode, self.settings.beliefs // ROUGH)
+        self.follows = self.finished or self._takes_turns(episode)
+
+    def _takes_turns(self, episode: int) -> bool:
+        """Whether an episode follows the plan although there is more to explore."""
+        enough = self.explored >= max(self.settings.undisturbed, self.settings.turns * episode)
+        return enough and self.plans_made > 0 and not self._is_hopeless()
+
+    def _is_hopeless(self) -> bool:
+        """Where everything costs there is no hope above 0, and a plan worth less than nothing may be the best."""
+        return bool(self.value < HOPELESS * self._mind.hope[0] and self._mind.hope[0] > 0)
+
+    def _affordable(self, task: Task) -> int:
+        """How many looks exploring may take in all: their price is weighed against what there is to win, as far as is known."""
+        price = float(np.max(task.measuring_cost))
+        stake = max(abs(float(self._mind.hope[0])), float(np.abs(self._mind.counts.rewards).max()))
+        unlimited = np.iinfo(np.int64).max
+        if price <= 0 or stake == 0:
+            return unlimited
+        return int(min(unlimited, 1 + stake * self.settings.budget / price))
 
     def _reach(self) -> float:
         """How likely an episode of exploring comes to something that was measured too little."""
@@ -227,15 +272,17 @@ class ForesightAgent(LearningAgent):
         schedule, self.value, self.upper = solve_within(model, self.settings.tolerance, beliefs)
         self._plan = FollowedPlan.of(schedule, model)
         self.planned_at, self.lost, self.plans_made = episode, False, self.plans_made + 1
-        relied = reliance(model, schedule, self.settings.reliance)[: needed.size] >= self.settings.reliance
-        needed[relied] = np.maximum(needed[relied], self.settings.sure)
-        # Where everything costs there is no hope above 0, and a plan worth less than nothing may be the best.
-        hopeless = self.value < HOPELESS * self._mind.hope[0] and self._mind.hope[0] > 0
-        if hopeless and 2 * self.explored <= episode + 1:  # half of the time at most goes into this
-            np.maximum(needed, 2 * self._mind.counts.measured, out=needed, where=self._mind.counts.measured >= needed)
+        relied = reliance(model, schedule, SELDOM * self.settings.reliance)[: needed.size]
+        wanted = self.settings.sure * np.sqrt(np.minimum(1.0, relied / self.settings.reliance))
+        np.maximum(needed, np.ceil(wanted).astype(np.int64), out=needed)
+        if self._is_hopeless() and 2 * self.explored <= episode + 1:  # half of the time at most goes into this
+            measured = self._mind.counts.measured
+            more = np.where(self._mind.ended > 0, 2 * measured, measured + self.settings.first)
+            np.copyto(needed, more, where=measured >= needed)
         self._mind.memory[foresight.CHANGED] = True
         foresight.sweep(self._mind, self._rules, self.prepared().n_actions)
-        self.follows = self._reach() < self.settings.least_reach
+        broke = self._mind.memory[foresight.SPENT] >= self._mind.memory[foresight.AFFORDABLE]
+        self.finished = broke or self._reach() < self.settings.least_reach
 
     @property
     def counts(self) -> Counts:
@@ -306,8 +353,9 @@ class ForesightAgent(LearningAgent):
     def learned(self) -> dict[str, npt.NDArray[Any]]:
         mind = self._mind
         kept = (
-            self.follows, self.planned_at, self.explored, self.lost, self.value, self.upper, self.plans_made,
+            self.follows, self.finished, self.planned_at, self.explored, self.lost, self.value, self.upper, self.plans_made,
             mind.memory[foresight.MET], mind.memory[foresight.LOST], mind.memory[foresight.CHANGED],
+            mind.memory[foresight.SPENT],
         )  # fmt: skip
         seen = mind.seen[: mind.memory[foresight.SEEN]]
         return stored_counts.stored(mind.counts) | self._plan.stored() | {
@@ -338,7 +386,7 @@ class ForesightAgent(LearningAgent):
         mind.seen[: seen.size], mind.is_seen[seen] = seen, True
         self._mind = mind._replace(counts=counts)
         kept = dict(zip(KEPT, arrays["kept"].tolist(), strict=True))
-        self.follows, self.lost = bool(kept["follows"]), bool(kept["lost"])
+        self.follows, self.finished, self.lost = (bool(kept[n]) for n in ("follows", "finished", "lost"))
         self.planned_at, self.explored, self.plans_made = (
             int(kept[n]) for n in ("planned_at", "explored", "plans_made")
         )
@@ -346,6 +394,7 @@ class ForesightAgent(LearningAgent):
         memory = self._mind.memory
         memory[foresight.SEEN], memory[foresight.CHANGED] = seen.size, bool(kept["changed"])
         memory[foresight.MET], memory[foresight.LOST] = bool(kept["met"]), bool(kept["went_astray"])
+        memory[foresight.SPENT] = int(kept["spent"])
 
 
 ForesightAgent.__signature__ = settings_signature(ForesightSettings())  # type: ignore[attr-defined]

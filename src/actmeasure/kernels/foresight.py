@@ -10,8 +10,9 @@ from actmeasure.kernels.jit import lean
 from actmeasure.kernels.learned_model import Counts, any_of, count, is_full, make_counts
 
 #: What is remembered: how many states were seen, the known state (-1 if it is not), the last decision, whether values are out of
-#: date, whether the episode has come to a pair that was measured too little, and whether the plan was of no more use in it.
-SEEN, STATE, ACTION, LOOKED, CHANGED, MET, LOST = 0, 1, 2, 3, 4, 5, 6
+#: date, whether the episode has come to a pair that was measured too little, whether the plan was of no more use in it, and how
+#: many looks were spent on exploring, and may be at most.
+SEEN, STATE, ACTION, LOOKED, CHANGED, MET, LOST, SPENT, AFFORDABLE = 0, 1, 2, 3, 4, 5, 6, 7, 8
 NOTHING = -1
 TIE = 1e-9
 
@@ -20,6 +21,7 @@ class Rules(NamedTuple):
     """The settings, as plain numbers."""
 
     discount: float
+    optimism: float
     sweeps: int
     precision: float
 
@@ -35,7 +37,7 @@ class Mind(NamedTuple):
     seen: Any  # int64 (S,): states that came up, the first memory[SEEN] of them
     is_seen: Any  # bool (S + 1,)
     hope: Any  # float64 (1,): what a pair that was measured too little may lead to
-    memory: Any  # int64 (7,)
+    memory: Any  # int64 (9,)
 
 
 def make_mind(n_states: int, n_actions: int, hope: float, needed: int, room: int) -> Mind:
@@ -44,7 +46,7 @@ def make_mind(n_states: int, n_actions: int, hope: float, needed: int, room: int
     return Mind(
         make_counts(n_states, n_actions, room), np.full(pairs, needed), np.zeros(pairs, np.int64), np.zeros(pairs, np.int64),
         np.zeros(n_states + 1), np.zeros(n_states, np.int64), np.zeros(n_states + 1, np.bool_),
-        np.array([hope]), np.zeros(7, np.int64),
+        np.array([hope]), np.zeros(9, np.int64),
     )  # fmt: skip
 
 
@@ -62,15 +64,22 @@ def see(mind: Mind, state: int) -> None:
 
 @lean
 def pair_value(mind: Mind, rules: Rules, pair: int) -> float:
-    """What an action in a known state may be worth: hope, until it was measured often enough."""
-    measured = mind.counts.measured[pair]
+    """What an action in a known state may be worth: hope, until it was measured often enough.
+
+    One that has ended an episode costs an episode to measure again, which must be worth it: it is worth what was measured, and
+    hope counts as part of one more measurement only.
+    """
+    measured, hoped = float(mind.counts.measured[pair]), 0.0
     if measured < mind.needed[pair]:
-        return mind.hope[0]  # type: ignore[no-any-return]
+        if mind.ended[pair] == 0 or measured == 0:
+            return mind.hope[0]  # type: ignore[no-any-return]
+        hoped = rules.optimism
     total, entry = 0.0, mind.counts.first[pair]
     while entry != 0:
         total += mind.counts.times[entry] * mind.values[mind.counts.successors[entry]]
         entry = mind.counts.following[entry]
-    return mind.counts.rewards[pair] + rules.discount * total / measured  # type: ignore[no-any-return]
+    total += hoped * mind.hope[0]
+    return mind.counts.rewards[pair] + rules.discount * total / (measured + hoped)  # type: ignore[no-any-return]
 
 
 @lean
@@ -103,7 +112,8 @@ def learn(mind: Mind, rules: Rules, n_actions: int, reward: float, observation: 
             mind.memory[MET] = True
         if observation != NOTHING:
             count(mind.counts, pair, end if terminated else observation, reward)
-            if mind.counts.measured[pair] == mind.needed[pair]:
+            measured, needed = mind.counts.measured[pair], mind.needed[pair]
+            if measured == needed or (measured < needed and mind.ended[pair] > 0):
                 mind.memory[CHANGED] = True
     mind.memory[STATE] = NOTHING
     if observation != NOTHING and not terminated:

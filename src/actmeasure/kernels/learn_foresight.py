@@ -8,10 +8,12 @@ from actmeasure.kernels import follow_schedule
 from actmeasure.kernels.follow_schedule import PLAN, Guide
 from actmeasure.kernels.foresight import (
     ACTION,
+    AFFORDABLE,
     LOOKED,
     LOST,
     MET,
     NOTHING,
+    SPENT,
     STATE,
     Mind,
     Rules,
@@ -37,11 +39,12 @@ def begin(mind: Mind, guide: Guide, progress: Any, follows: bool, observation: i
 
 @lean
 def decide(mind: Mind, rules: Rules, guide: Guide, progress: Any, n_actions: int, stream: Any) -> tuple[int, bool]:
-    """What the plan says; where there is none, or it has turned out wrong, explore and look."""
+    """What the plan says; where there is none, or it has turned out wrong, explore, and look as long as that is affordable."""
     if not mind.memory[LOST] and progress[PLAN] < 0:
         mind.memory[LOST] = True
     if mind.memory[LOST]:
-        action, look = explore(mind, rules, n_actions, stream), True
+        action, look = explore(mind, rules, n_actions, stream), mind.memory[SPENT] < mind.memory[AFFORDABLE]
+        mind.memory[SPENT] += look
     else:
         action, look = follow_schedule.decide(guide, progress)
     mind.memory[ACTION], mind.memory[LOOKED] = action, look
