@@ -22,8 +22,8 @@ $(READY): requirements.lock pyproject.toml
 	@$(BIN)/python -m actmeasure.warm
 	@touch $@
 
-paper: $(READY)  ## Print what a look is worth on two problems, and draw it into results/
-	@$(BIN)/python examples/price_of_a_look.py
+paper: $(READY)  ## Run the paper's experiments and write results/paper/report.html: half an hour on two cores
+	@$(BIN)/actmeasure paper --out results/paper
 
 test: $(READY)  ## Run all tests
 	@$(BIN)/python -m pytest -n auto

@@ -1,5 +1,6 @@
-"""One hypothesis profile for all tests: the same cases every time, and no deadline on a noisy machine."""
+"""One hypothesis profile for all tests: the same cases every time, and no deadline on a noisy machine. And one browser."""
 
+from browser import chromium  # noqa: F401
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(

@@ -12,8 +12,9 @@ import pytest
 from scipy import stats
 
 import actmeasure as am
+from actmeasure import processes
 from actmeasure.agents import RandomAgent
-from actmeasure.seeds import SeedRuns, train_agent, workers
+from actmeasure.seeds import SeedRuns, train_agent
 from actmeasure.seeds import training as seed_training
 from actmeasure.seeds.curve import learning_curve, running_mean
 from actmeasure.seeds.ledger import Ledger
@@ -165,9 +166,9 @@ def test_a_script_that_would_start_itself_is_told(lake, monkeypatch):
 
 
 def test_processes_that_may_start_none_do_not(monkeypatch):
-    assert workers.available_cores() >= 1
+    assert processes.available_cores() >= 1
     monkeypatch.setattr(multiprocessing.current_process(), "_config", {"daemon": True})
-    assert workers.available_cores() == 1
+    assert processes.available_cores() == 1
 
 
 @pytest.mark.parametrize(

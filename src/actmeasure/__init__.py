@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from actmeasure import envs  # light; registers our environments as soon as Gymnasium is there
 
 if TYPE_CHECKING:
-    from actmeasure import agents, files, planners, problems, testing
+    from actmeasure import agents, experiments, files, inspection, planners, problems, report, testing
     from actmeasure.belief import Belief
     from actmeasure.decision import Decision
     from actmeasure.envs.wrapper import ActiveMeasuring
@@ -19,13 +19,17 @@ if TYPE_CHECKING:
     from actmeasure.errors import (
         ActMeasureError,
         AgentError,
+        FitError,
         MissingExtraError,
         ModelError,
         PlanError,
         ScheduleError,
         SpaceError,
+        StudyError,
     )
     from actmeasure.evaluation import Evaluation, evaluate
+    from actmeasure.experiments.runner import run_study
+    from actmeasure.fitting import Economics, Fit, fit
     from actmeasure.model import Model
     from actmeasure.planners.frontier import Frontier
     from actmeasure.planners.solution import Solution
@@ -47,8 +51,11 @@ _HOME = {
     "Belief": "belief",
     "BlindPlan": "schedule",
     "Decision": "decision",
+    "Economics": "fitting",
     "Episodes": "episodes",
     "Evaluation": "evaluation",
+    "Fit": "fitting",
+    "FitError": "errors",
     "Frontier": "planners.frontier",
     "MissingExtraError": "errors",
     "Model": "model",
@@ -57,17 +64,20 @@ _HOME = {
     "ScheduleError": "errors",
     "SeedRuns": "seeds",
     "SpaceError": "errors",
+    "StudyError": "errors",
     "PlanError": "errors",
     "Solution": "planners.solution",
     "evaluate": "evaluation",
+    "fit": "fitting",
     "q_mdp": "planners.value_iteration",
+    "run_study": "experiments.runner",
     "solve": "planners.solve",
     "tradeoff": "planners.tradeoff",
     "train": "training",
     "train_seeds": "seeds",
     "unroll": "unrolling",
 }
-_SUBPACKAGES = ("agents", "files", "planners", "problems", "testing")
+_SUBPACKAGES = ("agents", "experiments", "files", "inspection", "planners", "problems", "report", "testing")
 
 __all__ = [
     "ActMeasureError",
@@ -76,8 +86,11 @@ __all__ = [
     "Belief",
     "BlindPlan",
     "Decision",
+    "Economics",
     "Episodes",
     "Evaluation",
+    "Fit",
+    "FitError",
     "Frontier",
     "MissingExtraError",
     "Model",
@@ -88,14 +101,20 @@ __all__ = [
     "SeedRuns",
     "Solution",
     "SpaceError",
+    "StudyError",
     "__version__",
     "agents",
     "envs",
     "evaluate",
+    "experiments",
     "files",
+    "fit",
+    "inspection",
     "planners",
     "problems",
     "q_mdp",
+    "report",
+    "run_study",
     "solve",
     "testing",
     "tradeoff",

@@ -9,11 +9,13 @@ from difflib import get_close_matches
 __all__ = [
     "ActMeasureError",
     "AgentError",
+    "FitError",
     "MissingExtraError",
     "ModelError",
     "PlanError",
     "ScheduleError",
     "SpaceError",
+    "StudyError",
     "unknown_name",
 ]
 
@@ -38,8 +40,16 @@ class AgentError(ActMeasureError, ValueError):
     """An agent, its settings or the task it is given are not valid."""
 
 
+class FitError(ActMeasureError, ValueError):
+    """Records of inspections, prices or what is to be fitted to them are not valid."""
+
+
 class SpaceError(ActMeasureError, ValueError):
     """A Gymnasium environment has a space or contract that cannot be used here."""
+
+
+class StudyError(ActMeasureError, ValueError):
+    """A study, the file that describes it or the folder of its results is not valid or cannot be used."""
 
 
 class MissingExtraError(ActMeasureError, ImportError):

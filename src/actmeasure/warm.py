@@ -11,6 +11,7 @@ def warm() -> None:
     from actmeasure.belief import Belief
     from actmeasure.envs.tabular import TabularEnv
     from actmeasure.evaluation import evaluate
+    from actmeasure.fitting import fit
     from actmeasure.planners import POMCP, solve
     from actmeasure.schedule import BlindPlan, Schedule
     from actmeasure.training import train
@@ -31,6 +32,8 @@ def warm() -> None:
     POMCP(model, simulations=10).decide(Belief.at(0))
     for exploration in ("counter", "euler"):
         train(agents.make("acno-otp", exploration=exploration, exploring_episodes=1, simulations=10), model, episodes=2)
+    seen = {"unit": [1, 1, 1], "time": [0, 1, 3], "state": ["good", "worn", "worn"], "action": ["wait"] * 3}
+    fit(seen, bootstrap=1, goodness=1)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from actmeasure import __version__
-from actmeasure.cli import listing, solving, tradeoff, training
+from actmeasure.cli import fitting, inspection, listing, paper, reporting, running, solving, tradeoff, training
 
 __all__ = ["app"]
 
@@ -23,7 +23,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for commands in (solving, tradeoff, training, listing):
+for commands in (solving, tradeoff, fitting, inspection, training, running, paper, reporting, listing):
     commands.register(app)
 
 

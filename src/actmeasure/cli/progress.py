@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
     from rich.status import Status
 
+    from actmeasure.experiments import StudyProgress
     from actmeasure.seeds import SeedProgress
 
-__all__ = ["TimeLimit", "status_line", "training_bar"]
+__all__ = ["TimeLimit", "status_line", "study_bars", "training_bar", "work_bar"]
 
 #: Progress is shown when something takes longer than this, in seconds.
 PATIENCE = 2.0
@@ -110,6 +111,125 @@ def _new_bar() -> Progress:
         TextColumn("episodes, return {task.fields[recent]},"),
         TimeRemainingColumn(),
         TextColumn("left ({task.fields[hint]})"),
+        console=Console(stderr=True),
+        transient=True,
+    )
+
+
+@contextmanager
+def study_bars() -> Iterator[Callable[[StudyProgress], None]]:
+    """A bar on stderr for each part of a study, with the time left, once it takes long; nothing where nobody watches."""
+    bars = _StudyBars() if sys.stderr.isatty() else None
+    try:
+        yield (lambda now: None) if bars is None else bars.show
+    finally:
+        if bars is not None:
+            bars.stop()
+
+
+class _StudyBars:
+    """Bars on stderr that appear after a while."""
+
+    def __init__(self) -> None:
+        self._begun = time.perf_counter()
+        self._bars: Progress | None = None
+        self._tasks: list[TaskID] = []
+
+    def show(self, now: StudyProgress) -> None:
+        if time.perf_counter() - self._begun < PATIENCE:
+            return
+        if self._bars is None:
+            self._bars = _new_study_bars()
+            self._tasks = [self._bars.add_task(part.name, total=part.total, left="") for part in now.parts]
+            self._tasks.append(self._bars.add_task("all", total=sum(part.total for part in now.parts), left=""))
+            self._bars.start()
+        *tasks, whole = self._tasks
+        for task, part in zip(tasks, now.parts, strict=True):
+            self._bars.update(task, completed=part.done, left=_time_left(part.seconds_left))
+        done = sum(part.done for part in now.parts)
+        self._bars.update(whole, completed=done, left=f"{_time_left(now.seconds_left)} (Ctrl-C: stop, go on later)")
+
+    def stop(self) -> None:
+        if self._bars is not None:
+            self._bars.stop()
+
+
+def _new_study_bars() -> Progress:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    return Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=20),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[left]}", markup=False),
+        console=Console(stderr=True),
+        transient=True,
+    )
+
+
+def _time_left(seconds: float) -> str:
+    """How long something is still going to take, roughly.
+
+    Examples
+    --------
+    >>> _time_left(0), _time_left(42.3), _time_left(754), _time_left(12_000), _time_left(math.nan)
+    ('done', '42 s left', '13 min left', '3.3 h left', '')
+    """
+    if math.isnan(seconds):
+        return ""
+    if seconds == 0:
+        return "done"
+    if seconds < 100:
+        return f"{seconds:.0f} s left"
+    return f"{seconds / 60:.0f} min left" if seconds < 6000 else f"{seconds / 3600:.1f} h left"
+
+
+@contextmanager
+def work_bar() -> Iterator[Callable[[str, int, int], None]]:
+    """A bar on stderr with what is being done and the time left, once it takes long; nothing where nobody watches."""
+    bar = _WorkBar() if sys.stderr.isatty() else None
+    try:
+        yield (lambda doing, done, total: None) if bar is None else bar.show
+    finally:
+        if bar is not None:
+            bar.stop()
+
+
+class _WorkBar:
+    """A bar on stderr that appears after a while and begins anew with every kind of work."""
+
+    def __init__(self) -> None:
+        self._begun = time.perf_counter()
+        self._doing = ""
+        self._bar: Progress | None = None
+        self._task: TaskID
+
+    def show(self, doing: str, done: int, total: int) -> None:
+        if time.perf_counter() - self._begun < PATIENCE:
+            return
+        if self._bar is None or self._doing != doing:
+            self.stop()
+            self._doing, self._bar = doing, _new_work_bar()
+            self._task = self._bar.add_task(doing, total=total, completed=done)
+            self._bar.start()
+        self._bar.update(self._task, completed=done)
+
+    def stop(self) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+
+def _new_work_bar() -> Progress:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    return Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=20),
+        TaskProgressColumn(),
+        TimeRemainingColumn(),
+        TextColumn("left (Ctrl-C: stop, keep what is done)"),
         console=Console(stderr=True),
         transient=True,
     )

@@ -17,7 +17,7 @@ from actmeasure.files.atomic import explain, replacing
 if TYPE_CHECKING:
     from actmeasure.model import Model
 
-__all__ = ["load_model", "save_model"]
+__all__ = ["load_model", "parse_model", "save_model"]
 
 SUFFIXES = (".json", ".npz", ".pomdp")
 
@@ -25,9 +25,20 @@ SUFFIXES = (".json", ".npz", ".pomdp")
 def load_model(path: str | os.PathLike[str]) -> Model:
     """Read a model from a `.json`, `.npz` or `.pomdp` file; everything in it is checked again."""
     place = _checked_path(path)
-    suffix = _checked_suffix(place)
+    _checked_suffix(place)
     try:
         contents = place.read_bytes()
+    except OSError as error:
+        raise explain(error, place, "read") from error
+    except MemoryError as error:
+        raise _too_large(place) from error
+    return parse_model(contents, place)
+
+
+def parse_model(contents: bytes, place: Path) -> Model:
+    """A model from the contents of a file of that name; everything in it is checked."""
+    suffix = _checked_suffix(place)
+    try:
         match suffix:
             case ".npz":
                 return npz.read(contents)
@@ -37,10 +48,12 @@ def load_model(path: str | os.PathLike[str]) -> Model:
                 return acno_model.build(pomdp_reader.read(contents))
     except ModelError as error:
         raise ModelError(f"{place}: {error}") from error
-    except OSError as error:
-        raise explain(error, place, "read") from error
     except MemoryError as error:
-        raise ModelError(f"{place} is too large for the memory of this machine; load it on a larger one") from error
+        raise _too_large(place) from error
+
+
+def _too_large(place: Path) -> ModelError:
+    return ModelError(f"{place} is too large for the memory of this machine; load it on a larger one")
 
 
 def save_model(model: Model, path: str | os.PathLike[str]) -> None:

@@ -16,8 +16,11 @@ __all__ = ["explain", "replacing"]
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[BinaryIO]:
+def replacing(path: Path, durable: bool = True) -> Iterator[BinaryIO]:
     """A new file that takes the place of `path` once it is written and on disk; on any failure `path` stays as it was.
+
+    If it is not to be `durable`, the operating system puts it on disk when it likes, which is much faster: nothing is lost when
+    the process is killed, but when the power fails the file may be damaged or not there.
 
     Raises
     ------
@@ -35,7 +38,8 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         with temporary.open("xb") as file:
             yield file
             file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                os.fsync(file.fileno())
         if target.exists():
             temporary.chmod(target.stat().st_mode & 0o7777)
         temporary.replace(target)
@@ -44,7 +48,8 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         if not complete:
             with suppress(OSError):
                 temporary.unlink(missing_ok=True)
-    _settle(target.parent)
+    if durable:
+        _settle(target.parent)
 
 
 def _settle(folder: Path) -> None:

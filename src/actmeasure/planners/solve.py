@@ -19,7 +19,7 @@ from actmeasure.planners.solution import Solution
 from actmeasure.settings import real
 from actmeasure.structure import end_components
 
-__all__ = ["METHODS", "solve"]
+__all__ = ["METHODS", "method_of", "solve"]
 
 #: Methods by name; `every-k` stands for any number.
 METHODS: dict[str, Callable[[Model, float, Clock], Plan]] = {
@@ -74,7 +74,7 @@ def solve(
     >>> round(solution.value, 4)
     0.6805
     """
-    plan_with = _method(method)
+    plan_with = method_of(method)
     if not isinstance(model, Model):
         raise PlanError(f"the model is {model!r:.60}, expected a Model")
     if not 0 < real(tolerance, "tolerance", PlanError, "a number above 0, such as 1e-6") < math.inf:
@@ -105,7 +105,8 @@ def solve(
     )
 
 
-def _method(name: str) -> Callable[[Model, float, Clock], Plan]:
+def method_of(name: str) -> Callable[[Model, float, Clock], Plan]:
+    """The function behind a method's name; an unknown one is a `PlanError` that says what was probably meant."""
     if isinstance(name, str) and name in METHODS:
         return METHODS[name]
     every = EVERY.fullmatch(str(name))

@@ -13,10 +13,11 @@ from actmeasure.episodes import Episodes
 from actmeasure.errors import ActMeasureError, AgentError, SpaceError
 from actmeasure.interrupts import Interrupts, deferred_interrupts
 from actmeasure.model import Model
+from actmeasure.processes import available_cores, check_may_start
 from actmeasure.seeds.job import AgentMaker, Job, run_seed
 from actmeasure.seeds.ledger import Ledger, SeedProgress
 from actmeasure.seeds.runs import SeedRuns
-from actmeasure.seeds.workers import available_cores, check_may_start, train_in_processes, why_unsendable
+from actmeasure.seeds.workers import train_in_processes, why_unsendable
 from actmeasure.settings import whole
 
 __all__ = ["SeedProgress", "train_agent", "train_seeds"]
@@ -82,7 +83,7 @@ def train_seeds(
     >>> runs.summary()["steps"].mean > 1
     True
     """
-    check_may_start()
+    check_may_start("train_seeds", AgentError)
     count = whole(episodes, "episodes", 1, error=AgentError)
     job = Job(agent, dict(settings or {}), count, _steps(max_steps), _planned(planned_episodes))
     chosen = _checked_seeds(seeds, job.episodes)

@@ -1,108 +1,42 @@
 """Worker processes, each of which trains one seed after the other.
 
-They are new interpreters, not copies of this one, which would share its threads and locks. What is said between the
-processes: a number and a seed to a worker, to train it, or None, to stop; from a worker parts of finished episodes, None when
-the seed is done, or a sentence when it cannot go on.
+What is said between the processes: a number and a seed to a worker, to train it, or None, to stop; from a worker parts of
+finished episodes, None when the seed is done, or a sentence when it cannot go on.
 """
 
 from __future__ import annotations
 
 import io
-import multiprocessing
-import os
 import pickle
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from multiprocessing import resource_tracker
+from contextlib import suppress
 from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
 
 from actmeasure.episodes import Episodes
 from actmeasure.errors import ActMeasureError, AgentError
 from actmeasure.files import npz
 from actmeasure.interrupts import Interrupts
 from actmeasure.model import Model
+from actmeasure.processes import WorkerProcess
 from actmeasure.seeds.job import Job, run_seed
 from actmeasure.seeds.ledger import Ledger
 
-__all__ = ["available_cores", "check_may_start", "train_in_processes", "why_unsendable"]
+__all__ = ["train_in_processes", "why_unsendable"]
 
 #: Ctrl-C and progress are attended to this often, in seconds.
 ATTENTION_SECONDS = 0.1
-#: A worker that is told to go gets so many seconds.
-FAREWELL_SECONDS = 5.0
 
 
-def available_cores() -> int:
-    """How many processes can run at once here: the cores that this process may use, or 1 where it may start none."""
-    if multiprocessing.current_process().daemon:
-        return 1
-    if hasattr(os, "process_cpu_count"):  # from Python 3.13 on
-        return os.process_cpu_count() or 1
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def check_may_start() -> None:
-    """Notice a script that would start itself over and over: every worker process imports it first."""
-    if getattr(multiprocessing.current_process(), "_inheriting", False):
-        raise AgentError(
-            "worker processes import the script that starts them; put the call of train_seeds under "
-            '`if __name__ == "__main__":`, or pass workers=1'
-        )
-
-
-class _Worker:
-    """A worker process as this process sees it."""
+class _Worker(WorkerProcess):
+    """A worker process and the number of the seed that it trains, if any."""
 
     def __init__(self, job: Job, contents: bytes) -> None:
-        context = multiprocessing.get_context("spawn")
-        resource_tracker.ensure_running()  # which it does at the first start anyway, and then lets Ctrl-C through
-        self.connection, theirs = context.Pipe()
-        self.process: BaseProcess = context.Process(target=_work, args=(theirs, job, contents), daemon=True)
-        with _ctrl_c_for_this_process_only():
-            self.process.start()
-        theirs.close()  # so that the end of the worker is the end of the connection
+        super().__init__(_work, job, contents)
         self.number: int | None = None
 
     def tell(self, message: tuple[int, int] | None) -> None:
+        """Have it train a seed, or stop."""
         self.number = self.number if message is None else message[0]
-        with suppress(OSError):  # it has ended, which is noticed when it is listened to
-            self.connection.send(message)
-
-    def end(self) -> None:
-        self.connection.close()
-        self.process.join(FAREWELL_SECONDS)
-        self.kill()
-
-    def kill(self) -> None:
-        if self.process.is_alive():
-            self.process.kill()
-        self.process.join()
-
-    def obituary(self) -> str:
-        """Why it ended without a word."""
-        self.process.join(FAREWELL_SECONDS)
-        code = self.process.exitcode
-        if code is not None and code < 0:
-            return f"a worker process was killed (signal {-code}), perhaps for lack of memory; try fewer workers"
-        return (
-            f"a worker process ended unexpectedly (exit code {code}); a script needs `if __name__ == \"__main__\":` before "
-            "what it does, otherwise try workers=1"
-        )  # fmt: skip
-
-
-@contextmanager
-def _ctrl_c_for_this_process_only() -> Iterator[None]:
-    """Have processes that are started meanwhile never see Ctrl-C, which a terminal sends to all; this one sees it afterwards."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        self.say(message)
 
 
 def train_in_processes(job: Job, model: Model, ledger: Ledger, workers: int, interrupts: Interrupts) -> str | None:

@@ -1,0 +1,73 @@
+"""What the machinery of studies costs: overhead for each trial, trials a second, a second worker, and the quick paper study.
+
+Run it alone with `python -m benchmarks.experiments`.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+
+from actmeasure.experiments import LocalEngine, Part, ProblemSpec, Study, StudyProgress, Summary, run_study
+from actmeasure.experiments.paper import paper_study
+from actmeasure.report import build
+from benchmarks.goals import Goal
+
+#: Trials that take next to no time themselves, and trials that take some.
+TINY = Study("tiny", "Tiny", [Part("a", "A", ["chain"], ["random"], episodes=5, seeds=600)])
+LAKE = ProblemSpec("4x4", "frozen-lake", {"size": 4})
+LONG = Study("long", "Long", [Part("a", "A", [LAKE], ["atmq"], episodes=60_000, seeds=24)])
+#: The machinery may take so many milliseconds for each trial, and two workers this share of one's time.
+OVERHEAD, SHARE = 20.0, 0.65
+#: Seconds that the quick paper study may take, its report included.
+QUICK = 60.0
+
+
+class _Watch:
+    """Notes when trials were done, from the first ones on: before them workers are started and kernels loaded."""
+
+    def __init__(self) -> None:
+        self.record: list[tuple[float, int]] = []
+
+    def __call__(self, now: StudyProgress) -> None:
+        self.record.append((time.perf_counter(), sum(part.done for part in now.parts)))
+
+    @property
+    def seconds_a_trial(self) -> float:
+        begun = [(seconds, done) for seconds, done in self.record if done]
+        (first, some), (last, done) = begun[0], begun[-1]
+        return (last - first) / (done - some)
+
+
+def experiments() -> list[Goal]:
+    """Time of studies against their goals; the names say how many trials a second that is."""
+    tiny, summary = _timed(TINY, workers=1)
+    own = summary.parts[0].seconds / len(TINY.trials())
+    both, _ = _timed(TINY, workers=2)
+    one, two = _timed(LONG, workers=1)[0], _timed(LONG, workers=2)[0]
+    return [
+        Goal(f"a study's overhead for each trial ({1 / both:,.0f} trials/s)", 1e3 * (tiny - own), OVERHEAD, "ms"),
+        Goal(f"two workers ({1 / two:.1f} trials/s) against one ({1 / one:.1f})", two / one, SHARE, "x"),
+        _quick_paper(),
+    ]
+
+
+def _timed(study: Study, workers: int) -> tuple[float, Summary]:
+    """Seconds a trial, and the summary."""
+    watch = _Watch()
+    with tempfile.TemporaryDirectory() as directory:
+        summary = run_study(study, directory, LocalEngine(workers), watch)
+    return watch.seconds_a_trial, summary
+
+
+def _quick_paper() -> Goal:
+    study = paper_study(quick=True)
+    begin = time.perf_counter()
+    with tempfile.TemporaryDirectory() as directory:
+        run_study(study, directory)
+        build(directory)
+    return Goal(f"quick paper study, {len(study.trials())} trials and report", time.perf_counter() - begin, QUICK, "s")
+
+
+if __name__ == "__main__":
+    print(*experiments(), sep="\n")

@@ -1,0 +1,136 @@
+"""The command `run`, and what else runs studies."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from actmeasure.cli.output import Json, print_json, say
+from actmeasure.cli.progress import study_bars
+from actmeasure.errors import ActMeasureError, StudyError, unknown_name
+
+if TYPE_CHECKING:
+    from actmeasure.experiments import Engine, Study
+
+__all__ = ["Address", "EngineName", "NoReport", "Out", "Quick", "Workers", "make_engine", "register", "run_and_report"]
+
+#: Exit codes of studies: all done, some trials failed, stopped with Ctrl-C.
+EXIT_CODES = {"done": 0, "failed": 1, "interrupted": 130}
+ENGINES = ("local", "ray")
+
+StudyFile = Annotated[
+    Path,
+    typer.Argument(
+        metavar="STUDY",
+        help="A .toml or .py file. A .py file is run: only give one that you trust.",
+        show_default=False,
+    ),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="Folder of the results, by default results/NAME; run again to go on in it."),
+]
+EngineName = Annotated[
+    str, typer.Option("--engine", metavar="local|ray", help="Processes of this machine, or a Ray cluster.")
+]
+Address = Annotated[
+    str | None,
+    typer.Option(metavar="HOST:PORT", help="Of a Ray cluster's head; without it Ray is started here, and ended again."),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option(metavar="N", help="Trials at once; by default as many as there are cores, or as memory allows."),
+]
+Quick = Annotated[bool, typer.Option("--quick", help="The study in small: 2 seeds and 100 episodes at most.")]
+NoReport = Annotated[bool, typer.Option("--no-report", help="Only run the trials; see: actmeasure report.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(
+        epilog="Examples:  actmeasure run study.toml --out results/mine  |  actmeasure run study.py --quick  |  "
+        "actmeasure run study.toml --engine ray --address 10.0.0.1:6379  |  actmeasure run study.toml --no-report --json"
+    )(run)
+
+
+def run(
+    study: StudyFile,
+    out: Out = None,
+    engine: EngineName = "local",
+    address: Address = None,
+    workers: Workers = None,
+    quick: Quick = False,
+    no_report: NoReport = False,
+    as_json: Json = False,
+) -> None:
+    """Run a study: every agent on every problem with every seed, then write its report.
+
+    Results are stored trial by trial. Whatever stops the study, run it again and it does what is missing; a changed setting is
+    a new trial. Exit code 1 if trials failed, 130 after Ctrl-C.
+    """
+    chosen = make_engine(engine, address, workers)
+    from actmeasure.experiments import read_study
+
+    found = read_study(study)
+    run_and_report(found.quick() if quick else found, out, chosen, not no_report, as_json)
+
+
+def make_engine(name: str, address: str | None, workers: int | None) -> Engine:
+    """The engine of that name."""
+    if name not in ENGINES:
+        raise StudyError(unknown_name("engine", name, ENGINES))
+    if address is not None and name != "ray":
+        raise StudyError("--address is of a Ray cluster; give --engine ray as well, or leave it out")
+    if workers is not None and workers < 1:
+        raise StudyError(f"--workers is {workers}, expected a whole number from 1 up")
+    from actmeasure.experiments import LocalEngine, RayEngine
+
+    return LocalEngine(workers) if name == "local" else RayEngine(address, workers)
+
+
+def run_and_report(study: Study, out: Path | None, engine: Engine, report: bool, as_json: bool) -> None:
+    """Run a study with bars on the terminal, print its summary, and write its report."""
+    from actmeasure.experiments import run_study
+
+    directory = Path("results") / study.name if out is None else out
+    try:
+        with study_bars() as show:
+            summary = run_study(study, directory, engine, show)
+    except KeyboardInterrupt:  # pressed again, by somebody in a hurry, or before anything began
+        say(_last_words("interrupted", 0, directory, None))
+        raise typer.Exit(EXIT_CODES["interrupted"]) from None
+    page = None
+    if report and summary.stopped != "interrupted":
+        page = _report(directory)
+    if as_json:
+        print_json(summary.to_json() | {"report": None if page is None else str(page)})
+    else:
+        typer.echo(summary.table())
+    for remark in summary.remarks():
+        say(remark)
+    say(_last_words(summary.stopped, len(summary.failures), directory, page))
+    if summary.stopped != "done":
+        raise typer.Exit(EXIT_CODES[summary.stopped])
+
+
+def _report(directory: Path) -> Path | None:
+    """The page of a study; one that cannot be written does not take the results with it."""
+    from actmeasure import report
+
+    try:
+        page: Path = report.build(directory)
+    except ActMeasureError as error:
+        say(f"There is no report: {error}")
+        return None
+    return page
+
+
+def _last_words(stopped: str, failures: int, directory: Path, page: Path | None) -> str:
+    where = f"Results: {directory}" if page is None else f"Report: {page}"
+    if stopped == "interrupted":
+        return f"Stopped with Ctrl-C; run the same again to do what is left. {where}"
+    if stopped == "failed":
+        return f"{failures} trial{'s' * (failures != 1)} failed; run the same again to try them once more. {where}"
+    return where

@@ -1,0 +1,224 @@
+"""The folder of a study: one Parquet file per trial, under the hash of its specification.
+
+A file is written under a temporary name and renamed, so that it is there completely or not at all. It holds the specification
+and a checksum of the data; a file that is damaged, or not what its name says, is noticed when it is read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from actmeasure import __version__
+from actmeasure.errors import StudyError
+from actmeasure.experiments.extras import arrow, parquet
+from actmeasure.experiments.lock import locked
+from actmeasure.experiments.plain import canonical
+from actmeasure.experiments.trial_spec import Trial
+from actmeasure.files.atomic import explain, replacing
+
+if TYPE_CHECKING:
+    import pyarrow
+
+__all__ = ["DamagedError", "Store", "StoredTrial", "open_store"]
+
+TRIALS, DAMAGED, STUDY = "trials", "damaged", "study.json"
+#: The entry of the Parquet metadata that is ours.
+ABOUT = b"actmeasure"
+FEATURE = "a folder of results"
+
+
+class DamagedError(Exception):
+    """A file is not what its name says; the message says why."""
+
+
+class StoredTrial(NamedTuple):
+    """A trial's table, the seconds that it took, and the version of actmeasure that made it."""
+
+    table: pyarrow.Table
+    seconds: float
+    version: str
+
+
+class Store:
+    """A folder of results, for reading; `open_store` gives one for writing.
+
+    Parameters
+    ----------
+    directory : Path
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    def path(self, trial: Trial) -> Path:
+        """Where a trial's table is, or would be."""
+        return self.directory / TRIALS / f"{trial.hash}.parquet"
+
+    def read(self, trial: Trial) -> StoredTrial | None:
+        """A trial's table, or None if it is not there.
+
+        Raises
+        ------
+        DamagedError
+            If there is a file, but not one of this trial.
+        """
+        place = self.path(trial)
+        try:
+            contents = place.read_bytes()
+        except FileNotFoundError:
+            return None
+        except IsADirectoryError:
+            raise DamagedError("it is a folder") from None
+        except OSError as error:
+            raise StudyError(str(explain(error, place, "read"))) from error
+        return _parsed(contents, trial)
+
+    def write(self, trial: Trial, table: pyarrow.Table, seconds: float) -> None:
+        """Store a trial's table."""
+        about = {
+            "specification": trial.specification, "sha256": _checksum(table), "seconds": seconds, "version": __version__,
+        }  # fmt: skip
+        place = self.path(trial)
+        try:
+            # Should the power fail before this is on disk, the checksum tells, and the trial is done again.
+            with replacing(place, durable=False) as file:
+                stamped = table.replace_schema_metadata({ABOUT: canonical(about).encode()})
+                parquet(FEATURE).write_table(stamped, file, compression="zstd")
+        except OSError as error:
+            raise StudyError(
+                f"{explain(error, place, 'write')}; what is stored already is safe, and running again does what is missing"
+            ) from error
+
+    def set_aside(self, place: Path) -> Path:
+        """Move a file of this folder to the damaged ones, under a name that is free."""
+        folder = self.directory / DAMAGED
+        try:
+            folder.mkdir(exist_ok=True)
+            number = 1
+            while (target := folder / f"{place.stem}-{number}{place.suffix}").exists():
+                number += 1
+            place.rename(target)
+        except OSError as error:
+            raise StudyError(str(explain(error, place, "move"))) from error
+        return target
+
+    def read_study(self) -> dict[str, Any] | None:
+        """What `study.json` says, or None if there is none.
+
+        Raises
+        ------
+        DamagedError
+            If it cannot be read.
+        """
+        place = self.directory / STUDY
+        try:
+            found = json.loads(place.read_bytes())
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise StudyError(str(explain(error, place, "read"))) from error
+        except (ValueError, RecursionError) as error:
+            raise DamagedError(f"it is no JSON ({error})") from error
+        if not isinstance(found, dict) or not isinstance(found.get("name"), str):
+            raise DamagedError("it names no study")
+        return found
+
+    def write_study(self, data: dict[str, Any]) -> None:
+        """Write `study.json`."""
+        place = self.directory / STUDY
+        try:
+            with replacing(place) as file:
+                file.write((json.dumps(data, indent=1, allow_nan=False) + "\n").encode())
+        except OSError as error:
+            raise StudyError(str(explain(error, place, "write"))) from error
+
+
+@contextmanager
+def open_store(directory: Path, name: str) -> Iterator[Store]:
+    """A folder of results for writing, which nobody else writes to meanwhile.
+
+    Parameters
+    ----------
+    directory : Path
+        Made if it is not there.
+    name : str
+        Of the study. The folder of another one is a `StudyError`.
+    """
+    _make(directory)
+    with locked(directory):
+        store = Store(directory)
+        _check_study(store, name)
+        _make(directory / TRIALS)
+        for leftover in (directory / TRIALS).glob(".actmeasure-*.tmp"):  # of a process that was killed
+            with suppress(OSError):
+                leftover.unlink()
+        yield store
+
+
+def _make(directory: Path) -> None:
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise StudyError(f"the folder of results {str(directory)!r} is, or is below, a file; choose another") from None
+    except OSError as error:
+        raise StudyError(
+            f"the folder of results {str(directory)!r} cannot be made: {error.strerror}; choose another"
+        ) from error
+    if not os.access(directory, os.W_OK | os.X_OK):
+        raise StudyError(f"there is no permission to write to {str(directory)!r}; change it or choose another folder")
+
+
+def _check_study(store: Store, name: str) -> None:
+    """Refuse the folder of another study; a damaged `study.json` beside trials is set aside, it is written anew."""
+    place = store.directory / STUDY
+    try:
+        before = store.read_study()
+    except DamagedError as error:
+        if not (store.directory / TRIALS).is_dir():
+            raise StudyError(f"{place} is not of a study, {error}; choose another folder") from None
+        store.set_aside(place)
+        return
+    if before is not None and before["name"] != name:
+        raise StudyError(
+            f"{str(store.directory)!r} holds the study {before['name']!r:.60}, not {name!r}; choose another folder, or rename "
+            "the study"
+        )
+
+
+def _parsed(contents: bytes, trial: Trial) -> StoredTrial:
+    """The table of a file, once all that can be checked is."""
+    errors = (arrow(FEATURE).ArrowException, OSError, ValueError, TypeError, KeyError, MemoryError)
+    try:
+        table = parquet(FEATURE).read_table(io.BytesIO(contents))
+        about = json.loads(table.schema.metadata[ABOUT])
+        specification, checksum = about["specification"], about["sha256"]
+        seconds, version = float(about["seconds"]), str(about["version"])
+        found = _checksum(table)
+    except errors as error:
+        raise DamagedError(f"it cannot be read ({_first_line(error)})") from error
+    if specification != trial.specification:
+        raise DamagedError("it is of another trial")
+    if found != checksum:
+        raise DamagedError("its checksum is wrong")
+    return StoredTrial(table.replace_schema_metadata(None), seconds, version)
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0][:200]
+
+
+def _checksum(table: pyarrow.Table) -> str:
+    """SHA-256 of names, types and values, the same in every version of the file format."""
+    found = hashlib.sha256()
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        found.update(f"{name} {column.type} {len(column)} {column.null_count}\n".encode())
+        is_text = str(column.type) == "string"
+        found.update(json.dumps(column.to_pylist()).encode() if is_text else column.to_numpy().tobytes())
+    return found.hexdigest()

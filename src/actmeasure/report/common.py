@@ -1,0 +1,107 @@
+"""What every report says: what is missing, what was run, on which machine, and how to run it again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from actmeasure.experiments.results import Results
+from actmeasure.report.document import NOTHING, Column, Commands, Items, Note, Section, Table, Text, table_of
+from actmeasure.report.statistics import LAST, LEVEL, RESAMPLES
+
+__all__ = ["HOW_TO_READ", "machine", "parts_table", "warnings"]
+
+#: So many trials that are missing or failed are named; of the others there is the number.
+NAMED = 5
+GIGABYTE = 1e9
+
+HOW_TO_READ = (
+    f"Every number is the mean of a run's last {LAST} episodes, averaged over runs with different seeds. In "
+    f"brackets is a {LEVEL:.0%} interval for that average: a percentile bootstrap over runs ({RESAMPLES:,} "
+    "resamples). The return is undiscounted: rewards minus what looks cost. Click a heading to sort a table by it, "
+    "or choose it with Tab and Enter."
+)
+
+
+def warnings(results: Results) -> list[Note]:
+    """What is missing and what failed, if anything is."""
+    notes = []
+    if results.missing:
+        named = "; ".join(str(trial) for trial in results.missing[:NAMED])
+        rest = len(results.missing) - NAMED
+        more = f"; and {rest:,} more" if rest > 0 else ""
+        notes.append(
+            Note(
+                f"The study is not finished: {_trials(len(results.missing))} missing ({named}{more}). Estimates "
+                "below are from the runs that are there, and what has none is left out. Run the study again, which "
+                "does what is missing."
+            )
+        )
+    failures = results.study.get("failures") or []
+    if failures:
+        named = "; ".join(f"{one['trial']}: {one['why']}" for one in failures[:NAMED])
+        notes.append(Note(f"{_trials(len(failures))} failed the last time ({named})."))
+    return notes
+
+
+def _trials(count: int) -> str:
+    return f"{count:,} trial{'s' * (count != 1)}"
+
+
+def parts_table(results: Results) -> Table:
+    """Every part: how many problems, agents, runs and episodes, and how long computing took."""
+    found = Counter(results.runs["part"]) + Counter(results.plans["part"])
+    seconds = results.study.get("seconds") or {}
+    rows = [
+        {
+            "title": part["title"], "problems": len(part["problems"]), "agents": len(part["agents"]),
+            "methods": ", ".join(part["methods"]) or NOTHING, "episodes": _range(part, "episodes"),
+            "seeds": _range(part, "seeds"), "found": found[part["name"]],
+            "seconds": seconds.get(part["name"], float("nan")),
+        }
+        for part in results.study["parts"]
+    ]  # fmt: skip
+    columns = [
+        Column("part", "title"), Column("problems", "problems", 0), Column("agents", "agents", 0),
+        Column("plans", "methods"), Column("episodes", "episodes"), Column("seeds", "seeds"),
+        Column("runs and plans found", "found", 0), Column("seconds of computing", "seconds", 0),
+    ]  # fmt: skip
+    caption = "What was run. A run that belongs to two parts is computed once and counted in both."
+    return table_of(pd.DataFrame(rows), caption, columns)
+
+
+def _range(part: dict[str, Any], name: str) -> str:
+    """How many episodes or seeds the agents of a part have."""
+    counts = sorted({agent.get(name, part[name]) for agent in part["agents"]})
+    return " or ".join(f"{count:,}" for count in counts) or NOTHING
+
+
+def machine(study: dict[str, Any], commands: Sequence[str]) -> Section:
+    """Versions, machine, time, and how to run it again."""
+    about, hardware = study.get("versions") or {}, study.get("machine") or {}
+    facts = [f"{name} {version}" for name, version in about.items()]
+    lines = []
+    if hardware.get("system"):
+        lines.append(
+            f"Machine: {hardware['system']}, {hardware.get('cores')} cores, "
+            f"{(hardware.get('memory') or 0) / GIGABYTE:.0f} GB; engine: {study.get('engine')}."
+        )
+    if study.get("started"):
+        end = f"finished {study['finished']}" if study.get("finished") else "not finished"
+        lines.append(f"Started {study['started']}, {end}; {study.get('wall_seconds', 0.0):,.0f} seconds in all.")
+    lines.append("Versions: " + ", ".join(facts) + ".")
+    how = (
+        "The results of every run are in trials/, one Parquet file each. Running the study again does only what is "
+        "missing, and the report can be made anew from what is stored; its tables are then the same, byte for byte."
+    )
+    return Section("Machine, versions, and how to run it again", [Items(lines), Text(how), Commands(commands)])
+
+
+def shown_path(directory: Path) -> str:
+    """A folder as one would type it."""
+    text = str(directory)
+    return f"'{text}'" if " " in text else text

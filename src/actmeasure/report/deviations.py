@@ -1,0 +1,160 @@
+"""Where what was found differs from what was published, and the known reasons, both by rule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from actmeasure.experiments import paper
+from actmeasure.report import statistics
+from actmeasure.report.tables import generator_of
+
+__all__ = ["REASONS", "REPETITIONS", "TEXT_AND_RUNS", "deviations"]
+
+#: Published numbers are means of so many runs.
+REPETITIONS = 5
+#: Smaller differences do not matter: by rounding, and by the chance of 50 episodes in each run.
+NEGLIGIBLE = {"return": 0.02, "measurements": 0.1}
+#: A run that earns less than this share of the best known return earns nothing.
+NOTHING = 0.05
+
+COLUMNS = [
+    "part", "problem", "agent", "measure", "published", "found", "difference", "expected_low", "expected_high", "differs",
+    "reasons",
+]  # fmt: skip
+
+
+class Case(NamedTuple):
+    """A published number, and what it is compared with: `runs` has the means of our runs."""
+
+    cell: Any
+    measure: str
+    published: float
+    runs: statistics.FloatArray
+
+    @property
+    def is_act_then_measure(self) -> bool:
+        return str(self.cell["agent_name"]) in ("atmq", "dyna-atmq")
+
+    @property
+    def stuck(self) -> int:
+        """How many of our runs earn nothing where something can be earned."""
+        best = float(self.cell["optimal_return"])
+        return int((np.abs(self.runs) < NOTHING * best).sum()) if self.measure == "return" and best > 0 else 0
+
+
+def deviations(cells: pd.DataFrame, means: pd.DataFrame) -> pd.DataFrame:
+    """A row for each published return and number of measurements, with what runs with the published settings give here.
+
+    A number `differs` if it is outside of what means of five of our runs are expected to be, 95 % of the time, and by more than
+    what is negligible.
+
+    Parameters
+    ----------
+    cells : pandas.DataFrame
+        As `PaperTables.cells`.
+    means : pandas.DataFrame
+        As `tables.run_means`.
+    """
+    comparable = cells[(cells["preset"] == "published") & cells["published_return"].notna()]
+    rows = [_row(case) for _, cell in comparable.iterrows() for case in _cases(cell, means)]
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def _cases(cell: Any, means: pd.DataFrame) -> list[Case]:
+    same = np.logical_and.reduce([means[name] == cell[name] for name in ("part", "problem", "agent")])
+    measures = {
+        "return": ("scalarized_return", cell["published_return"]),
+        "measurements": ("measurements", cell["published_measurements"]),
+    }
+    return [
+        Case(cell, measure, float(published), means.loc[same, column].to_numpy(dtype=np.float64))
+        for measure, (column, published) in measures.items()
+        if not pd.isna(published)
+    ]
+
+
+def _row(case: Case) -> tuple[Any, ...]:
+    labels = [str(case.cell[name]) for name in ("part", "problem", "agent")]
+    low, high = statistics.expected_means(case.runs, REPETITIONS, generator_of("five runs", case.measure, *labels))
+    found = float(case.runs.mean())
+    slack = NEGLIGIBLE[case.measure]
+    differs = not low - slack <= case.published <= high + slack
+    reasons = [reason(case) for applies, reason in REASONS if applies(case)] or ["No reason is known."]
+    known = " ".join(reasons) if differs else ""
+    return (*labels, case.measure, case.published, found, found - case.published, low, high, differs, known)
+
+
+def _is_shorter(case: Case) -> bool:
+    """Whether runs had fewer episodes than the published ones."""
+    return int(case.cell["episodes"]) < _published_episodes()[case.cell["part"], case.cell["agent"]]
+
+
+@cache
+def _published_episodes() -> dict[tuple[str, str], int]:
+    parts = paper.paper_study().parts
+    return {(part.name, agent.label): agent.episodes or part.episodes for part in parts for agent in part.agents}
+
+
+#: When a reason applies, and what it says. All that apply are given.
+REASONS: list[tuple[Callable[[Case], bool], Callable[[Case], str]]] = [
+    (_is_shorter, lambda case: f"It had {case.cell['episodes']:,} episodes, fewer than the published runs."),
+    (
+        lambda case: case.measure == "return" and case.published > float(case.cell["optimal_return"]) + 0.005,
+        lambda case: f"The published mean is above the best known, {case.cell['optimal_return']:.3f}: chance.",
+    ),
+    (
+        lambda case: case.is_act_then_measure and case.stuck > 0 and "random looks" not in str(case.cell["agent"]),
+        lambda case: (
+            f"{case.stuck} of our {len(case.runs)} runs earn nothing: they have come to a belief in which they "
+            "neither look nor get anywhere. The measuring condition has Q_MDP where the theory needs Q_ATM. How "
+            "many runs end so is chance, and decides the mean."
+        ),
+    ),
+    (
+        lambda case: "random looks" in str(case.cell["agent"]),
+        lambda case: (
+            "Here it looks at random at 5 % of the steps, which the published runs on lakes are not known to have done."
+        ),
+    ),
+    (
+        lambda case: str(case.cell["agent_name"]) == "amrl-q",
+        lambda case: (
+            "In the published runs exploration was not switched on again after the first of five repetitions; here "
+            "every run explores."
+        ),
+    ),
+    (
+        lambda case: str(case.cell["agent_name"]) == "acno-otp",
+        lambda case: f"Both are means of few runs of 50 planned episodes each, here {len(case.runs)}.",
+    ),
+    (
+        lambda case: case.measure == "measurements" and case.is_act_then_measure,
+        lambda case: (
+            "Looks and returns hang together: where looking and not looking earn about the same, runs choose either."
+        ),
+    ),
+    (
+        lambda case: str(case.cell["part"]) == paper.EIGHT,
+        lambda case: "The published limit on the steps of an episode is not known.",
+    ),
+]
+
+#: What the runs behind the published numbers did, and the text does not say.
+TEXT_AND_RUNS = (
+    "ATMQ and Dyna-ATMQ compare an optimistic best value with the un-optimistic value of the action they would "
+    "take blindly, undiscounted; the text has the un-optimistic value in both places and a discount. As written "
+    "they stop looking and walk in circles.",
+    "Their prior is dropped once a state and action were measured more than seven times; the text keeps it.",
+    "Dyna-ATMQ made 25 times 25 training updates at each step; the text says 25.",
+    "On the measuring value problem they also looked at random at 5 % of the steps.",
+    "ATMQ had 500 episodes on the measuring value problem, the others 1,000.",
+    "AMRL-Q had a learning rate of 0.3; the text says 0.1.",
+    "ACNO-OTP planned with discount 0.99 and depth 10; the text says 0.95 and 25.",
+    "On the slippery lake the table prints 0.76 and 0.93 looks for ATMQ and Dyna-ATMQ; the data files have 0.076 "
+    "and 0.093, which is what is compared with here.",
+)

@@ -1,0 +1,160 @@
+"""What a report consists of, before it becomes a page: sections of paragraphs, lists, tables and figures."""
+
+from __future__ import annotations
+
+import base64
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import pandas as pd
+
+__all__ = [
+    "NOTHING",
+    "Cell",
+    "Column",
+    "Commands",
+    "Document",
+    "Items",
+    "Note",
+    "Picture",
+    "Section",
+    "Table",
+    "Text",
+    "number_text",
+    "table_of",
+]
+
+#: Stands where there is nothing.
+NOTHING = "\N{EN DASH}"
+#: Text of so many letters is not broken into lines.
+SHORT = 36
+
+
+@dataclass(frozen=True)
+class Text:
+    """A paragraph."""
+
+    kind: ClassVar[str] = "text"
+    text: str
+
+
+@dataclass(frozen=True)
+class Note:
+    """A paragraph that must not be overlooked."""
+
+    kind: ClassVar[str] = "note"
+    text: str
+
+
+@dataclass(frozen=True)
+class Items:
+    """A list."""
+
+    kind: ClassVar[str] = "items"
+    items: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Commands:
+    """Lines to be typed."""
+
+    kind: ClassVar[str] = "commands"
+    lines: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure as SVG, its caption, what it shows in words, and the files that it is in."""
+
+    kind: ClassVar[str] = "picture"
+    svg: bytes
+    caption: str
+    words: str
+    files: Sequence[str]
+
+    @property
+    def source(self) -> str:
+        """The picture itself, as an address that loads nothing."""
+        return f"data:image/svg+xml;base64,{base64.b64encode(self.svg).decode()}"
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table: its title, the key of its values, digits after the point, and the keys of an interval for them."""
+
+    title: str
+    key: str
+    digits: int = 2
+    interval: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What is shown, and what it is sorted by: a number, or None for text and for what is not there."""
+
+    text: str
+    number: float | None = None
+
+    @property
+    def is_short(self) -> bool:
+        """Whether it fits on a line."""
+        return len(self.text) <= SHORT
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table with its caption, and the file that it is in."""
+
+    kind: ClassVar[str] = "table"
+    caption: str
+    titles: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+    numeric: Sequence[bool]
+    files: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Section:
+    """A title and what is below it."""
+
+    title: str
+    blocks: Sequence[Any]
+
+
+@dataclass(frozen=True)
+class Document:
+    """A title, what to know first, and sections."""
+
+    title: str
+    subtitle: str
+    first: Sequence[Any] = field(default=())
+    sections: Sequence[Section] = field(default=())
+
+
+def table_of(frame: pd.DataFrame, caption: str, columns: Sequence[Column], files: Sequence[str] = ()) -> Table:
+    """A table from a data frame, with these columns of it."""
+    rows = [[_cell(row, column) for column in columns] for row in frame.to_dict("records")]
+    numeric = [any(row[k].number is not None for row in rows) for k in range(len(columns))]
+    return Table(caption, [column.title for column in columns], rows, numeric, files)
+
+
+def _cell(row: dict[Any, Any], column: Column) -> Cell:
+    value = row[column.key]
+    if isinstance(value, str):
+        return Cell(value)
+    if value is None or math.isnan(value):
+        return Cell(NOTHING)
+    text = number_text(value, column.digits)
+    if column.interval is not None:
+        low, high = (row[key] for key in column.interval)
+        if not math.isnan(low):
+            text += f" [{number_text(low, column.digits)}, {number_text(high, column.digits)}]"
+    return Cell(text, float(value))
+
+
+def number_text(value: float, digits: int) -> str:
+    """A number with so many digits after the point; nothing is minus zero."""
+    text = f"{value:,.{digits}f}"
+    return text.replace("-", "\N{MINUS SIGN}") if float(text.replace(",", "")) != 0 else text.lstrip("-")

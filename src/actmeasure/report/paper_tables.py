@@ -1,0 +1,165 @@
+"""The tables and figures of the paper, as data frames beside the published numbers and the best known."""
+
+from __future__ import annotations
+
+import json
+from functools import cached_property
+from typing import Any
+
+import pandas as pd
+
+from actmeasure.experiments import paper
+from actmeasure.experiments.published import RANDOM_LAKES
+from actmeasure.experiments.results import Results
+from actmeasure.report import statistics, tables
+from actmeasure.report.optima import best_known
+
+__all__ = ["CURVES", "PaperTables"]
+
+CELL = ["part", "problem", "agent"]
+#: Training curves are drawn for this problem of the table.
+CURVES = "4x4 semi-slippery"
+#: ACNO-OTP explores until its last episodes, so that it has no training curve.
+NO_CURVE = "acno-otp"
+
+
+class PaperTables:
+    """All tables of the report, each made when it is first asked for."""
+
+    def __init__(self, results: Results) -> None:
+        self._results = results
+
+    @cached_property
+    def means(self) -> pd.DataFrame:
+        """A row for each run."""
+        return tables.run_means(self._results.episodes)
+
+    @cached_property
+    def optima(self) -> pd.DataFrame:
+        """A row for each problem: the best known."""
+        return best_known(self._results.study, self._results.plans)
+
+    @cached_property
+    def cells(self) -> pd.DataFrame:
+        """A row for each part, problem and agent, with settings, estimates, published numbers and the best known."""
+        found = _with_settings(tables.summaries(self.means), self._results.runs)
+        return _with_published(found).merge(self.optima, on=["part", "problem"], how="left")
+
+    @cached_property
+    def table1(self) -> pd.DataFrame:
+        """Table 1, a row for each setting and agent."""
+        return _table1(self.cells)
+
+    @cached_property
+    def eight(self) -> pd.DataFrame:
+        """The 8x8 lake, a row for each agent."""
+        dropped = ["part", "agent_settings", "problem_settings", "published_measurements"]
+        return self.cells[self.cells["part"] == paper.EIGHT].drop(columns=dropped).reset_index(drop=True)
+
+    @cached_property
+    def costs(self) -> pd.DataFrame:
+        """The figure by cost, a row for each cost and agent."""
+        return _costs(self.cells)
+
+    @cached_property
+    def curves(self) -> pd.DataFrame:
+        """The training curves, a row for each agent and some episodes."""
+        return _curves(self._results)
+
+    @cached_property
+    def scaling(self) -> pd.DataFrame:
+        """The figure by size, a row for each size and agent."""
+        return _scaling(_with_settings(self.means, self._results.runs), self.optima)
+
+    @cached_property
+    def comparisons(self) -> pd.DataFrame:
+        """Table 1, who earns more: a row for each pair of agents and half of the table."""
+        return tables.improvements(self.means[self.means["part"].isin((paper.LEFT, paper.RIGHT))])
+
+
+def _with_settings(table: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
+    """With columns for what an agent is and was given."""
+    known = runs.drop_duplicates(CELL)[[*CELL, "agent_name", "agent_settings", "problem_settings", "episodes"]]
+    joined = table.merge(known, on=CELL, how="left")
+    presets = joined["agent_settings"].map(lambda text: json.loads(text).get("preset", "default"))
+    return joined.assign(preset=presets)
+
+
+def _with_published(cells: pd.DataFrame) -> pd.DataFrame:
+    """With what the paper says of the same agent, whatever settings it has here."""
+    columns = ["part", "problem", "agent_name", "published_return", "published_measurements"]
+    return cells.merge(pd.DataFrame(paper.published(), columns=columns), on=columns[:3], how="left")
+
+
+def _table1(cells: pd.DataFrame) -> pd.DataFrame:
+    shown = cells[cells["part"].isin((paper.LEFT, paper.RIGHT))]
+    table = shown["part"].map({paper.LEFT: "measuring value", paper.RIGHT: "frozen lake"})
+    renamed = shown.assign(table=table).rename(columns={"problem": "setting"})
+    return renamed[
+        [
+            "table", "setting", "agent", "agent_name", "preset", "episodes", "runs", "scalarized_return", "low", "high",
+            "measurements", "measurements_low", "measurements_high", "published_return", "published_measurements",
+            "optimal_return", "optimal_measurements", "iqm", "iqm_low", "iqm_high", "value", "value_at_most",
+        ]
+    ].reset_index(drop=True)  # fmt: skip
+
+
+def _costs(cells: pd.DataFrame) -> pd.DataFrame:
+    shown = cells[cells["part"].isin((paper.SWEEP, paper.SWEEP_OTP))]
+    found = shown.assign(cost=_setting(shown, "measuring_cost"))
+    return found[
+        [
+            "agent", "agent_name", "preset", "cost", "episodes", "runs", "scalarized_return", "low", "high", "measurements",
+            "measurements_low", "measurements_high", "optimal_return", "optimal_measurements",
+        ]
+    ].reset_index(drop=True)  # fmt: skip
+
+
+def _curves(results: Results) -> pd.DataFrame:
+    runs, episodes = results.runs, results.episodes
+    drawn = runs[(runs["part"] == paper.RIGHT) & (runs["problem"] == CURVES) & (runs["agent_name"] != NO_CURVE)]
+    agents = drawn["agent"].unique()
+    chosen = (episodes["part"] == paper.RIGHT) & (episodes["problem"] == CURVES) & episodes["agent"].isin(agents)
+    return _with_settings(tables.curves(episodes[chosen]), runs).drop(
+        columns=["part", "agent_settings", "problem_settings"]
+    )
+
+
+def _scaling(means: pd.DataFrame, optima: pd.DataFrame) -> pd.DataFrame:
+    """By size and agent: means over the lakes of a size, with intervals over lakes."""
+    shown = means[means["part"] == paper.SCALING]
+    lakes = shown.assign(size=_setting(shown, "size")).merge(optima, on=["part", "problem"], how="left")
+    rows = []
+    for _, runs in lakes.groupby(["size", "agent"], sort=False, observed=True):
+        first = runs.iloc[0]
+        size, agent = int(first["size"]), str(first["agent"])
+        rows.append(
+            {
+                "size": size, "agent": agent, "agent_name": first["agent_name"], "preset": first["preset"],
+                "episodes": first["episodes"], "lakes": len(runs),
+                **_estimates(runs, size, agent),
+                "published_return": RANDOM_LAKES.get(first["agent_name"], {}).get(size, float("nan")),
+                "optimal_return": runs["optimal_return"].mean(),
+            }
+        )  # fmt: skip
+    columns = [
+        "size", "agent", "agent_name", "preset", "episodes", "lakes", "scalarized_return", "low", "high", "measurements",
+        "measurements_low", "measurements_high", "published_return", "optimal_return",
+    ]  # fmt: skip
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _estimates(runs: pd.DataFrame, *labels: object) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for column, names in (
+        ("scalarized_return", ("scalarized_return", "low", "high")),
+        ("measurements", ("measurements", "measurements_low", "measurements_high")),
+    ):
+        estimate = statistics.mean(runs[column].to_numpy(), tables.generator_of("scaling", column, *labels))
+        found |= dict(zip(names, estimate, strict=True))
+    return found
+
+
+def _setting(rows: pd.DataFrame, name: str) -> pd.Series[Any]:
+    """A setting of the problem of each row."""
+    return pd.Series([json.loads(text)[name] for text in rows["problem_settings"]], rows.index, dtype=float)

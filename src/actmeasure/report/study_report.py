@@ -1,0 +1,100 @@
+"""The report of anybody's study: a table and learning curves for each part, and who earns more than whom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+
+from actmeasure.experiments.results import Results
+from actmeasure.report import common, tables
+from actmeasure.report.document import Column, Document, Picture, Section, Text, table_of
+from actmeasure.report.figures import learning_curves
+from actmeasure.report.optima import best_known
+from actmeasure.report.outputs import Outputs
+
+__all__ = ["study_report"]
+
+#: Learning curves are drawn for so many problems of a part at most.
+MOST_CURVES = 12
+
+COLUMNS = [
+    Column("problem", "problem"), Column("agent", "agent"), Column("runs", "runs", 0),
+    Column("return", "scalarized_return", 3, ("low", "high")),
+    Column("interquartile mean", "iqm", 3, ("iqm_low", "iqm_high")),
+    Column("best known", "optimal_return", 3),
+    Column("looks", "measurements", 2, ("measurements_low", "measurements_high")),
+    Column("looks of the best", "optimal_measurements"), Column("steps", "steps", 1),
+]  # fmt: skip
+PLANS = [
+    Column("problem", "problem"), Column("method", "method"), Column("return", "scalarized_return", 3),
+    Column("looks", "measurements"), Column("steps", "steps", 1), Column("discounted", "discounted_return", 4),
+    Column("optimum at least", "lower", 4), Column("at most", "upper", 4), Column("planning stopped", "stopped"),
+]  # fmt: skip
+PAIRS = [
+    Column("agent", "agent"), Column("other", "other"), Column("problems", "problems", 0),
+    Column("probability that it earns more", "probability", 2, ("low", "high")),
+]  # fmt: skip
+
+
+def study_report(results: Results, directory: Path) -> tuple[Document, Outputs]:
+    """The page, and the files beside it."""
+    outputs = Outputs()
+    means = tables.run_means(results.episodes)
+    found = tables.summaries(means).merge(best_known(results.study, results.plans), on=["part", "problem"], how="left")
+    curves, pairs = tables.curves(results.episodes), tables.improvements(means)
+    outputs.add_table("results.csv", found)
+    outputs.add_table("plans.csv", results.plans)
+    outputs.add_table("curves.csv", curves)
+    outputs.add_table("comparisons.csv", pairs)
+    sections = [Section("What was run", [Text(common.HOW_TO_READ), common.parts_table(results)])]
+    for part in results.study["parts"]:
+        here = [frame[frame["part"] == part["name"]] for frame in (found, results.plans, curves, pairs)]
+        sections.append(Section(part["title"], list(_part(part["name"], here, outputs))))
+    sections.append(common.machine(results.study, _commands(directory)))
+    title, name = results.study["title"], results.study["name"]
+    return Document(title, f"Report of the study {name}", common.warnings(results), sections), outputs
+
+
+def _part(name: str, tables_of_part: list[pd.DataFrame], outputs: Outputs) -> Iterator[object]:
+    found, plans, curves, pairs = tables_of_part
+    if found.empty and plans.empty:
+        yield Text("There are no results of this part yet.")
+    if not found.empty:
+        yield table_of(
+            found, "What the agents earn in the end, beside the best that is known.", COLUMNS, ["results.csv"]
+        )
+    if not plans.empty:
+        caption = "Plans, for known dynamics: what they earn in an episode, and bounds on the discounted optimum."
+        yield table_of(plans, caption, PLANS, ["plans.csv"])
+    problems = list(dict.fromkeys(curves["problem"]))
+    for number, problem in enumerate(problems[:MOST_CURVES], start=1):
+        yield _curve(f"curves-{name}-{number}", problem, curves, found, outputs)
+    if len(problems) > MOST_CURVES:
+        yield Text(f"Curves of the other {len(problems) - MOST_CURVES} problems are in curves.csv.")
+    if not pairs.empty:
+        caption = (
+            "How likely a run of one agent earns more than a run of the other, ties counting half, averaged over "
+            "problems; intervals by drawing runs again within each problem."
+        )
+        yield table_of(pairs, caption, PAIRS, ["comparisons.csv"])
+
+
+def _curve(name: str, problem: str, curves: pd.DataFrame, found: pd.DataFrame, outputs: Outputs) -> Picture:
+    best = found.loc[found["problem"] == problem, "optimal_return"].dropna()
+    drawn = curves[curves["problem"] == problem]
+    figure = learning_curves(drawn, None if best.empty else float(best.iloc[0]), problem)
+    window = int(drawn["window"].iloc[0])
+    caption = (
+        f"{problem}: running means of {window} episodes, averaged over runs, with intervals; dotted: the best known."
+    )
+    words = (
+        f"Learning curves on {problem}: return and measurements by episode for {', '.join(drawn['agent'].unique())}."
+    )
+    return outputs.add_figure(name, figure, caption, words, "curves.csv")
+
+
+def _commands(directory: Path) -> list[str]:
+    where = common.shown_path(directory)
+    return [f"actmeasure run STUDY.toml --out {where}", f"actmeasure report {where}"]

@@ -1,0 +1,131 @@
+"""From the episodes of a study to tables of estimates; pure functions of data frames.
+
+An interval depends on its own runs only: chance is derived from the labels of a cell, so that a table is the same whenever
+and with whatever else it is made.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+
+from actmeasure.report import statistics
+from actmeasure.report.statistics import LAST, FloatArray
+
+__all__ = ["curves", "generator_of", "improvements", "run_means", "summaries"]
+
+CELL = ["part", "problem", "agent"]
+MEASURES = ["scalarized_return", "reward", "measurements", "steps"]
+#: A curve is drawn through so many points at most.
+POINTS = 150
+#: A running mean covers this share of a short run.
+SMOOTHED = 0.1
+
+
+def generator_of(*labels: object) -> np.random.Generator:
+    """Chance that depends on these labels and nothing else."""
+    digest = hashlib.sha256("\0".join(map(str, labels)).encode()).digest()
+    return np.random.default_rng(int.from_bytes(digest[:16], "big"))
+
+
+def run_means(episodes: pd.DataFrame, last: int = LAST) -> pd.DataFrame:
+    """Means of the last episodes of each run: a row for each part, problem, agent and seed, in the order of the study."""
+    by_run = episodes.groupby([*CELL, "seed"], sort=False, observed=True)
+    return by_run.tail(last).groupby([*CELL, "seed"], sort=False, observed=True)[MEASURES].mean().reset_index()
+
+
+def summaries(means: pd.DataFrame) -> pd.DataFrame:
+    """A row for each part, problem and agent: return and measurements with intervals, interquartile mean, steps.
+
+    Parameters
+    ----------
+    means : pandas.DataFrame
+        From `run_means`.
+    """
+    rows = [_summary(labels, runs) for labels, runs in _cells(means)]
+    columns = [
+        *CELL, "runs", "scalarized_return", "low", "high", "iqm", "iqm_low", "iqm_high",
+        "measurements", "measurements_low", "measurements_high", "steps",
+    ]  # fmt: skip
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _summary(labels: tuple[str, ...], runs: pd.DataFrame) -> tuple[object, ...]:
+    returns, looks = _array(runs, "scalarized_return"), _array(runs, "measurements")
+    return (
+        *labels, len(runs),
+        *statistics.mean(returns, generator_of("mean", *labels)),
+        *statistics.interquartile_mean(returns, generator_of("iqm", *labels)),
+        *statistics.mean(looks, generator_of("looks", *labels)),
+        float(_array(runs, "steps").mean()),
+    )  # fmt: skip
+
+
+def improvements(means: pd.DataFrame) -> pd.DataFrame:
+    """How likely one agent earns more than another, for all pairs of a part, over the problems that both have runs on."""
+    rows = []
+    for part, of_part in means.groupby("part", sort=False, observed=True):
+        returns = {
+            labels[1:]: _array(runs, "scalarized_return") for labels, runs in _cells(of_part)
+        }  # by problem and agent
+        for one, other in combinations(dict.fromkeys(agent for _, agent in returns), 2):
+            shared = [problem for problem, agent in returns if agent == one and (problem, other) in returns]
+            if not shared:
+                continue
+            found = statistics.probability_of_improvement(
+                [returns[problem, one] for problem in shared],
+                [returns[problem, other] for problem in shared],
+                generator_of("improvement", part, one, other, *shared),
+            )
+            rows.append((part, one, other, len(shared), *found))
+    return pd.DataFrame(rows, columns=["part", "agent", "other", "problems", "probability", "low", "high"])
+
+
+def curves(episodes: pd.DataFrame, points: int = POINTS) -> pd.DataFrame:
+    """Learning curves: a row for each part, problem, agent and some episodes, with the mean over runs of a running mean.
+
+    Columns are `episode`, the last of those that a running mean covers, counted from 1; `window`, how many it covers; and
+    return and measurements with intervals.
+    """
+    tables = [_curve(labels, runs, points) for labels, runs in _cells(episodes)]
+    columns = [
+        *CELL, "episode", "window", "runs", "scalarized_return", "low", "high", "measurements", "measurements_low",
+        "measurements_high",
+    ]  # fmt: skip
+    return pd.concat(tables, ignore_index=True)[columns] if tables else pd.DataFrame(columns=columns)
+
+
+def _curve(labels: tuple[str, ...], runs: pd.DataFrame, points: int) -> pd.DataFrame:
+    returns, looks = _by_run(runs, "scalarized_return"), _by_run(runs, "measurements")
+    window = max(1, min(LAST, int(SMOOTHED * returns.shape[1])))
+    smooth = [statistics.running_means(values, window) for values in (returns, looks)]
+    chosen = np.unique(np.linspace(0, smooth[0].shape[1] - 1, points).round().astype(int))
+    earned = statistics.mean(smooth[0][:, chosen], generator_of("curve", *labels))
+    looked = statistics.mean(smooth[1][:, chosen], generator_of("curve of looks", *labels))
+    return pd.DataFrame(
+        dict(zip(CELL, labels, strict=True))
+        | {"episode": chosen + window, "window": window, "runs": len(returns)}
+        | dict(zip(("scalarized_return", "low", "high"), earned, strict=True))
+        | dict(zip(("measurements", "measurements_low", "measurements_high"), looked, strict=True))
+    )
+
+
+def _by_run(runs: pd.DataFrame, column: str) -> FloatArray:
+    """A column of the episodes of one agent on one problem, shape (runs, episodes)."""
+    return _array(runs, column).reshape(runs["seed"].nunique(), -1)
+
+
+def _cells(table: pd.DataFrame) -> Iterator[tuple[tuple[str, ...], pd.DataFrame]]:
+    """The rows of each part, problem and agent, with these labels."""
+    groups: Iterable[tuple[object, pd.DataFrame]] = table.groupby(CELL, sort=False, observed=True)
+    for labels, rows in groups:
+        assert isinstance(labels, tuple)
+        yield tuple(str(label) for label in labels), rows
+
+
+def _array(rows: pd.DataFrame, column: str) -> FloatArray:
+    return rows[column].to_numpy(dtype=np.float64)
