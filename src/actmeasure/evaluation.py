@@ -36,7 +36,7 @@ class Evaluation:
         The two objectives of the trade-off, discounted likewise.
     scalarized_return, reward, measurements, steps : float
         Undiscounted, over `horizon` steps; over all time if it is None, and then infinite where the episode goes on for
-        ever and they keep adding up (NaN where they alternate without end).
+        ever and they keep adding up (NaN where they alternate without end, or the chance of an end is lost in rounding).
     horizon : int or None
     ending_probability : float
         Probability that the episode ever ends.
@@ -119,7 +119,7 @@ def evaluate(
     recurrent = markov.recurrence(chain.moves, chain.ends, chain.start)
     totals = chain.totals()
     if horizon is None:
-        sums = _from_start(chain, markov.undiscounted_values(chain.moves, recurrent, totals))
+        sums = _over_all_time(chain, recurrent, totals)
     else:
         sums = _finite(chain, totals, horizon)
     values = _discounted(chain, recurrent, model.discount)
@@ -140,6 +140,14 @@ def evaluate(
         average_measurements=None if averages is None else float(averages[MEASUREMENTS]),
         values=_per_state(chain, values[:, RETURN], model.n_states),
     )
+
+
+def _over_all_time(chain: PlanChain, recurrent: markov.Recurrence, totals: FloatArray) -> FloatArray:
+    """Undiscounted sums from the start, shape (4,)."""
+    try:
+        return _from_start(chain, markov.undiscounted_values(chain.moves, recurrent, totals))
+    except markov.RoundingError:
+        return np.full(totals.shape[1], np.nan)
 
 
 def _discounted(chain: PlanChain, recurrent: markov.Recurrence, discount: float) -> FloatArray:

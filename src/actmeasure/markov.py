@@ -10,9 +10,10 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.sparse import csgraph, linalg
 
+from actmeasure.errors import ScheduleError
 from actmeasure.transitions import FloatArray
 
-__all__ = ["Recurrence", "discounted_sums", "recurrence", "undiscounted_values"]
+__all__ = ["Recurrence", "RoundingError", "discounted_sums", "recurrence", "undiscounted_values"]
 
 IntArray = npt.NDArray[np.int64]
 
@@ -20,6 +21,10 @@ IntArray = npt.NDArray[np.int64]
 LARGE = 5_000
 #: Sweeps are good enough if this much is left over, relatively. After the first few it is clear whether they will get there.
 LEFT_OVER, MOST_SWEEPS, FIRST_SWEEPS = 1e-14, 1_000, 60
+
+
+class RoundingError(ScheduleError):
+    """Numbers are too close to each other to tell them apart."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +154,13 @@ def _solve(matrix: Any, right: FloatArray) -> FloatArray:
         found = _solve_by_sweeps(sparse.csr_array(matrix), right)
         if found is not None:
             return found
-    return np.asarray(linalg.splu(sparse.csc_array(matrix)).solve(np.ascontiguousarray(right)))
+    try:
+        return np.asarray(linalg.splu(sparse.csc_array(matrix)).solve(np.ascontiguousarray(right)))
+    except RuntimeError as error:  # "exactly singular"
+        raise RoundingError(
+            "part of the problem is left with a chance so small that it is lost in rounding, and sums over all time cannot be "
+            "computed; give a horizon, or a discount below 1"
+        ) from error
 
 
 def _solve_by_sweeps(matrix: sparse.csr_array[np.float64], right: FloatArray) -> FloatArray | None:

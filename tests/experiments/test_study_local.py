@@ -21,14 +21,16 @@ LAKE = ProblemSpec("4x4", "frozen-lake", {"size": 4})
 #: Trials that take some time, but not long, so that something can happen in the middle.
 SLOW = Study("slow", "Slow", [Part("a", "A", [LAKE], ["atmq"], episodes=40_000, seeds=8, methods=["optimal"])])
 
+ENDLESS = Study("endless", "Endless", [Part("a", "A", [LAKE], ["atmq"], episodes=10**8, seeds=2)])
+
 SCRIPT = """
 import sys
 sys.path.insert(0, sys.argv[1])
+import test_study_local
 from actmeasure.experiments import LocalEngine, run_study
-from test_study_local import SLOW
 
 if __name__ == "__main__":
-    run_study(SLOW, sys.argv[2], LocalEngine(2))
+    run_study(getattr(test_study_local, sys.argv[3]), sys.argv[2], LocalEngine(2))
 """
 
 
@@ -47,6 +49,12 @@ def until(condition, seconds=60):
     raise AssertionError("it did not come to that")
 
 
+def start(tmp_path, out, study):
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    return subprocess.Popen([sys.executable, script, Path(__file__).parent, out, study])
+
+
 def test_the_number_of_workers_changes_nothing(tmp_path):
     study = small_study()
     run_study(study, tmp_path / "here", InlineEngine())
@@ -59,23 +67,29 @@ def test_the_number_of_workers_changes_nothing(tmp_path):
 
 
 def test_killed_and_resumed_equals_never_interrupted(uninterrupted, tmp_path):
-    """SIGKILL in mid-study: no orphans, nothing half written, and the same tables byte for byte."""
-    script, out = tmp_path / "script.py", tmp_path / "out"
-    script.write_text(SCRIPT)
-    with subprocess.Popen([sys.executable, script, Path(__file__).parent, out]) as process:
+    """SIGKILL in mid-study: nothing half written, and the same tables byte for byte."""
+    out = tmp_path / "out"
+    with start(tmp_path, out, "SLOW") as process:
         until(lambda: len(stored(out)) >= 2)
-        workers = psutil.Process(process.pid).children(recursive=True)
         process.kill()
     done = len(stored(out))
     assert 2 <= done < len(SLOW.trials())
-    assert len(workers) >= 2
-    _, alive = psutil.wait_procs(workers, timeout=30)
-    assert not alive
     engine = InlineEngine()
     summary = run_study(SLOW, out, engine)
     assert len(engine.ran) == len(SLOW.trials()) - done
     assert not summary.notes
     assert tables(out) == uninterrupted
+
+
+def test_workers_end_with_the_process_that_started_them(tmp_path):
+    """Even if it is killed, and in the middle of a trial that would take hours."""
+    with start(tmp_path, tmp_path / "out", "ENDLESS") as process:
+        # To load what they need takes them a second or two, so that after four they are at it.
+        until(lambda: sum(child.cpu_times().user > 4 for child in psutil.Process(process.pid).children()) == 2)
+        children = psutil.Process(process.pid).children(recursive=True)
+        process.kill()
+    _, alive = psutil.wait_procs(children, timeout=30)
+    assert not alive
 
 
 def test_a_killed_worker_loses_nothing(uninterrupted, tmp_path):

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from study_tools import InlineEngine, stored, tables
+from study_tools import InlineEngine, small_study, stored, tables
 from test_study_local import SLOW, until
 
 import actmeasure as am
@@ -20,10 +20,12 @@ SCRIPT = """
 import sys
 sys.path.insert(0, sys.argv[1])
 from actmeasure.experiments import RayEngine, run_study
+from study_tools import small_study
 from test_study_local import SLOW
 
 if __name__ == "__main__":
-    summary = run_study(SLOW, sys.argv[2], RayEngine(sys.argv[3] if len(sys.argv) > 3 else None))
+    study, address = (SLOW, sys.argv[3]) if len(sys.argv) > 3 else (small_study(), None)
+    summary = run_study(study, sys.argv[2], RayEngine(address))
     print(summary.stopped, *summary.failures)
 """
 TINY = Study("tiny", "Tiny", [Part("a", "A", ["chain"], ["random"], episodes=5, seeds=1)])
@@ -53,7 +55,9 @@ def cluster():
 def start(tmp_path, out, *address):
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
-    return subprocess.Popen([sys.executable, script, HERE, out, *address], stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        [sys.executable, script, HERE, out, *address], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
 
 
 @needs_ray
@@ -73,10 +77,22 @@ def test_a_node_killed_in_mid_study_changes_nothing(tmp_path):
 
 
 @needs_ray
+def test_a_cluster_that_is_lost_is_a_sentence(tmp_path):
+    out = tmp_path / "ray"
+    with cluster() as (nodes, address), start(tmp_path, out, address) as study:
+        until(lambda: stored(out) or study.poll() is not None)
+        nodes.stdin.close()
+        nodes.wait()
+        assert study.wait(60) == 1
+        assert "the Ray cluster is lost" in study.stderr.read()
+    assert run_study(SLOW, out, InlineEngine()).parts[0].found >= 1
+
+
+@needs_ray
 def test_ray_on_this_machine_alone(tmp_path):
     with start(tmp_path, tmp_path / "ray") as study:
         assert study.communicate()[0] == "done\n"
-    run_study(SLOW, tmp_path / "here", InlineEngine())
+    run_study(small_study(), tmp_path / "here", InlineEngine())
     assert tables(tmp_path / "ray") == tables(tmp_path / "here")
 
 

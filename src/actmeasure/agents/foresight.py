@@ -35,15 +35,17 @@ ROOM = 1 << 10
 #: Sweeps over the values at a time, and the change at which they are settled.
 SWEEPS, PRECISION = 100, 1e-6
 #: A rough plan is searched for with so much less work.
-ROUGH = 3
+ROUGH = 6
 #: Pairs that are taken so much more seldom than those that the plan relies on are left as they are.
 SELDOM = 0.01
+#: A plan that went wrong is made anew after this share of the usual pause.
+SOONER = 0.3
 #: A plan that earns less than this share of what was hoped for is no plan: there must be more to find.
 HOPELESS = 0.01
 #: What is kept from episode to episode besides tables, in the order in which it is stored.
 KEPT = (
     "follows", "finished", "planned_at", "explored", "lost", "value", "upper", "plans_made", "met", "went_astray", "changed",
-    "spent",
+    "spent", "vain",
 )  # fmt: skip
 
 
@@ -69,7 +71,7 @@ class ForesightSettings:
     beliefs : int
         The most beliefs that the planner's search may come to, which bounds its time.
     patience : float
-        A new plan is made after so many more episodes than before, as a share; ten times sooner if the plan went wrong.
+        A new plan is made after so many more episodes than before, as a share; a third of that if the plan went wrong.
     optimism : float
         An action that has ended an episode is worth what was measured, and what is hoped for as if that had been measured this
         many times.
@@ -156,7 +158,7 @@ class ForesightAgent(LearningAgent):
         hope = 1.0 if task.largest_reward is None else task.largest_reward
         self._mind = foresight.make_mind(task.n_states, task.n_actions, float(hope), self.settings.first, ROOM)
         self._rules = foresight.Rules(
-            max(task.discount, self.settings.discount), self.settings.optimism, SWEEPS, PRECISION
+            max(task.discount, self.settings.discount), self.settings.first, self.settings.optimism, SWEEPS, PRECISION
         )
         self._chances = np.zeros(task.n_states + 1)
         self._progress = follow_schedule.new_progress(task.n_states + 1)
@@ -219,20 +221,33 @@ class ForesightAgent(LearningAgent):
         memory = self._mind.memory
         self.explored += not self.follows
         self.lost = self.lost or (self.follows and bool(memory[foresight.LOST]))
+        if not self.follows and foresight.is_in_vain(self._mind):
+            self._give_up()
         pause = self.settings.patience * self.planned_at
+        since = episode - self.planned_at
         if self.finished:
-            if episode - self.planned_at >= (0.1 * pause if self.lost else pause):
+            if since >= (SOONER * pause if self.lost else pause):
                 self._make_plan(episode, self.settings.beliefs)
         elif memory[foresight.SPENT] >= memory[foresight.AFFORDABLE]:
             self._make_plan(episode, self.settings.beliefs)
         elif not self.follows and not memory[foresight.MET] and self._reach() < self.settings.least_reach:
-            # A rough plan tells as well what to measure again; a careful one is worth its time once that is done.
-            self._make_plan(episode, self.settings.beliefs // ROUGH)
-            if self.finished:
-                self._make_plan(episode, self.settings.beliefs)
-        elif self.explored >= self.settings.undisturbed and episode - self.planned_at >= pause:
+            self._plan_what_is_explored(episode)
+        elif self.explored >= self.settings.undisturbed and since >= pause:
             self._make_plan(episode, self.settings.beliefs // ROUGH)
         self.follows = self.finished or self._takes_turns(episode)
+
+    def _plan_what_is_explored(self, episode: int) -> None:
+        """A rough plan tells as well what to measure again; a careful one is worth its time once that is done."""
+        self._make_plan(episode, self.settings.beliefs // ROUGH)
+        if self.finished:
+            self._make_plan(episode, self.settings.beliefs)
+
+    def _give_up(self) -> None:
+        """What cannot be reached counts as known as well as it is."""
+        measured = self._mind.counts.measured
+        np.copyto(self._mind.needed, measured, where=(measured > 0) & (measured < self._mind.needed))
+        self._mind.memory[foresight.CHANGED] = True
+        foresight.sweep(self._mind, self._rules, self.prepared().n_actions)
 
     def _takes_turns(self, episode: int) -> bool:
         """Whether an episode follows the plan although there is more to explore."""
@@ -355,7 +370,7 @@ class ForesightAgent(LearningAgent):
         kept = (
             self.follows, self.finished, self.planned_at, self.explored, self.lost, self.value, self.upper, self.plans_made,
             mind.memory[foresight.MET], mind.memory[foresight.LOST], mind.memory[foresight.CHANGED],
-            mind.memory[foresight.SPENT],
+            mind.memory[foresight.SPENT], mind.memory[foresight.VAIN],
         )  # fmt: skip
         seen = mind.seen[: mind.memory[foresight.SEEN]]
         return stored_counts.stored(mind.counts) | self._plan.stored() | {
@@ -394,7 +409,7 @@ class ForesightAgent(LearningAgent):
         memory = self._mind.memory
         memory[foresight.SEEN], memory[foresight.CHANGED] = seen.size, bool(kept["changed"])
         memory[foresight.MET], memory[foresight.LOST] = bool(kept["met"]), bool(kept["went_astray"])
-        memory[foresight.SPENT] = int(kept["spent"])
+        memory[foresight.SPENT], memory[foresight.VAIN] = int(kept["spent"]), int(kept["vain"])
 
 
 ForesightAgent.__signature__ = settings_signature(ForesightSettings())  # type: ignore[attr-defined]

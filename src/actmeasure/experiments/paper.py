@@ -65,14 +65,14 @@ def paper_study(quick: bool = False) -> Study:
 
 def _tables(how: Extent) -> list[Part]:
     """Table 1: the measuring value problem at three costs, and the three variants of the 4x4 lake."""
-    agents = [*_learners(how, episodes_of_atmq=how.fewer_episodes, looks=RANDOM_LOOKS), *_observe_then_plan(how)]
+    agents = [*_learners(episodes_of_atmq=how.fewer_episodes, looks=RANDOM_LOOKS), *_observe_then_plan(how)]
     left = Part(
         LEFT, "Table 1, left: measuring value", [_gamble(cost) for cost in TABLE_COSTS], agents,
         episodes=how.episodes, seeds=how.seeds, max_steps=how.max_steps,
     )  # fmt: skip
     right = Part(
         RIGHT, "Table 1, right: 4x4 frozen lake", [_lake(4, variant) for variant in VARIANTS],
-        [*_learners(how), *_observe_then_plan(how)],
+        [*_learners(), *_observe_then_plan(how)],
         episodes=how.episodes, seeds=how.seeds, max_steps=how.max_steps,
     )  # fmt: skip
     return [left, right]
@@ -81,7 +81,7 @@ def _tables(how: Extent) -> list[Part]:
 def _sweeps(how: Extent) -> list[Part]:
     """The measuring value problem at many costs; ACNO-OTP at four of them."""
     common: dict[str, Any] = {"episodes": how.episodes, "seeds": how.seeds, "max_steps": how.max_steps}
-    learners = _learners(how, episodes_of_atmq=how.fewer_episodes, looks=RANDOM_LOOKS)
+    learners = _learners(episodes_of_atmq=how.fewer_episodes, looks=RANDOM_LOOKS)
     return [
         Part(SWEEP, "Measuring value by cost", [_gamble(cost) for cost in how.sweep], learners, **common),
         Part(
@@ -98,7 +98,7 @@ def _eight(how: Extent) -> Part:
         for label, name in (("ATMQ", "atmq"), ("Dyna-ATMQ", "dyna-atmq"))
     ]
     return Part(
-        EIGHT, "8x8 frozen lake", [_lake(8, "semi-slippery")], [*_learners(how), *looking],
+        EIGHT, "8x8 frozen lake", [_lake(8, "semi-slippery")], [*_learners(), *looking],
         episodes=how.episodes_on_8x8, seeds=how.few_seeds, max_steps=how.max_steps,
     )  # fmt: skip
 
@@ -106,7 +106,7 @@ def _eight(how: Extent) -> Part:
 def _scaling(how: Extent) -> Part:
     """Random semi-slippery lakes of growing size: several of each, which nobody has published, with one seed on each."""
     return Part(
-        SCALING, "Random lakes of growing size", _random_lakes(how), _learners(how, looks=RANDOM_LOOKS),
+        SCALING, "Random lakes of growing size", _random_lakes(how), _learners(looks=RANDOM_LOOKS),
         episodes=how.episodes_on_large_lakes, seeds=1, max_steps=how.max_steps,
     )  # fmt: skip
 
@@ -127,7 +127,7 @@ def _optima(how: Extent) -> list[Part]:
     ]
 
 
-def _learners(how: Extent, episodes_of_atmq: int | None = None, looks: dict[str, Any] | None = None) -> list[AgentSpec]:
+def _learners(episodes_of_atmq: int | None = None, looks: dict[str, Any] | None = None) -> list[AgentSpec]:
     """The agents that act and learn from the first episode; the published act-then-measure ones with these looks."""
     published = {"preset": "published"}
     looking = published | (looks or {})

@@ -10,17 +10,20 @@ from actmeasure.kernels.jit import lean
 from actmeasure.kernels.learned_model import Counts, any_of, count, is_full, make_counts
 
 #: What is remembered: how many states were seen, the known state (-1 if it is not), the last decision, whether values are out of
-#: date, whether the episode has come to a pair that was measured too little, whether the plan was of no more use in it, and how
-#: many looks were spent on exploring, and may be at most.
-SEEN, STATE, ACTION, LOOKED, CHANGED, MET, LOST, SPENT, AFFORDABLE = 0, 1, 2, 3, 4, 5, 6, 7, 8
+#: date, whether the episode has come to a pair that was measured too little, whether the plan was of no more use in it, how many
+#: looks were spent on exploring, and may be at most, and steps since it last came to such a pair.
+SEEN, STATE, ACTION, LOOKED, CHANGED, MET, LOST, SPENT, AFFORDABLE, VAIN = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9
 NOTHING = -1
 TIE = 1e-9
+#: What is not come to within so many steps for each state seen, and so many more, is out of reach.
+STEPS_FOR_EACH, STEPS_MORE = 2, 50
 
 
 class Rules(NamedTuple):
     """The settings, as plain numbers."""
 
     discount: float
+    first: int
     optimism: float
     sweeps: int
     precision: float
@@ -37,7 +40,7 @@ class Mind(NamedTuple):
     seen: Any  # int64 (S,): states that came up, the first memory[SEEN] of them
     is_seen: Any  # bool (S + 1,)
     hope: Any  # float64 (1,): what a pair that was measured too little may lead to
-    memory: Any  # int64 (9,)
+    memory: Any  # int64 (10,)
 
 
 def make_mind(n_states: int, n_actions: int, hope: float, needed: int, room: int) -> Mind:
@@ -46,7 +49,7 @@ def make_mind(n_states: int, n_actions: int, hope: float, needed: int, room: int
     return Mind(
         make_counts(n_states, n_actions, room), np.full(pairs, needed), np.zeros(pairs, np.int64), np.zeros(pairs, np.int64),
         np.zeros(n_states + 1), np.zeros(n_states, np.int64), np.zeros(n_states + 1, np.bool_),
-        np.array([hope]), np.zeros(9, np.int64),
+        np.array([hope]), np.zeros(10, np.int64),
     )  # fmt: skip
 
 
@@ -66,12 +69,12 @@ def see(mind: Mind, state: int) -> None:
 def pair_value(mind: Mind, rules: Rules, pair: int) -> float:
     """What an action in a known state may be worth: hope, until it was measured often enough.
 
-    One that has ended an episode costs an episode to measure again, which must be worth it: it is worth what was measured, and
-    hope counts as part of one more measurement only.
+    One that has ended an episode costs an episode to measure again. Unless a plan relies on it, it is worth what was measured,
+    with hope as part of one more measurement only.
     """
     measured, hoped = float(mind.counts.measured[pair]), 0.0
     if measured < mind.needed[pair]:
-        if mind.ended[pair] == 0 or measured == 0:
+        if measured == 0 or mind.ended[pair] == 0 or mind.needed[pair] > rules.first:
             return mind.hope[0]  # type: ignore[no-any-return]
         hoped = rules.optimism
     total, entry = 0.0, mind.counts.first[pair]
@@ -108,8 +111,9 @@ def learn(mind: Mind, rules: Rules, n_actions: int, reward: float, observation: 
         pair = state * n_actions + action
         mind.taken[pair] += 1
         mind.ended[pair] += terminated
+        mind.memory[VAIN] += 1
         if mind.counts.measured[pair] < mind.needed[pair]:
-            mind.memory[MET] = True
+            mind.memory[MET], mind.memory[VAIN] = True, 0
         if observation != NOTHING:
             count(mind.counts, pair, end if terminated else observation, reward)
             measured, needed = mind.counts.measured[pair], mind.needed[pair]
@@ -166,6 +170,12 @@ def reach(mind: Mind, rules: Rules, n_actions: int, chances: Any) -> None:
             chances[state] = chance
         if change < rules.precision:
             return
+
+
+@lean
+def is_in_vain(mind: Mind) -> bool:
+    """Whether the episode has gone on for so long without anything new that there is no hope of it."""
+    return mind.memory[VAIN] > STEPS_FOR_EACH * mind.memory[SEEN] + STEPS_MORE  # type: ignore[no-any-return]
 
 
 @lean

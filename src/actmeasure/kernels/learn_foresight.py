@@ -15,9 +15,11 @@ from actmeasure.kernels.foresight import (
     NOTHING,
     SPENT,
     STATE,
+    VAIN,
     Mind,
     Rules,
     explore,
+    is_in_vain,
     learn,
     needs_room,
     see,
@@ -30,7 +32,7 @@ from actmeasure.kernels.simulate import Record, World, move, write
 @lean
 def begin(mind: Mind, guide: Guide, progress: Any, follows: bool, observation: int) -> None:
     """An episode begins, in the state shown if any; one that follows the plan takes it up."""
-    mind.memory[MET], mind.memory[LOST], mind.memory[STATE] = False, not follows, NOTHING
+    mind.memory[MET], mind.memory[LOST], mind.memory[STATE], mind.memory[VAIN] = False, not follows, NOTHING, 0
     if observation != NOTHING:
         see(mind, observation)
     if follows:
@@ -39,11 +41,12 @@ def begin(mind: Mind, guide: Guide, progress: Any, follows: bool, observation: i
 
 @lean
 def decide(mind: Mind, rules: Rules, guide: Guide, progress: Any, n_actions: int, stream: Any) -> tuple[int, bool]:
-    """What the plan says; where there is none, or it has turned out wrong, explore, and look as long as that is affordable."""
+    """What the plan says; where there is none, or it has turned out wrong, explore, and look as long as that can pay."""
     if not mind.memory[LOST] and progress[PLAN] < 0:
         mind.memory[LOST] = True
     if mind.memory[LOST]:
-        action, look = explore(mind, rules, n_actions, stream), mind.memory[SPENT] < mind.memory[AFFORDABLE]
+        action = explore(mind, rules, n_actions, stream)
+        look = mind.memory[SPENT] < mind.memory[AFFORDABLE] and not is_in_vain(mind)
         mind.memory[SPENT] += look
     else:
         action, look = follow_schedule.decide(guide, progress)

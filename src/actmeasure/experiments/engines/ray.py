@@ -114,6 +114,7 @@ class _Queue:
         now = time.monotonic()
         if at_once or now - self._surveyed >= SURVEY_SECONDS:
             self._surveyed = now
+            self._check_head()
             alive = {node["NodeID"]: node["Resources"].get("CPU", 0.0) for node in self._ray.nodes() if node["Alive"]}
             for _ in self._nodes - alive.keys():
                 self._note("A node of the Ray cluster has died; the trials that were there are run again.")
@@ -125,6 +126,15 @@ class _Queue:
                 f"the Ray cluster has had no processor for {EMPTY_SECONDS:.0f} s; add a node with `ray start`, and run again"
             )
         return self._processors
+
+    def _check_head(self) -> None:
+        """Notice that the head is gone, before Ray does: a minute later it would end this process."""
+        try:
+            _knock(self._ray.get_runtime_context().gcs_address)
+        except OSError as error:
+            raise StudyError(
+                f"the Ray cluster is lost ({error}); what is stored is safe, run again to do what is missing"
+            ) from error
 
     def submit(self) -> None:
         """Have enough orders at the cluster."""
@@ -198,6 +208,14 @@ def _connected(address: str | None, workers: int | None) -> Iterator[Any]:
         ray.shutdown()
 
 
+def _knock(address: str) -> None:
+    """Connect to HOST:PORT and hang up; an `OSError` if nobody is there."""
+    try:
+        socket.create_connection((_host(address), int(address.rpartition(":")[2])), CONNECT_SECONDS).close()
+    except OverflowError as error:
+        raise OSError(str(error)) from error
+
+
 def _host(address: str) -> str:
     return address.removeprefix("ray://").rpartition(":")[0].strip("[]")
 
@@ -209,8 +227,8 @@ def _check_answers(address: str) -> None:
         if not host or not port.isdigit():
             raise StudyError(f"the Ray address is {address!r}, expected HOST:PORT, such as 10.0.0.1:6379")
         try:
-            socket.create_connection((host, int(port)), CONNECT_SECONDS).close()
-        except (OSError, OverflowError) as error:
+            _knock(address)
+        except OSError as error:
             raise StudyError(
                 f"no Ray cluster can be reached at {address!r} ({error}); check the address, or start one with "
                 "`ray start --head`"
