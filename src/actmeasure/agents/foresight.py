@@ -172,9 +172,9 @@ class ForesightAgent(LearningAgent):
 
     def _begin(self, observation: int | None, episode: int) -> None:
         self.note_start(observation)
+        self._mind.memory[foresight.AFFORDABLE] = self._affordable(self.prepared())
         if episode > 0:
             self._consider(episode)
-        self._mind.memory[foresight.AFFORDABLE] = self._affordable(self.prepared())
         shown = foresight.NOTHING if observation is None else observation
         learn_foresight.begin(self._mind, self._plan.guide, self._progress, self.follows, shown)
 
