@@ -355,6 +355,46 @@ class HiddenLake(gymnasium.Env):
         return int(self.number[self.cell]), float(self.MAP[self.cell] == "G"), over, False, {}
 
 
+class TestExploring:
+    def test_looks_are_paid_from_a_budget(self):
+        agent = am.agents.make("foresight", budget=100)
+        episodes = am.train(agent, LAKE.replace(measuring_cost=5.0), 60, seed=0)
+        # The largest reward is 1, so that 100 times it pays for 20 looks, and the first one over it.
+        assert episodes.measurements.sum() == 21
+        assert agent.finished
+
+    def test_it_takes_turns_with_the_plan_when_exploring_does_not_end(self):
+        lake = am.problems.frozen_lake(8, variant="semi-slippery", measuring_cost=0.05)
+        agent = am.agents.make("foresight", first=1000, undisturbed=100, turns=0.25, beliefs=2000)
+        episodes = am.train(agent, lake, 600, seed=0)
+        assert not agent.finished
+        assert agent.explored == pytest.approx(0.25 * 600, abs=2)
+        following = episodes.measurements[100:400] < episodes.steps[100:400]
+        assert following.mean() > 0.9
+        assert episodes.scalarized_return[100:].mean() > episodes.scalarized_return[:100].mean() + 0.3
+
+    def test_it_gives_up_what_it_cannot_reach(self):
+        # The second state can be reached by the second action, but next to never, and it has to be tried twice there.
+        P = np.zeros((2, 2, 2))
+        P[0, 0, 0], P[0, 1], P[1, :, 0] = 1.0, [0.999, 0.001], 1.0
+        model = am.Model.from_arrays(P, np.array([[0.0, 0.0], [1.0, 1.0]]), measuring_cost=0.01, discount=0.9)
+        agent = am.agents.make("foresight", first=5, sure=5)
+        looks = am.train(agent, model, 30, seed=1, max_steps=5_000).measurements
+        assert agent.finished
+        assert looks.max() < 5 * (2 * model.n_states + 50)
+
+    def test_an_action_that_ended_an_episode_is_left_alone_where_another_is_better(self):
+        # Of two actions one pays and ends, the other ends for nothing.
+        P = np.array([[[0.0, 1.0], [0.0, 1.0]], [[0.0, 1.0], [0.0, 1.0]]])
+        model = am.Model.from_arrays(
+            P, np.array([[0.8, 0.0], [0.0, 0.0]]), measuring_cost=0.01, discount=0.95, terminal=[False, True]
+        )
+        agent = am.agents.make("foresight", first=20, sure=20)
+        am.train(agent, model, 200, seed=0)
+        assert agent.counts.measured[1] == 1
+        assert agent.explored <= 25
+
+
 class TestParts:
     @pytest.mark.parametrize("shown", [True, False])
     def test_reliance_against_a_simulation(self, shown):

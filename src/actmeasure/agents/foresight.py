@@ -243,9 +243,9 @@ class ForesightAgent(LearningAgent):
             self._make_plan(episode, self.settings.beliefs)
 
     def _give_up(self) -> None:
-        """What cannot be reached counts as known as well as it is."""
-        measured = self._mind.counts.measured
-        np.copyto(self._mind.needed, measured, where=(measured > 0) & (measured < self._mind.needed))
+        """What cannot be reached counts as known, and no plan asks for it again."""
+        needed, seen = self._mind.needed, np.repeat(self._mind.is_seen[:-1], self.prepared().n_actions)
+        needed[seen & (self._mind.counts.measured < needed)] = foresight.GIVEN_UP
         self._mind.memory[foresight.CHANGED] = True
         foresight.sweep(self._mind, self._rules, self.prepared().n_actions)
 
@@ -289,11 +289,11 @@ class ForesightAgent(LearningAgent):
         self.planned_at, self.lost, self.plans_made = episode, False, self.plans_made + 1
         relied = reliance(model, schedule, SELDOM * self.settings.reliance)[: needed.size]
         wanted = self.settings.sure * np.sqrt(np.minimum(1.0, relied / self.settings.reliance))
-        np.maximum(needed, np.ceil(wanted).astype(np.int64), out=needed)
+        np.maximum(needed, np.ceil(wanted).astype(np.int64), out=needed, where=needed != foresight.GIVEN_UP)
         if self._is_hopeless() and 2 * self.explored <= episode + 1:  # half of the time at most goes into this
             measured = self._mind.counts.measured
             more = np.where(self._mind.ended > 0, 2 * measured, measured + self.settings.first)
-            np.copyto(needed, more, where=measured >= needed)
+            np.copyto(needed, more, where=(measured >= needed) & (needed != foresight.GIVEN_UP))
         self._mind.memory[foresight.CHANGED] = True
         foresight.sweep(self._mind, self._rules, self.prepared().n_actions)
         broke = self._mind.memory[foresight.SPENT] >= self._mind.memory[foresight.AFFORDABLE]
@@ -392,7 +392,7 @@ class ForesightAgent(LearningAgent):
         stored_counts.check_shapes(arrays, shapes)
         if np.unique(seen).size != seen.size or (seen < 0).any() or (seen >= task.n_states).any():
             raise AgentError("the states it has seen are not states; the file is damaged")
-        if arrays["state_values"][-1] != 0 or (arrays["needed"] < 1).any():
+        if arrays["state_values"][-1] != 0 or not _are_needs(arrays["needed"]):
             raise AgentError("its tables contradict each other; the file is damaged")
         hidden = not task.reveal_start and (task.start is None or len(task.start.states) > 1)
         self._plan = FollowedPlan.restored(arrays, task.n_states + 1, task.n_actions, hidden)
@@ -410,6 +410,10 @@ class ForesightAgent(LearningAgent):
         memory[foresight.SEEN], memory[foresight.CHANGED] = seen.size, bool(kept["changed"])
         memory[foresight.MET], memory[foresight.LOST] = bool(kept["met"]), bool(kept["went_astray"])
         memory[foresight.SPENT], memory[foresight.VAIN] = int(kept["spent"]), int(kept["vain"])
+
+
+def _are_needs(needed: npt.NDArray[np.int64]) -> bool:
+    return bool(((needed >= 1) | (needed == foresight.GIVEN_UP)).all())
 
 
 ForesightAgent.__signature__ = settings_signature(ForesightSettings())  # type: ignore[attr-defined]
