@@ -34,7 +34,7 @@ __all__ = ["ForesightAgent", "ForesightSettings"]
 ROOM = 1 << 10
 #: Sweeps over the values at a time, and the change at which they are settled.
 SWEEPS, PRECISION = 100, 1e-6
-#: A rough plan is searched for with so much less work.
+#: A rough plan is searched for with so much less work, and may be so much further from the best.
 ROUGH = 6
 #: Pairs that are taken so much more seldom than those that the plan relies on are left as they are.
 SELDOM = 0.01
@@ -42,6 +42,8 @@ SELDOM = 0.01
 SOONER = 0.3
 #: A plan that earns less than this share of what was hoped for is no plan: there must be more to find.
 HOPELESS = 0.01
+#: Then exploring goes on undisturbed for so much longer, and after that in this share of the episodes.
+LONGER, RESIGNED = 2, 0.002
 #: What is kept from episode to episode besides tables, in the order in which it is stored.
 KEPT = (
     "follows", "finished", "planned_at", "explored", "lost", "value", "upper", "plans_made", "met", "went_astray", "changed",
@@ -227,20 +229,20 @@ class ForesightAgent(LearningAgent):
         since = episode - self.planned_at
         if self.finished:
             if since >= (SOONER * pause if self.lost else pause):
-                self._make_plan(episode, self.settings.beliefs)
+                self._make_plan(episode)
         elif memory[foresight.SPENT] >= memory[foresight.AFFORDABLE]:
-            self._make_plan(episode, self.settings.beliefs)
+            self._make_plan(episode)
         elif not self.follows and not memory[foresight.MET] and self._reach() < self.settings.least_reach:
             self._plan_what_is_explored(episode)
         elif self.explored >= self.settings.undisturbed and since >= pause:
-            self._make_plan(episode, self.settings.beliefs // ROUGH)
+            self._make_plan(episode, ROUGH)
         self.follows = self.finished or self._takes_turns(episode)
 
     def _plan_what_is_explored(self, episode: int) -> None:
         """A rough plan tells as well what to measure again; a careful one is worth its time once that is done."""
-        self._make_plan(episode, self.settings.beliefs // ROUGH)
+        self._make_plan(episode, ROUGH)
         if self.finished:
-            self._make_plan(episode, self.settings.beliefs)
+            self._make_plan(episode)
 
     def _give_up(self) -> None:
         """What cannot be reached counts as known, and no plan asks for it again."""
@@ -251,8 +253,10 @@ class ForesightAgent(LearningAgent):
 
     def _takes_turns(self, episode: int) -> bool:
         """Whether an episode follows the plan although there is more to explore."""
-        enough = self.explored >= max(self.settings.undisturbed, self.settings.turns * episode)
-        return enough and self.plans_made > 0 and not self._is_hopeless()
+        undisturbed, share = self.settings.undisturbed, self.settings.turns
+        if self._is_hopeless():
+            undisturbed, share = LONGER * undisturbed, RESIGNED
+        return self.plans_made > 0 and self.explored >= max(undisturbed, share * episode)
 
     def _is_hopeless(self) -> bool:
         """Where everything costs there is no hope above 0, and a plan worth less than nothing may be the best."""
@@ -281,16 +285,18 @@ class ForesightAgent(LearningAgent):
         seen = np.sort(self._mind.seen[: self._mind.memory[foresight.SEEN]])
         return Belief(seen, np.full(seen.size, 1.0 / max(1, seen.size)))
 
-    def _make_plan(self, episode: int, beliefs: int) -> None:
+    def _make_plan(self, episode: int, roughness: int = 1) -> None:
         """Plan by what was measured; go on exploring if the plan relies on what was not measured often enough."""
         model, needed = self.model(), self._mind.needed
-        schedule, self.value, self.upper = solve_within(model, self.settings.tolerance, beliefs)
+        schedule, self.value, self.upper = solve_within(
+            model, roughness * self.settings.tolerance, max(1, self.settings.beliefs // roughness)
+        )
         self._plan = FollowedPlan.of(schedule, model)
         self.planned_at, self.lost, self.plans_made = episode, False, self.plans_made + 1
         relied = reliance(model, schedule, SELDOM * self.settings.reliance)[: needed.size]
         wanted = self.settings.sure * np.sqrt(np.minimum(1.0, relied / self.settings.reliance))
         np.maximum(needed, np.ceil(wanted).astype(np.int64), out=needed, where=needed != foresight.GIVEN_UP)
-        if self._is_hopeless() and 2 * self.explored <= episode + 1:  # half of the time at most goes into this
+        if self._is_hopeless() and not self._takes_turns(episode):
             measured = self._mind.counts.measured
             more = np.where(self._mind.ended > 0, 2 * measured, measured + self.settings.first)
             np.copyto(needed, more, where=(measured >= needed) & (needed != foresight.GIVEN_UP))
