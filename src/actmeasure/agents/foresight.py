@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,9 +11,10 @@ import numpy.typing as npt
 from actmeasure.agents import foresight_plan, stored_counts
 from actmeasure.agents.base import Task
 from actmeasure.agents.foresight_plan import FollowedPlan, reliance
+from actmeasure.agents.foresight_settings import ForesightSettings
 from actmeasure.agents.learning import LearningAgent
 from actmeasure.agents.outlook import Outlook, outlook
-from actmeasure.agents.presets import checked_discount, chosen, settings_signature
+from actmeasure.agents.presets import chosen, settings_signature
 from actmeasure.belief import Belief
 from actmeasure.decision import Decision
 from actmeasure.episodes import Episodes
@@ -24,7 +24,7 @@ from actmeasure.kernels.learned_model import Counts, with_more_room
 from actmeasure.model import Model
 from actmeasure.planners.limited import solve_within
 from actmeasure.schedule import Schedule
-from actmeasure.settings import probability, real, whole
+from actmeasure.settings import whole
 from actmeasure.transitions import FloatArray
 from actmeasure.world import record, world
 
@@ -49,67 +49,6 @@ KEPT = (
     "follows", "finished", "planned_at", "explored", "lost", "value", "upper", "plans_made", "met", "went_astray", "changed",
     "spent", "vain",
 )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class ForesightSettings:
-    """What can be set in foresight; one default for all problems.
-
-    Attributes
-    ----------
-    first : int
-        Measurements that an action in a known state needs before it is taken into account as it was measured.
-    sure : int
-        Measurements that are needed where the plan relies on an action.
-    reliance : float
-        The plan relies on an action that it is expected to take at least so often in an episode; where it takes one a quarter as
-        often, half of the measurements are enough, and so on.
-    least_reach : float
-        Exploring ends when it would come to something new in less than this share of the episodes.
-    discount : float
-        For planning; the task's own if that is larger.
-    tolerance : float
-        Planning ends when the schedule is within this share of the best for the learned model.
-    beliefs : int
-        The most beliefs that the planner's search may come to, which bounds its time.
-    patience : float
-        A new plan is made after so many more episodes than before, as a share; a third of that if the plan went wrong.
-    optimism : float
-        An action that has ended an episode is worth what was measured, and what is hoped for as if that had been measured this
-        many times.
-    undisturbed : int
-        After so many episodes exploring takes turns with following the plan for what is known, if that earns anything.
-    turns : float
-        Share of the episodes that then go into exploring.
-    budget : float
-        Looks for exploring may cost as much as the largest reward this many times, in all. It does not depend on how many
-        episodes are planned, as those may be told in parts.
-    """
-
-    first: int = 5
-    sure: int = 50
-    reliance: float = 0.1
-    least_reach: float = 0.01
-    discount: float = 0.99
-    tolerance: float = 0.01
-    beliefs: int = 300_000
-    patience: float = 1.0
-    optimism: float = 0.5
-    undisturbed: int = 1_500
-    turns: float = 0.25
-    budget: float = 10_000
-
-    def __post_init__(self) -> None:
-        for name in ("first", "sure", "beliefs", "undisturbed"):
-            object.__setattr__(self, name, whole(getattr(self, name), name, 1, 10**9, AgentError))
-        for name in ("reliance", "least_reach", "turns"):
-            object.__setattr__(self, name, probability(getattr(self, name), name, AgentError))
-        for name in ("tolerance", "patience", "optimism", "budget"):
-            value = real(getattr(self, name), name, AgentError)
-            if not 0 < value < np.inf:
-                raise AgentError(f"{name} is {value!r}, expected a number above 0")
-            object.__setattr__(self, name, value)
-        object.__setattr__(self, "discount", checked_discount(self.discount))
 
 
 class ForesightAgent(LearningAgent):
