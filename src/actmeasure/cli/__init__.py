@@ -15,7 +15,8 @@ app = typer.Typer(
     name="actmeasure",
     help="When is it worth a look? Plan and learn where observing the state costs something.",
     epilog="Examples:  actmeasure solve frozen-lake  |  actmeasure tradeoff frozen-lake  |  "
-    "actmeasure train --problem frozen-lake --agent dyna-atmq",
+    "actmeasure train --problem frozen-lake --agent dyna-atmq  |  actmeasure fit records.csv --out fit.npz  |  "
+    "actmeasure plan fit.npz --economics prices.toml --report plan.html",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,

@@ -76,6 +76,8 @@ def plan(
     The costs are exact, and a bound certifies how far the plan is from the best possible. --report writes a page on which the
     last seen state can be chosen and the price of an inspection be changed.
     """
+    if not period.strip():
+        raise PlanError("--period is empty, expected what a step is called, such as year")
     thing, prices = _read(problem, economics, settings, currency, period)
     for path, what in ((report, "the page"), (table, "the table")):
         _check(path, what)
@@ -119,12 +121,13 @@ def _read(
     if Path(problem).suffix.lower() == ".csv":
         raise ModelError(f"{problem!r} holds records; fit a model to them first: actmeasure fit {problem}")
     if not _is_fit(problem):
+        model = read_model(problem, read_settings(settings))  # says first what cannot be read
         if economics is not None:
             raise PlanError(
                 f"{problem!r} is no fit but a model, which has its rewards already; leave --economics out, and name its units "
                 "with --currency and --period"
             )
-        return read_model(problem, read_settings(settings)), None
+        return model, None
     if settings:
         raise ModelError(f"--set goes with a named problem, but {problem!r} is a fit; leave it out")
     if economics is None:

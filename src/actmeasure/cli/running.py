@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Address", "EngineName", "NoReport", "Out", "Quick", "Workers", "make_engine", "register", "run_and_report"]
 
-#: Exit codes of studies: all done, some trials failed, stopped with Ctrl-C.
+#: Exit codes of studies: all done, some trials or the report failed, stopped with Ctrl-C.
 EXIT_CODES = {"done": 0, "failed": 1, "interrupted": 130}
 ENGINES = ("local", "ray")
 
@@ -68,13 +68,13 @@ def run(
     """Run a study: every agent on every problem with every seed, then write its report.
 
     Results are stored trial by trial. Whatever stops the study, run it again and it does what is missing; a changed setting is
-    a new trial. Exit code 1 if trials failed, 130 after Ctrl-C.
+    a new trial. Exit code 1 if trials failed or the report could not be written, 130 after Ctrl-C.
     """
     chosen = make_engine(engine, address, workers)
     from actmeasure.experiments import read_study
 
     found = read_study(study)
-    run_and_report(found.quick() if quick else found, out, chosen, not no_report, as_json)
+    run_and_report(found.quick() if quick else found, out, chosen, not no_report, as_json, study, quick)
 
 
 def make_engine(name: str, address: str | None, workers: int | None) -> Engine:
@@ -90,29 +90,40 @@ def make_engine(name: str, address: str | None, workers: int | None) -> Engine:
     return LocalEngine(workers) if name == "local" else RayEngine(address, workers)
 
 
-def run_and_report(study: Study, out: Path | None, engine: Engine, report: bool, as_json: bool) -> None:
+def run_and_report(
+    study: Study,
+    out: Path | None,
+    engine: Engine,
+    report: bool,
+    as_json: bool,
+    file: Path | None = None,
+    quick: bool = False,
+) -> None:
     """Run a study with bars on the terminal, print its summary, and write its report."""
     from actmeasure.experiments import run_study
 
     directory = Path("results") / study.name if out is None else out
     try:
         with study_bars() as show:
-            summary = run_study(study, directory, engine, show)
+            summary = run_study(study, directory, engine, show, file=file, quick=quick)
     except KeyboardInterrupt:  # pressed again, by somebody in a hurry, or before anything began
         say(_last_words("interrupted", 0, directory, None))
         raise typer.Exit(EXIT_CODES["interrupted"]) from None
-    page = None
-    if report and summary.stopped != "interrupted":
-        page = _report(directory)
-    if as_json:
-        print_json(summary.to_json() | {"report": None if page is None else str(page)})
-    else:
+    if not as_json:
         typer.echo(summary.table())
     for remark in summary.remarks():
         say(remark)
+    page, wanted = None, report and summary.stopped != "interrupted"
+    try:
+        page = _report(directory) if wanted else None
+    finally:  # whatever becomes of the report, the study was run
+        if as_json:
+            print_json(summary.to_json() | {"report": None if page is None else str(page)})
     say(_last_words(summary.stopped, len(summary.failures), directory, page))
     if summary.stopped != "done":
         raise typer.Exit(EXIT_CODES[summary.stopped])
+    if wanted and page is None:
+        raise typer.Exit(EXIT_CODES["failed"])
 
 
 def _report(directory: Path) -> Path | None:
