@@ -90,6 +90,7 @@ def test_rates_and_running_costs_are_converted_between_periods(tmp_path):
         ('"3 %/year"', '"3 EUR"', ["line 3: interest is '3 EUR'"]),
         ('"3 %/year"', '"3 %/fortnight"', ["line 3", "unknown period 'fortnight'"]),
         ('interest = "3 %/year"', "discount = 1.2", ["line 3: discount is 1.2"]),
+        ('"120 EUR"', '"120 USD"', ["line 4: inspection is '120 USD'", 'write "120 EUR"']),
         ('"120 EUR"', '"120"', ["line 4: inspection is '120', which has no unit", '"50 EUR"']),
         ('"120 EUR"', '"120 USD"', ["line 4", "the currency of the file is EUR"]),
         ('"120 EUR"', '"-120 EUR"', ["line 4", "0 or more", "positive numbers"]),

@@ -209,3 +209,11 @@ def test_progress_of_reading_is_told(tmp_path, monkeypatch):
     read_records(path, progress=lambda *now: news.append(now))
     assert news
     assert all(doing == "reading" and 0 < done <= total == path.stat().st_size for doing, done, total in news)
+
+
+def test_a_default_action_with_a_slip_is_an_error_and_a_new_one_is_told():
+    seen = {"unit": [1, 1, 1], "time": [0, 1, 3], "state": ["a", "b", "b"], "action": ["wait", "repair", "wait"]}
+    with pytest.raises(am.FitError, match="unknown default action 'wiat'; did you mean 'wait'"):
+        am.fit(seen, default_action="wiat", bootstrap=0, goodness=0)
+    found = am.fit(seen, default_action="nothing", bootstrap=0, goodness=0)
+    assert "No record names the default action 'nothing'; the records name wait, repair." in found.notes

@@ -1,8 +1,10 @@
 """The advice: exact, certified, in its units, and honest about time."""
 
+import dataclasses
 import itertools
 import math
 import signal
+import sys
 
 import numpy as np
 import pytest
@@ -150,7 +152,7 @@ def test_what_there_was_no_time_for_is_said():
 def test_progress_says_what_is_done():
     said = []
     am.inspection.advise(am.problems.measuring_value(), progress=said.append)
-    assert said[0] == "planning"
+    assert said[:2] == ["getting ready", "planning"]
     assert any(text.startswith("other prices of an inspection: ") for text in said)
 
 
@@ -216,3 +218,66 @@ def test_plans_in_an_inspectors_words(plan, words):
     assert plan.describe(machine(), "month") == words
     schedule = am.Schedule({1: plan}, 3)
     assert schedule.describe(machine(), "month") == f"after seeing worn: {words}"
+
+
+def careless(model, method="optimal", *settings, **more):
+    """A solver that came to nothing better than running for ever, with a bound that holds."""
+    found = am.solve(model, method, *settings, **more)
+    if method != "optimal":
+        return found
+    poor = am.Schedule(dict.fromkeys(range(3), am.BlindPlan((0,), then="repeat", repeat=1)), 3)
+    value = am.evaluate(model, poor)
+    return dataclasses.replace(
+        found, schedule=poor, evaluation=value, lower=value.discounted_return, stopped="time", upper=found.upper + 50
+    )
+
+
+def test_the_plan_is_no_worse_than_anything_in_hand(advice, monkeypatch):
+    monkeypatch.setattr(sys.modules["actmeasure.inspection.advise"], "solve", careless)
+    found = am.inspection.advise(machine(), time_limit=None)
+    assert all(found.lost(policy) >= 0 for policy in found.policies)
+    assert found.value == max(policy.value for policy in found.policies)
+    assert found.value >= found.frontier.piece(40.0).value(40.0) - 1e-9
+    best = am.solve(machine(), tolerance=1e-4)
+    assert best.lower <= found.upper < best.upper + 50  # the frontier's bound is the tighter one
+    assert found.value == pytest.approx(best.value, abs=found.frontier.tolerance)
+    assert any("The plan is the best found, by" in note for note in found.notes)
+    assert found.compare()["lost_discounted"].min() == 0
+    own = next(piece for piece in found.prices if piece.low <= 40 <= piece.high)
+    assert own.value(40.0) == pytest.approx(found.value)
+
+
+def test_a_hurried_plan_is_no_worse_than_what_it_is_compared_with():
+    found = am.inspection.advise(am.problems.sewer(measuring_cost=300.0, discount=0.999), time_limit=0.5)
+    assert all(found.lost(policy) >= 0 for policy in found.policies)
+    assert found.value <= found.upper
+
+
+def test_acting_in_rounds_without_a_look(advice, monkeypatch):
+    def none_found(model, method, *settings, **more):
+        if method == "never":
+            poor = am.Schedule({0: am.BlindPlan((0,), then="repeat", repeat=1)}, 3)
+            value = am.evaluate(model, poor)
+            found = am.solve(model, "never")
+            lower = value.discounted_return
+            return dataclasses.replace(
+                found, schedule=poor, evaluation=value, lower=lower, stopped="time", method_upper=0.0
+            )
+        return am.solve(model, method, *settings, **more)
+
+    monkeypatch.setattr("actmeasure.inspection.policies.solve", none_found)
+    found = am.inspection.advise(machine(), time_limit=None)
+    never = next(policy for policy in found.policies if policy.key == "never")
+    rounds = [am.BlindPlan((0,) * (n - 1) + (1,), then="repeat", repeat=n) for n in range(2, 30)]
+    values = [am.evaluate(machine(), am.Schedule({0: plan}, 3)).discounted_return for plan in rounds]
+    assert never.value >= max(values) - 1e-9
+    assert "best found" in never.note
+    assert found.prices[-1].looks == 0
+    assert found.prices[-1].reward >= never.value - 1e-9
+
+
+def test_averages_are_without_digits_that_say_nothing():
+    units = Units("EUR", "year")
+    assert units.about(5.888) == "5.9 years"
+    assert units.about(1234.5) == "1,234 years"
+    assert units.periods(1 + 1e-9) == "1 year"

@@ -1,11 +1,15 @@
 """How sure a plan is when the model is a fit."""
 
+import dataclasses
+
 import pytest
 from machines import PRICES, machine
 
 import actmeasure as am
+from actmeasure.inspection.complete import without_claims
 from actmeasure.inspection.confidence import confidence
 from actmeasure.planners.clock import Clock
+from actmeasure.report.inspection_page import page_html
 
 
 def wearing(chance):
@@ -65,3 +69,29 @@ def test_advice_on_a_fit(fitted):
 def test_a_fit_needs_prices(fitted):
     with pytest.raises(am.PlanError, match="says nothing about money"):
         am.inspection.advise(fitted)
+
+
+def test_what_the_fit_says_of_itself_is_in_the_notes(fitted, tmp_path):
+    finding = "The state is not all that matters."
+    goodness = dataclasses.replace(fitted.goodness, findings=(finding,))
+    told = dataclasses.replace(fitted, goodness=goodness, notes=("Assumed: something.",), noticed=("broken",))
+    path = tmp_path / "prices.toml"
+    path.write_text(
+        'currency = "EUR"\nperiod = "month"\ndiscount = 0.95\ninspection = "40 EUR"\n'
+        '[actions]\nrun = "0 EUR"\nrepair = "500 EUR"\n[running]\nworn = "20 EUR/month"\nbroken = "400 EUR/month"\n'
+    )
+    found = am.inspection.advise(told, path, time_limit=None)
+    notes = "\n".join(found.notes)
+    assert finding in notes
+    assert "Assumed: something." in notes
+    assert "'broken' is noticed at once in the records, but the plan assumes that nobody notices it" in notes
+    assert finding in page_html(found)
+
+
+def test_plans_are_compared_by_what_they_do():
+    repaired = wearing(
+        0.1
+    )  # "repair; then it is good, and so on" is the same as "repair, run for some months, then inspect"
+    long_form = without_claims(repaired, am.solve(repaired, tolerance=1e-4).schedule)
+    found = confidence(repaired, long_form, [repaired], 1, 1e-4, Clock(), lambda _: None)
+    assert found.same_schedule == 1

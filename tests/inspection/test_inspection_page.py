@@ -145,6 +145,9 @@ def test_print_shows_the_table_and_no_controls(page, advice):
     for number, row in enumerate(advice.rows):
         assert rows.nth(number).is_visible()
         assert row.words in rows.nth(number).inner_text()
+    shown = page.locator("#policies").inner_text()
+    for policy in advice.policies:
+        assert shown.count(policy.rule) == 1
     assert page.pdf()[:4] == b"%PDF"
 
 
@@ -235,7 +238,7 @@ def test_large_pages_are_cut_with_a_sentence(advice, monkeypatch):
     text = page_html(advice)
     data = json.loads(re.search(r'id="data">(.*?)</script>', text)[1])
     assert [row["name"] for row in data["rows"]] == ["good", "worn"]
-    assert "1 more states are left out here" in text
+    assert "1 more state is left out here" in text
     monkeypatch.setattr("actmeasure.report.inspection_beliefs.MOST_ENTRIES", 1)
     assert not any(row["drawn"] for row in page_data(advice)["rows"])
 

@@ -58,8 +58,8 @@ def describe(kind: str, findings: Sequence[Finding], names: tuple[Sequence[str],
             case _:
                 where = f"after {done}, {periods(one.first, one.last, period)} from the unit's first record,"
         sentences.append(
-            f"Of {one.total:,} units seen in {states[one.begin]}, {where} {one.seen:,} were seen in {states[one.state]}; "
-            f"{one.expected:,.1f} were expected."
+            f"Of {one.total:,} times that a unit was seen in {states[one.begin]}, {where} it was then seen in "
+            f"{states[one.state]} {one.seen:,} time{'s' * (one.seen != 1)}; {one.expected:,.1f} were expected."
         )
     return sentences
 
@@ -68,7 +68,7 @@ def periods(first: int, last: int | None, period: str) -> str:
     """`3 years`, `3 to 5 years` or `3 years or more`."""
     many = f"{period}s"
     if last is None:
-        return f"{first:,} {many} or more"
+        return f"{first:,} {period if first == 1 else many} or more"
     if first == last:
         return f"{first:,} {period if first == 1 else many}"
     return f"{first:,} to {last:,} {many}"

@@ -26,6 +26,7 @@ def amount(value: Any, what: str, currency: str, period: str | None = None) -> f
         raise FitError(f"{what} is {value!r:.60}, expected a price such as {expected}")
     if isinstance(value, str):
         found, unit, each = _split(value, what, expected)
+        expected = expected.replace("50", f"{found:.15g}", 1)  # the remedy is about the price that was given
         if unit != currency:
             raise FitError(f"{what} is {value!r:.60}, but the currency of the file is {currency}; write {expected}")
         found *= _per(each, period, what, value, expected)

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,9 @@ from actmeasure.fitting.times import Clock
 __all__ = ["Records", "read_records"]
 
 IntArray = npt.NDArray[np.int64]
+
+#: A name this close to a recorded one is taken for a slip (1 is the same).
+SLIP = 0.7
 
 
 @dataclass(frozen=True)
@@ -89,7 +93,18 @@ def read_records(
     else:
         raise FitError(f"records are a {type(records).__name__}, expected the path of a CSV file or a pandas DataFrame")
     notes = _check_broken(coder, source, skip_broken)
+    if default_action is not None and given_actions is None:
+        notes += _check_default(default_action, tuple(coder.actions.codes))
     return _sorted(coder, source, given_states, given_actions, named, notes)
+
+
+def _check_default(name: str, recorded: Sequence[str]) -> list[str]:
+    """Raise if the default action is a recorded one with a slip; note if it is one that no record names."""
+    if not recorded or name in recorded:
+        return []
+    if get_close_matches(name.lower(), [one.lower() for one in recorded], n=1, cutoff=SLIP):
+        raise FitError(unknown_name("default action", name, recorded))
+    return [f"No record names the default action {name!r}; the records name {', '.join(recorded)}."]
 
 
 def _given(names: Sequence[str] | None, what: str) -> tuple[str, ...] | None:
@@ -160,7 +175,7 @@ def _sorted(
         state, action = np.maximum.reduceat(state, first), np.maximum.reduceat(action, first)
         unit, time, line = unit[first], time[first], line[first]
         notes.append(
-            f"{merged:,} records told of a unit and time that another one tells of too; they agree and count once."
+            f"{_many(merged, 'record')} told of a unit and time that another one tells of too; they agree and count once."
         )
     return Records(
         unit, time, state, action, line, unit_names, state_names, action_names, coder.clock.name, source, notes,

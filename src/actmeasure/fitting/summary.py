@@ -20,7 +20,10 @@ def summary(fit: Fit) -> str:
     """The fit in words and tables."""
     period = fit.period or "period"
     lines = [
-        f"{fit.n_units:,} units, {fit.n_records:,} records, {fit.n_inspections:,} inspections",
+        ", ".join(
+            f"{count:,} {noun}{'s' * (count != 1)}"
+            for count, noun in ((fit.n_units, "unit"), (fit.n_records, "record"), (fit.n_inspections, "inspection"))
+        ),
         f"{len(fit.state_names)} states: {' < '.join(fit.state_names)}",
     ]
     if fit.noticed:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from actmeasure.belief import Belief
 from actmeasure.evaluation import Evaluation
+from actmeasure.inspection.best import is_rounding
 from actmeasure.inspection.confidence import Agreement, Confidence
 from actmeasure.inspection.policies import Policy
 from actmeasure.inspection.prices import PricedSchedule, own_price
@@ -191,6 +192,11 @@ class Advice:
         pandas = pandas_for("Advice.compare")
         frame: pd.DataFrame = pandas.DataFrame([policy_record(self, one) for one in self.policies]).set_index("policy")
         return frame
+
+    def lost(self, policy: Policy) -> float:
+        """How much less a policy is worth than the plan, which is never less than nothing: no policy shown is better."""
+        lost = self.value - policy.value
+        return 0.0 if is_rounding(lost, self.value) else lost
 
     def per_period(self, evaluation: Evaluation) -> float | None:
         """The constant sum per period that is worth the same as a schedule; None without discount, or where that ends."""

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import math
+import os
+import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from actmeasure import problems
 from actmeasure.errors import PlanError
+from actmeasure.evaluation import evaluate
 from actmeasure.fitting import Economics, Fit
 from actmeasure.inspection.advice import Advice
+from actmeasure.inspection.best import best_in_hand
 from actmeasure.inspection.complete import completed
 from actmeasure.inspection.confidence import Confidence, confidence
+from actmeasure.inspection.fit_notes import fit_notes
 from actmeasure.inspection.policies import Policy, usual_policies
-from actmeasure.inspection.prices import PricedSchedule, at_price, priced_schedules
+from actmeasure.inspection.prices import PricedSchedule, at_price, own_price, priced_schedules, with_schedules
 from actmeasure.inspection.units import Units
 from actmeasure.interrupts import Interrupts, deferred_interrupts
 from actmeasure.model import Model
@@ -44,7 +50,7 @@ PLAN_RULE = (
 
 def advise(
     problem: Model | Fit,
-    economics: Economics | None = None,
+    economics: Economics | str | os.PathLike[str] | None = None,
     *,
     price: float | None = None,
     currency: str = "",
@@ -58,7 +64,7 @@ def advise(
     Parameters
     ----------
     problem : Model or Fit
-    economics : Economics, optional
+    economics : Economics or path, optional
         Prices and units of a fit; a fit needs them, and a model, which has its rewards, does not take them.
     price : float, optional
         Price of an inspection in place of the model's own; where that is a table of costs, they are multiplied by it.
@@ -83,13 +89,17 @@ def advise(
     >>> advice.policies[0].value >= max(policy.value for policy in advice.policies)
     True
     """
-    model, units = _model_and_units(problem, economics, price, currency, period)
+    prices = Economics.load(economics) if isinstance(economics, (str, os.PathLike)) else economics
+    model, units = _model_and_units(problem, prices, price, currency, period)
     if time_limit is not None and not real(time_limit, "time_limit", PlanError, "seconds above 0, or None") > 0:
         raise PlanError(f"time_limit is {time_limit!r}, expected seconds above 0, or None for no limit")
     fit = problem if isinstance(problem, Fit) else None
     with deferred_interrupts() as interrupts:
+        tell = progress or (lambda _: None)
+        tell("getting ready")
+        _warm_up(interrupts)
         clock = Patience(time_limit, interrupts=interrupts)
-        return _Advising(model, units, clock, progress or (lambda _: None)).advice(title, fit, economics)
+        return _Advising(model, units, clock, tell).advice(title, fit, prices)
 
 
 def _model_and_units(
@@ -109,6 +119,8 @@ def _model_and_units(
                 "units with currency and period"
             )
         model = problem
+        if not isinstance(period, str) or not period.strip():
+            raise PlanError(f"the period is {period!r:.60}, expected what a step is called, such as 'year'")
     else:
         raise PlanError(f"the problem is {problem!r:.60}, expected a Model or a Fit")
     return _at(model, price), Units.of(model, currency, period)
@@ -144,15 +156,19 @@ class _Advising:
 
     def advice(self, title: str, fit: Fit | None, economics: Economics | None) -> Advice:
         self.tell("planning")
-        own = self._plan()
-        self.notes += solution_notes(own)
-        schedule = completed(self.model, own.schedule, self.tolerance, self._seconds(PLAN_SHARE))
-        planned = Policy("plan", "this plan", PLAN_RULE, schedule, own.evaluation)
-        policies = [planned, *self._policies(own)]
-        frontier, prices = self._prices(own, policies, FRONTIER_SHARE if fit else 0.9)
+        solved = self._plan()
+        self.notes += solution_notes(solved)
+        anywhere = completed(self.model, solved.schedule, self.tolerance, self._seconds(PLAN_SHARE))
+        others = self._policies(solved)
+        frontier = self._frontier(solved, others, FRONTIER_SHARE if fit else 0.9)
+        others = [self._as_on_frontier(policy, frontier) for policy in others]
+        own = self._best(solved, others, frontier)
+        schedule = Schedule(dict(anywhere) | dict(own.schedule), anywhere.n_states, own.schedule.start)
+        policies = [Policy("plan", "this plan", PLAN_RULE, schedule, own.evaluation), *others]
+        prices = self._prices(own, frontier)
         sure = self._confidence(schedule, fit, economics)
-        if fit is not None:
-            self.notes += [*fit.warnings, *fit.identifiability]
+        if fit is not None and economics is not None:
+            self.notes += fit_notes(fit, economics)
         if len(schedule) < np.count_nonzero(~self.model.terminal):
             self.notes.append("States that are not in the table are never seen by who follows the plan.")
         return Advice(
@@ -201,33 +217,58 @@ class _Advising:
         self.notes += notes
         return found
 
-    def _prices(
-        self, own: Solution, policies: list[Policy], share: float
-    ) -> tuple[Frontier | None, tuple[PricedSchedule, ...]]:
+    def _best(self, solved: Solution, others: list[Policy], frontier: Frontier | None) -> Solution:
+        """The best schedule at the price of now that any part came upon; what was solved, unless time was too short for it."""
+        at, upper = own_price(self.model), math.inf
+        found = [(repr(policy.name), policy.schedule) for policy in others]
+        if frontier is not None:
+            upper = frontier.value(at)[1]
+            found.append(("the search over other prices", frontier.schedule(at)))
+        best, name = best_in_hand(solved, found, upper)
+        if name:
+            self.notes.append(f"The plan is the best found, by {name}; in its own time the search found none as good.")
+        return best
+
+    def _as_on_frontier(self, policy: Policy, frontier: Frontier | None) -> Policy:
+        """Never inspecting as the frontier's dear end does it, if that is better, so that both say the same."""
+        if policy.key != "never" or frontier is None or frontier.pieces[-1].evaluation.discounted_measurements > 0:
+            return policy
+        evaluation = evaluate(self.model, frontier.pieces[-1].schedule)
+        if not evaluation.discounted_return > policy.value:
+            return policy
+        return replace(policy, schedule=frontier.pieces[-1].schedule, evaluation=evaluation)
+
+    def _frontier(self, solved: Solution, others: list[Policy], share: float) -> Frontier | None:
         if not self._may_go_on("other prices of an inspection were tried"):
-            return None, ()
+            return None
         self.tell("other prices of an inspection")
         try:
             frontier = tradeoff(
                 self.model,
-                self._frontier_tolerance(policies),
+                self._frontier_tolerance(others),
                 self._seconds(share),
                 lambda now: self.tell(f"other prices of an inspection: {now.solved} solved"),
             )
         except PlanError as error:
             self.notes.append(f"Other prices of an inspection could not be tried: {error}.")
-            return None, ()
+            return None
+        frontier = with_schedules(frontier, [solved.schedule, *(policy.schedule for policy in others)])
         if not frontier.closed:
             most = f"could be better by up to {self.units.amount(frontier.gap)}"
             unknown = "could be better, and by how much is not known"
             self.notes.append(
                 f"At other prices something {most if math.isfinite(frontier.gap) else unknown}. {frontier.note}"
             )
+        return frontier
+
+    def _prices(self, own: Solution, frontier: Frontier | None) -> tuple[PricedSchedule, ...]:
+        if frontier is None:
+            return ()
         closely = max(self.tolerance, 0.1 * frontier.tolerance)
         prices, in_time = priced_schedules(frontier, own, closely, self.clock.part(0.9))
         if not in_time:
             self.notes.append("There was no time for the plans of unexpected states at every price; allow more.")
-        return frontier, prices
+        return prices
 
     def _frontier_tolerance(self, policies: list[Policy]) -> float:
         """Relative to the difference between looking for free and never looking, which is what looking can be worth."""
@@ -254,3 +295,18 @@ class _Advising:
         if found is not None and found.note:
             self.notes.append(found.note)
         return found
+
+
+_is_warm = threading.Event()
+
+
+def _warm_up(interrupts: Interrupts) -> None:
+    """Ask about tiny models, once, so that compiling does not count against the time limit."""
+    if _is_warm.is_set():
+        return
+    tiny = problems.measuring_value()
+    hidden = tiny.replace(initial=[0.5, 0.5, *[0.0] * (tiny.n_states - 2)], reveal_start=False)
+    for model in (tiny, hidden):
+        _Advising(model, Units(), Patience(None, interrupts=interrupts), lambda _: None).advice("", None, None)
+    if not interrupts.requested:
+        _is_warm.set()

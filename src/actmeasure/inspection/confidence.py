@@ -91,7 +91,10 @@ def confidence(
     tell: Callable[[str], None],
 ) -> Confidence | None:
     """Solve each of the other models, and compare; None if there was no time for any."""
-    followed = _for_all_states(model, without_claims(model, schedule))
+    plans = without_claims(
+        model, schedule
+    )  # the same behaviour may be written in several ways, but in one without claims
+    followed = _for_all_states(model, plans)
     schedules: list[Schedule] = []
     values, best = [], []
     for number, other in enumerate(others, start=1):
@@ -103,15 +106,13 @@ def confidence(
             solution = solve(other, "optimal", tolerance, limit)
         except PlanError:  # no time for a bound on it
             break
-        schedules.append(completed(other, solution.schedule, tolerance, limit))
+        schedules.append(without_claims(other, completed(other, solution.schedule, tolerance, limit)))
         values.append(evaluate(other, followed).discounted_return)
         best.append(max(solution.value, values[-1]))
     if not schedules:
         return None
     states: list[int | None] = [*schedule, *([None] if schedule.start is not None else [])]
-    agreement = {
-        state: _agreement(_plan(schedule, state), [_plan(one, state) for one in schedules]) for state in states
-    }
+    agreement = {state: _agreement(_plan(plans, state), [_plan(one, state) for one in schedules]) for state in states}
     return Confidence(agreement, np.array(values), np.array(best), asked)
 
 

@@ -10,8 +10,10 @@ import numpy as np
 
 from actmeasure.errors import PlanError
 from actmeasure.evaluation import Evaluation, evaluate
+from actmeasure.inspection.best import best_in_hand
 from actmeasure.inspection.calendar import Calendars
 from actmeasure.inspection.condition_rules import ConditionRule, ConditionRules
+from actmeasure.inspection.rounds import best_rounds
 from actmeasure.inspection.units import Units
 from actmeasure.model import Model
 from actmeasure.planners.clock import Clock
@@ -65,7 +67,7 @@ def usual_policies(
     longest = _longest(plan)
     makers: list[tuple[str, Callable[[Clock], Policy]]] = [
         ("inspecting every period", lambda clock: _always(model, units, clock)),
-        ("never inspecting", lambda clock: _never(model, clock)),
+        ("never inspecting", lambda clock: _never(model, longest, clock)),
         ("inspecting by the calendar", lambda clock: _calendar(model, units, longest, clock)),
         ("one interval", lambda clock: _one_interval(model, units, longest, clock)),
         ("intervals by condition", lambda clock: _by_condition(model, units, longest, clock)),
@@ -100,17 +102,20 @@ def _always(model: Model, units: Units, clock: Clock) -> Policy:
     )
 
 
-def _never(model: Model, clock: Clock) -> Policy:
+def _never(model: Model, longest: int, clock: Clock) -> Policy:
     tolerance = 1e-6 * (float(np.abs(model.rewards).max()) or 1.0)
+    in_rounds = best_rounds(model, longest, clock.part(0.5))
     solution = solve(model, "never", tolerance, _left(clock))
-    is_closed = solution.stopped in ("closed", "done")
+    best, _ = best_in_hand(solution, [("in rounds", in_rounds)], math.inf)
+    bound = solution.method_upper
+    is_closed = solution.stopped in ("closed", "done") or (bound is not None and bound - best.value <= tolerance)
     return Policy(
         "never",
         "never inspect",
-        "Never inspect; act by the clock alone, as well as that can be done.",
-        solution.schedule,
-        solution.evaluation,
-        "" if is_closed else "The best way found in the time there was; a better one that never inspects may exist.",
+        f"Never inspect; act by the clock alone, {'as well as that can be done' if is_closed else 'in the best way found'}.",
+        best.schedule,
+        best.evaluation,
+        "" if is_closed else "The best found; a better way that never inspects may exist.",
     )
 
 
@@ -126,8 +131,8 @@ def _calendar(model: Model, units: Units, longest: int, clock: Clock) -> Policy:
     return Policy(
         "every-k",
         f"by the calendar, every {_count(k, units)}",
-        f"Inspect every {_count(k, units)}, whatever was seen, and do in between what is best on average. "
-        f"The best of all intervals from 1 to {units.periods(tried)}.",
+        f"Inspect every {_count(k, units)}, whatever was seen, with act-then-measure's control in between, which need not be the "
+        f"best. The best of all intervals from 1 to {units.periods(tried)}.",
         schedule,
         evaluate(model, schedule),
         _limit_note(k, tried, longest, units),

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
-from actmeasure.evaluation import Evaluation
+import numpy as np
+
+from actmeasure.evaluation import Evaluation, evaluate
+from actmeasure.inspection.best import is_rounding, schedule_met
 from actmeasure.inspection.complete import completed
 from actmeasure.model import Model
 from actmeasure.planners.clock import Clock
-from actmeasure.planners.envelope import Line, envelope
-from actmeasure.planners.frontier import Frontier
+from actmeasure.planners.envelope import Line, Piece, envelope, envelope_values, price_at_bound
+from actmeasure.planners.frontier import Frontier, FrontierPiece
 from actmeasure.planners.solution import Solution
 from actmeasure.schedule import Schedule
 
-__all__ = ["PricedSchedule", "at_price", "own_price", "priced_schedules"]
+__all__ = ["PricedSchedule", "at_price", "own_price", "priced_schedules", "with_schedules"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +66,56 @@ def at_price(model: Model, price: float) -> Model:
     return model.replace(measuring_cost=price if isinstance(cost, float) else price * cost)
 
 
+def with_schedules(frontier: Frontier, schedules: Iterable[Schedule]) -> Frontier:
+    """The frontier with other schedules on it, where they are better than its own; its bounds hold as they are."""
+    model, horizon = frontier.model, frontier.pieces[0].evaluation.horizon
+    lines = _lines(frontier)
+    for schedule in schedules:
+        line = _line(model, schedule_met(model, schedule), evaluate(model, schedule, horizon))
+        is_finite = math.isfinite(line.reward) and math.isfinite(line.looks)
+        if is_finite and not any(_is_same(line, one) for one in lines):
+            lines.append(line)
+    pieces = envelope(lines, 0.0)
+    prices, upper = frontier.prices, frontier.upper
+    where = np.concatenate(
+        [prices, [piece.low for piece in pieces if piece.low <= prices[-1] or pieces[-1].line.looks == 0]]
+    )
+    gap = max(0.0, float((np.interp(where, prices, upper) - envelope_values(pieces, where)).max()))
+    gap = min(gap, frontier.gap) if math.isfinite(frontier.gap) else frontier.gap
+    return replace(
+        frontier,
+        pieces=tuple(
+            FrontierPiece(one.low, one.high, one.line.schedule, one.line.looks, one.line.evaluation) for one in pieces
+        ),
+        lower=envelope_values(pieces, prices),
+        gap=gap,
+        break_even=_break_even(frontier, pieces),
+        stopped="closed" if gap <= frontier.tolerance else frontier.stopped,
+    )
+
+
+def _break_even(frontier: Frontier, pieces: list[Piece]) -> tuple[float, float]:
+    """The price up to which looking certainly pays stays; from where on never looking is the best may be less far off."""
+    low, high = frontier.break_even
+    if pieces[-1].line.looks > 0:
+        return low, high
+    blind = pieces[-1].line.reward
+    confirmed = price_at_bound(frontier.prices, frontier.upper, blind + frontier.tolerance)
+    return low, max(low, pieces[-1].low, confirmed)
+
+
+def _is_same(one: Line, other: Line) -> bool:
+    """Whether two schedules come to the same at every price, up to rounding."""
+    return is_rounding(one.reward - other.reward, one.reward) and is_rounding(one.looks - other.looks, one.looks)
+
+
+def _lines(frontier: Frontier) -> list[Line]:
+    return [
+        Line(piece.schedule, piece.evaluation, piece.discounted_reward, piece.discounted_looks)
+        for piece in frontier.pieces
+    ]
+
+
 def priced_schedules(
     frontier: Frontier, own: Solution, tolerance: float, clock: Clock
 ) -> tuple[tuple[PricedSchedule, ...], bool]:
@@ -69,11 +124,8 @@ def priced_schedules(
     The own one is solved more closely than the frontier; with it, the best at the own price is exactly the plan.
     """
     model = own.model
-    lines = [
-        Line(piece.schedule, piece.evaluation, piece.discounted_reward, piece.discounted_looks)
-        for piece in frontier.pieces
-    ]
-    lines.append(_own_line(own))
+    line = _line(model, own.schedule, own.evaluation)
+    lines = [line, *(one for one in _lines(frontier) if not _is_same(one, line))]
     found, in_time = [], True
     for piece in envelope(lines, 0.0):
         inside = _inside(piece.low, piece.high, own_price(model))
@@ -91,12 +143,12 @@ def priced_schedules(
     return tuple(found), in_time
 
 
-def _own_line(own: Solution) -> Line:
-    evaluation = own.evaluation
-    looks = evaluation.discounted_measurements
-    if not isinstance(own.model.measuring_cost, float):
-        looks = max(0.0, evaluation.discounted_reward - evaluation.discounted_return)
-    return Line(own.schedule, evaluation, evaluation.discounted_reward, looks)
+def _line(model: Model, schedule: Schedule, evaluation: Evaluation) -> Line:
+    reward, looks = evaluation.discounted_reward, evaluation.discounted_measurements
+    if not isinstance(model.measuring_cost, float):
+        looks = max(0.0, reward - evaluation.discounted_return)
+        looks = 0.0 if is_rounding(looks, reward) else looks
+    return Line(schedule, evaluation, reward, looks)
 
 
 def _inside(low: float, high: float, own: float) -> float:

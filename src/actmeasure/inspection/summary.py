@@ -91,7 +91,7 @@ def policy_record(advice: Advice, policy: Policy) -> dict[str, Any]:
         "key": policy.key,
         "rule": policy.rule,
         **_figures(advice, policy.evaluation),
-        "lost_discounted": max(0.0, advice.value - policy.value),
+        "lost_discounted": advice.lost(policy),
         "note": policy.note,
     }
 

@@ -83,7 +83,7 @@ def _inspections(advice: Advice, result: Evaluation) -> str:
     often = result.average_measurements
     if often == 0:
         return "none in the long run"
-    return f"{plain_number(often)} per {advice.units.period}, one in {advice.units.periods(1 / often)}"
+    return f"{plain_number(often)} per {advice.units.period}, one in {advice.units.about(1 / often)}"
 
 
 def _schedule(advice: Advice) -> str:
@@ -95,7 +95,11 @@ def _schedule(advice: Advice) -> str:
         head += ["same plan in", f"in 90 %: {advice.units.period}s to inspection"]
         cells = [cell + _sure_cells(row) for row, cell in zip(shown, cells, strict=True)]
     lines = text_table(head, cells, "<<>>>"[: len(head)])
-    lines += [f"... and {len(rows) - PLANS_SHOWN} more plans"] if len(rows) > PLANS_SHOWN else []
+    lines += (
+        [f"... and {len(rows) - PLANS_SHOWN} more plan{'s' * (len(rows) - PLANS_SHOWN != 1)}"]
+        if len(rows) > PLANS_SHOWN
+        else []
+    )
     return "\n".join(lines)
 
 
@@ -122,7 +126,7 @@ def _comparison(advice: Advice) -> str:
         (
             policy.name,
             units.money(policy.value),
-            units.amount(max(0.0, advice.value - policy.value)),
+            units.amount(advice.lost(policy)),
             "-" if policy.evaluation.average_return is None else units.money(policy.evaluation.average_return),
             _looks(policy.evaluation),
         )

@@ -9,6 +9,9 @@ from actmeasure.model import Model
 
 __all__ = ["Units"]
 
+#: Average times from here on are in whole periods.
+ROUGH = 100
+
 
 @dataclass(frozen=True)
 class Units:
@@ -42,10 +45,6 @@ class Units:
         """A return as it is shown: a cost is above 0."""
         return (-value if self.is_cost else value) + 0.0
 
-    def worse(self, value: float, best: float) -> float:
-        """How much a return is worse than another, above 0 if it is."""
-        return best - value
-
     def money(self, value: float) -> str:
         """A return in words, such as `1,234 EUR`."""
         return self.amount(self.shown(value))
@@ -58,7 +57,12 @@ class Units:
 
     def periods(self, count: float) -> str:
         """`1 year`, `2.5 years`."""
-        return f"{plain_number(count)} {self.period}{'' if count == 1 else 's'}"
+        text = plain_number(count)
+        return f"{text} {self.period}{'' if text == '1' else 's'}"
+
+    def about(self, count: float) -> str:
+        """A time that is an average, without digits that say nothing: `5.9 years`."""
+        return self.periods(round(count, 1) if count < ROUGH else round(count))
 
 
 def plain_number(value: float) -> str:

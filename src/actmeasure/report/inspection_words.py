@@ -59,7 +59,7 @@ def _facts(advice: Advice) -> list[tuple[str, str, str]]:
         found.append(("inspections", plain_number(result.measurements), f"in all, in {units.periods(result.steps)}"))
     else:
         often = result.average_measurements
-        rate = f"one in {units.periods(1 / often)}" if often else "none in the long run"
+        rate = f"one in {units.about(1 / often)}" if often else "none in the long run"
         found.append((f"inspections per {units.period}", plain_number(often), rate))
     return found
 
@@ -89,7 +89,7 @@ def _policy(advice: Advice, policy: Policy, are_some_endless: bool) -> dict[str,
         "rule": policy.rule,
         "note": policy.note,
         "money": units.money(policy.value),
-        "lost": units.amount(max(0.0, advice.value - policy.value)),
+        "lost": units.amount(advice.lost(policy)),
         "average": units.money(result.average_return) if result.average_return is not None else "",
         "looks": plain_number(result.measurements) + in_all if looks is None else plain_number(looks),
     }

@@ -26,7 +26,13 @@ function percent(share) {
   return Math.round(100 * share) + ' %';
 }
 
-const periods = (count, units) => plainNumber(count) + ' ' + units.period + (count === 1 ? '' : 's');
+const periods = (count, units) => plainNumber(count) + ' ' + units.period + (plainNumber(count) === '1' ? '' : 's');
+
+/** A time that is an average, without digits that say nothing. */
+const about = (count, units) => periods(count < 100 ? Math.round(10 * count) / 10 : Math.round(count), units);
+
+/** How much less a value is than the best; what rounding alone makes of equal ones is nothing. */
+const lost = (best, value) => (Math.abs(best - value) <= 1e-9 * (1 + Math.abs(best)) ? 0 : best - value);
 
 /** About `count` round numbers from low to high. */
 function ticks(low, high, count) {

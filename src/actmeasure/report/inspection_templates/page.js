@@ -89,7 +89,7 @@ function showPrice() {
   byId('price-shown').textContent = priceText(chosen.price) + (isNow() ? ' (now)' : '');
   byId('price').setAttribute('aria-valuetext', priceText(chosen.price));
   const span = high === null ? `from ${priceText(low)} up` : `from ${priceText(low)} to ${priceText(high)}`;
-  const often = looksPerPeriod === null ? `${plainNumber(looksInAll)} inspections in all` : looksPerPeriod > 0 ? `an inspection every ${periods(1 / looksPerPeriod, data.units)}` : 'no inspections in the long run';
+  const often = looksPerPeriod === null ? `${plainNumber(looksInAll)} inspections in all` : looksPerPeriod > 0 ? `an inspection every ${about(1 / looksPerPeriod, data.units)}` : 'no inspections in the long run';
   byId('price-words').textContent = `Schedule ${number + 1} of ${data.pieces.length} is the best ${span}: ${often}${looks > 0 && data.onePrice ? `, ${plainNumber(looks)} discounted` : ''}.`;
   byId('earlier').disabled = number === 0;
   byId('later').disabled = number === data.pieces.length - 1;
@@ -111,7 +111,7 @@ function showPolicies() {
     const value = values[n];
     row.querySelector('.bar').style.width = `${value === null ? 100 : (100 * Math.abs(value)) / most}%`;
     row.cells[1].textContent = money(value, data.units);
-    row.cells[2].textContent = value === null ? 'without end' : amount(Math.max(0, best - value), data.units);
+    row.cells[2].textContent = value === null ? 'without end' : amount(lost(best, value), data.units);
     const policy = data.policies[n];
     const [average, cost] = n === 0 ? [piece().average, piece().averageCost] : [policy.average, policy.averageCost];
     if (row.cells.length > 4) row.cells[3].textContent = average === null ? '' : money(average - chosen.price * cost, data.units);

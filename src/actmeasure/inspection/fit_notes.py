@@ -1,0 +1,25 @@
+"""What a fit itself has to say about the plan that rests on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from actmeasure.fitting import Economics, Fit
+
+__all__ = ["fit_notes"]
+
+
+def fit_notes(fit: Fit, economics: Economics) -> Iterator[str]:
+    """Sentences: what does not fit, what the records cannot tell, what was assumed, and what the plan takes for granted."""
+    if fit.goodness is not None and fit.goodness.findings:
+        yield f"The model does not fit the records in all respects, so mind the plan: {fit.goodness.findings[0]}"
+        yield from fit.goodness.findings[1:]
+    yield from fit.warnings
+    yield from fit.identifiability
+    yield from fit.notes
+    for state in fit.noticed:
+        if state not in economics.terminal:
+            yield (
+                f"State {state!r} is noticed at once in the records, but the plan assumes that nobody notices it before the "
+                "next inspection; what is done when it is noticed is not in the figures."
+            )
