@@ -95,8 +95,28 @@ def test_the_report_is_written_or_said_to_be_missing(study, inline, capsys, monk
         raise am.MissingExtraError("a report", "report")
 
     monkeypatch.setattr(report, "build", refuse)
-    assert call(study) == 0
-    assert "There is no report: a report needs the optional extra" in capsys.readouterr().err
+    assert call(study) == 1
+    assert call(study, "--json") == 1
+    out, err = capsys.readouterr()
+    assert err.count("There is no report: a report needs the optional extra") == 2
+    assert out.startswith("part")
+    assert json.loads(out[out.index("{") :])["report"] is None
+
+
+def test_the_summary_is_shown_whatever_becomes_of_the_report(study, inline, capsys, monkeypatch):
+    def break_down(directory):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(report, "build", break_down)
+    for more in ([], ["--json"]):
+        with pytest.raises(ZeroDivisionError):
+            call(study, *more)
+        assert "lakes" in capsys.readouterr().out
+
+
+def test_the_study_says_which_file_it_is_from(study, inline):
+    assert call(study, "--quick", "--no-report", "--out", "small") == 0
+    assert json.loads(Path("small/study.json").read_text())["source"] == {"file": "study.toml", "quick": True}
 
 
 def test_failed_trials_are_told(study, inline, capsys):

@@ -55,11 +55,11 @@ def test_a_changed_setting_is_a_new_trial(changed):
 def test_the_hash_is_what_it_always_was():
     """Stored results are found again by later versions, unless the format is raised on purpose."""
     assert TRAIN.specification == (
-        '{"agent":{"name":"atmq","settings":{"learning_rate":0.2,"preset":"published"}},"episodes":100,"format":1,'
+        '{"agent":{"name":"atmq","settings":{"learning_rate":0.2,"preset":"published"}},"episodes":100,"format":2,'
         '"kind":"train","max_steps":50,"problem":{"name":"frozen-lake","settings":{"size":4,"variant":"slippery"}},"seed":3}'
     )
     assert PLAN.specification == (
-        '{"format":1,"kind":"plan","method":"optimal","problem":{"name":"frozen-lake","settings":{"size":4,'
+        '{"format":2,"kind":"plan","method":"optimal","problem":{"name":"frozen-lake","settings":{"size":4,'
         '"variant":"slippery"}},"settings":{"beliefs":1000,"horizon":50,"tolerance":1e-05}}'
     )
     assert len(TRAIN.hash) == 64
@@ -116,6 +116,7 @@ def test_of_a_model_file_the_content_counts(tmp_path):
     ("make", "sentence"),
     [
         (lambda: ProblemSpec("", "chain"), "the label of a problem is ''"),
+        (lambda: ProblemSpec("a\ud800", "chain"), r"the label of a problem is 'a\ud800', which is not valid Unicode"),
         (lambda: ProblemSpec("a", 3), "the problem 'a' is called 3"),
         (lambda: ProblemSpec("a", "chain", [1]), "the settings of the problem 'a' are"),
         (lambda: ProblemSpec("a", "chain", {1: 2}), "is called 1, expected text"),

@@ -14,7 +14,7 @@ import pytest
 from study_tools import InlineEngine, small_study, stored, tables
 
 import actmeasure as am
-from actmeasure.experiments import AgentSpec, Part, ProblemSpec, Study, Trial, read_results, run_study
+from actmeasure.experiments import AgentSpec, Part, ProblemSpec, Study, Trial, journal, read_results, run_study
 from actmeasure.experiments.store import ABOUT, DamagedError, open_store
 
 LAKE = ProblemSpec("lake", "frozen-lake", {"size": 4})
@@ -137,6 +137,40 @@ def test_a_study_of_another_name_is_refused(tmp_path):
         run_study(small_study(), tmp_path, InlineEngine())
     assert (tmp_path / "study.json").read_bytes() == before
     assert len(stored(tmp_path)) == 1
+
+
+def test_a_folder_of_something_else_is_refused_and_left_alone(tmp_path):
+    (tmp_path / "report.html").write_text("mine")
+    with pytest.raises(am.StudyError, match=r"holds something else .*'report.html'.*; choose an empty folder"):
+        run_study(TINY, tmp_path, InlineEngine())
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+    assert (tmp_path / "report.html").read_text() == "mine"
+
+
+def test_time_is_added_up_even_if_the_study_breaks(tmp_path, monkeypatch):
+    monkeypatch.setattr(journal, "KEEP_SECONDS", 0.0)
+    run_study(TINY, tmp_path, InlineEngine())
+    first = json.loads((tmp_path / "study.json").read_text())
+    assert first["wall_seconds"] > 0
+    assert first["source"] == {"file": None, "quick": False}
+
+    def told():
+        return json.loads((tmp_path / "study.json").read_text())
+
+    class Broken(InlineEngine):
+        def run(self, orders, interrupts, note):
+            yield next(iter(super().run(orders, interrupts, note)))
+            seen.append(told()["wall_seconds"])  # what is left if it is killed now
+            raise RuntimeError("broken")
+
+    seen = []
+    for path in (tmp_path / "trials").iterdir():
+        path.unlink()
+    (tmp_path / "study.json").write_text(json.dumps(first | {"started": "long ago"}))
+    with pytest.raises(RuntimeError, match="broken"):
+        run_study(TINY, tmp_path, Broken())
+    assert first["wall_seconds"] < seen[0] < told()["wall_seconds"]
+    assert (told()["started"], told()["finished"]) == ("long ago", None)
 
 
 def test_a_damaged_study_file_is_set_aside_where_there_are_trials(tmp_path):

@@ -22,7 +22,7 @@ def own_study(problem="lake", agent="learner", title="Two agents"):
     return Study("mine", title, [Part("first", title, problems, agents, episodes=60, seeds=4, methods=["optimal"])])
 
 
-def results_of(study, earn=None, keep=lambda trial: True, plan=None):
+def results_of(study, earn=None, keep=lambda trial: True, plan=None, habits=lambda trial: (1 + trial.seed, 6)):
     """Results of a study, without running it.
 
     Parameters
@@ -33,6 +33,8 @@ def results_of(study, earn=None, keep=lambda trial: True, plan=None):
         Whether it is there.
     plan : function of a problem
         The undiscounted return of a plan.
+    habits : function of a trial
+        Measurements and steps of every episode of a run.
     """
     chance = np.random.default_rng(0)
     earn = earn or (lambda problem, agent, seed: chance.normal(0.5, 0.1))
@@ -43,7 +45,9 @@ def results_of(study, earn=None, keep=lambda trial: True, plan=None):
             if keep(trial):
                 own = json.dumps(dict(problem.settings)), agent.name, json.dumps(dict(agent.settings))
                 runs.append((part.name, problem.label, agent.label, *own, trial.seed, trial.episodes, trial.hash))
-                episodes.append(_episodes(part, problem, agent, trial, earn(problem, agent, trial.seed)))
+                episodes.append(
+                    _episodes(part, problem, agent, trial, earn(problem, agent, trial.seed), *habits(trial))
+                )
         for problem, method, trial in part.plans():
             if keep(trial):
                 value = plan(problem)
@@ -58,12 +62,12 @@ def results_of(study, earn=None, keep=lambda trial: True, plan=None):
     )
 
 
-def _episodes(part, problem, agent, trial, earned):
+def _episodes(part, problem, agent, trial, earned, looks, steps):
     return pd.DataFrame(
         {
             "part": part.name, "problem": problem.label, "agent": agent.label, "seed": trial.seed,
             "episode": np.arange(trial.episodes), "scalarized_return": float(earned), "reward": 1.0,
-            "measurements": 1 + trial.seed, "steps": 6,
+            "measurements": looks, "steps": steps,
         }
     )  # fmt: skip
 

@@ -4,10 +4,12 @@ import base64
 import hashlib
 import json
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import matplotlib as mpl
@@ -20,7 +22,7 @@ from actmeasure.errors import StudyError
 from actmeasure.experiments import AgentSpec, LocalEngine, Part, ProblemSpec, Study, run_study
 from actmeasure.report import figures, style, tables
 from actmeasure.report import study_report as study_report_module
-from actmeasure.report.document import Column, number_text, table_of
+from actmeasure.report.document import Column, Commands, number_text, table_of
 from actmeasure.report.html import render
 from actmeasure.report.study_report import study_report
 
@@ -48,6 +50,26 @@ def test_a_report_has_tables_figures_and_a_page(folder):
     page = (folder / "report.html").read_text()
     for words in ("Two agents", "learner", "best known", "probability that it earns more", "Versions: python"):
         assert words in page
+
+
+@pytest.mark.parametrize(
+    ("source", "shown"),
+    [
+        (
+            {"file": "it's mine.toml", "quick": True},
+            ["actmeasure", "run", "it's mine.toml", "--quick", "--out", "a $b"],
+        ),
+        ({"file": "s.py", "quick": False}, ["actmeasure", "run", "s.py", "--out", "a $b"]),
+        ({"file": None, "quick": False}, None),  # a script's
+        (None, None),
+    ],
+)
+def test_the_command_that_runs_it_again_can_be_typed(source, shown):
+    results = results_of(own_study(), keep=lambda trial: False)
+    document, _ = study_report(replace(results, study=results.study | {"source": source}), Path("a $b"))
+    (commands,) = (block for block in document.sections[-1].blocks if isinstance(block, Commands))
+    wanted = [["actmeasure", "report", "a $b"]]
+    assert [shlex.split(line) for line in commands.lines] == ([] if shown is None else [shown]) + wanted
 
 
 def test_a_report_made_again_is_the_same_byte_for_byte(folder):

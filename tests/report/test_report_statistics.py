@@ -17,10 +17,8 @@ def chance(seed=0):
     return np.random.default_rng(seed)
 
 
-def test_last_and_running_means():
+def test_running_means():
     episodes = np.arange(12.0).reshape(2, 6)
-    assert statistics.last_means(episodes, 2).tolist() == [4.5, 10.5]
-    assert statistics.last_means(episodes).tolist() == [2.5, 8.5]  # fewer than 50: all of them
     assert statistics.running_means(episodes, 3).tolist() == [[1, 2, 3, 4], [7, 8, 9, 10]]
 
 
@@ -80,6 +78,12 @@ def test_interquartile_mean():
     assert one == pytest.approx(other, abs=0.1)
 
 
+def padded(problems):
+    """Runs of several problems, NaN where there are fewer."""
+    most = max(map(len, problems))
+    return np.array([[*each, *[np.nan] * (most - len(each))] for each in problems])
+
+
 @settings(max_examples=30)
 @given(st.lists(st.tuples(runs, runs), min_size=1, max_size=3))
 def test_probability_of_improvement_is_the_share_of_won_pairs(problems):
@@ -88,10 +92,11 @@ def test_probability_of_improvement_is_the_share_of_won_pairs(problems):
         np.mean([(x > y) + (x == y) / 2 for x, y in product(left, right)])
         for left, right in zip(one, other, strict=True)
     ]
-    found = statistics.probability_of_improvement(one, other, chance(), resamples=100)
+    found = statistics.probability_of_improvement(padded(one), padded(other), chance(), resamples=100)
     assert found.value == pytest.approx(np.mean(shares))
-    assert 0 <= found.low <= found.value <= found.high <= 1
-    turned = statistics.probability_of_improvement(other, one, chance(), resamples=100)
+    if all(len(each) == len(one[0]) for each in one) and all(len(each) == len(other[0]) for each in other):
+        assert 0 <= found.low <= found.value <= found.high <= 1
+    turned = statistics.probability_of_improvement(padded(other), padded(one), chance(), resamples=100)
     assert turned.value == pytest.approx(1 - found.value)
     u = stats.mannwhitneyu(one[0], other[0]).statistic / (len(one[0]) * len(other[0]))
     assert shares[0] == pytest.approx(u)
@@ -103,12 +108,29 @@ def test_probability_of_improvement_resamples_within_problems():
     assert found == (0.5, 0.5, 0.5)
 
 
+def test_an_interval_from_resamples_without_runs_is_unknown():
+    found = statistics.probability_of_improvement(
+        [[1.0, np.nan], [np.nan, 1.0]], [[0.0, np.nan], [np.nan, 2.0]], chance()
+    )
+    assert found.value == 0.5
+    assert np.isnan([found.low, found.high]).all()
+
+
+def test_seeds_are_drawn_once_for_all_problems():
+    """The same runs on many problems tell no more than on one: the interval stays as wide."""
+    generator = chance(8)
+    one, other = generator.normal(0.5, 1, size=(1, 20)), generator.normal(0, 1, size=(1, 20))
+    single = statistics.probability_of_improvement(one, other, chance())
+    many = statistics.probability_of_improvement(np.repeat(one, 5, axis=0), np.repeat(other, 5, axis=0), chance())
+    assert many == pytest.approx(single)
+
+
 def test_coverage_of_the_probability_of_improvement():
     inside = []
     for seed in range(150):
         generator = chance(seed)
         one, other = generator.normal(1, 1, size=(2, 20)), generator.normal(0, 1, size=(2, 20))
-        found = statistics.probability_of_improvement(list(one), list(other), generator, resamples=400)
+        found = statistics.probability_of_improvement(one, other, generator, resamples=400)
         inside.append(found.low <= stats.norm.cdf(1 / np.sqrt(2)) <= found.high)
     assert np.mean(inside) == pytest.approx(0.93, abs=0.06)
 
@@ -118,6 +140,23 @@ def test_expected_means_hold_the_means_of_new_runs():
     low, high = statistics.expected_means(values, 5, chance())
     new = chance(6).normal(size=(4000, 5)).mean(axis=1)
     assert ((low <= new) & (new <= high)).mean() == pytest.approx(0.95, abs=0.03)
+
+
+@pytest.mark.parametrize(("count", "expected"), [(20, 0.935), (5, 0.878)])
+def test_expected_means_allow_for_the_chance_of_our_own_mean(count, expected):
+    """For normal runs the interval is one of the normal distribution where Student's is exact, which gives its coverage."""
+    exact = 2 * stats.t.cdf(stats.norm.ppf(0.975), count - 1) - 1
+    assert exact == pytest.approx(expected, abs=0.001)
+    repetitions, generator, inside = 3000, chance(9), 0
+    for _ in range(repetitions):
+        low, high = statistics.expected_means(generator.normal(size=count), 5, generator, resamples=500)
+        inside += low <= generator.normal(size=5).mean() <= high
+    # By chance, and because resampled means of few runs are not quite normal.
+    assert inside / repetitions == pytest.approx(exact, abs=3.5 * np.sqrt(exact * (1 - exact) / repetitions) + 0.015)
+
+
+def test_of_a_single_run_no_mean_is_expected():
+    assert np.isnan(statistics.expected_means([0.3], 5, chance())).all()
 
 
 def test_equal_runs_have_a_point_and_one_run_has_no_interval():

@@ -81,6 +81,29 @@ def test_the_optimum_is_the_best_undiscounted_return_whatever_the_discount_of_th
     assert by_label.loc[("plans", "lake 0.99"), "value"] == 0.9
 
 
+def test_the_optimum_is_that_of_as_many_steps():
+    lake = ProblemSpec("lake", "frozen-lake", {"size": 4})
+    limits = {"short": 10, "long": 100}
+    study = Study(
+        "s", "s",
+        [Part(name, name, [lake], ["atmq"], 2, 1, max_steps=steps, methods=["optimal"]) for name, steps in limits.items()],
+    )  # fmt: skip
+    plans = results_of(study).plans
+    plans["scalarized_return"] = plans["part"].map({"short": 0.2, "long": 0.9})
+    found = best_known(study.to_json(), plans).set_index("part")["optimal_return"]
+    assert found.to_dict() == {"short": 0.2, "long": 0.9}
+
+
+def test_improvements_of_an_unfinished_study_are_of_the_runs_that_are_there():
+    results = results_of(own_study(), earn=lambda problem, agent, seed: seed + (agent.label == "other"))
+    means = tables.run_means(results.episodes)
+    some = means[~((means["problem"] == "lake") & (means["agent"] == "other") & (means["seed"] > 0))]
+    (row,) = tables.improvements(some).to_dict("records")
+    gamble = np.mean([(x > y) + (x == y) / 2 for x in range(4) for y in range(1, 5)])
+    lake = np.mean([(x > 1) + (x == 1) / 2 for x in range(4)])
+    assert (row["problems"], row["probability"]) == (2, pytest.approx((gamble + lake) / 2))
+
+
 def test_nothing_found_gives_empty_tables_with_all_columns():
     results = results_of(own_study(), keep=lambda trial: False)
     means = tables.run_means(results.episodes)

@@ -41,4 +41,4 @@ def paper(
     chosen = make_engine(engine, address, workers)
     from actmeasure.experiments.paper import paper_study
 
-    run_and_report(paper_study(quick), out, chosen, not no_report, as_json, quick=quick)
+    run_and_report(paper_study(quick), out, chosen, not no_report, as_json, None, quick)

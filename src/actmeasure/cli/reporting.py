@@ -11,7 +11,9 @@ __all__ = ["register"]
 
 Directory = Annotated[
     Path,
-    typer.Argument(metavar="DIR", help="Folder that actmeasure run or actmeasure paper has written.", show_default=False),
+    typer.Argument(
+        metavar="DIR", help="Folder that actmeasure run or actmeasure paper has written.", show_default=False
+    ),
 ]
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import platform
+import time
+from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from actmeasure import __version__
+from actmeasure.errors import StudyError
 from actmeasure.experiments.memory import total_memory
 from actmeasure.experiments.spec import Study
 from actmeasure.experiments.store import DamagedError, Store
@@ -16,18 +19,31 @@ from actmeasure.processes import available_cores
 
 __all__ = ["Journal"]
 
+#: While a study runs, `study.json` is kept up to date this often, in seconds: should it be killed, no more time is lost.
+KEEP_SECONDS = 5.0
 LIBRARIES = ("numpy", "scipy", "numba", "gymnasium", "pandas", "pyarrow")
 
 
 class Journal:
-    """Keeps `study.json` of a folder; times of earlier runs of the same study are added to."""
+    """Keeps `study.json` of a folder; times of earlier runs of the same study are added to.
 
-    def __init__(self, store: Store, study: Study) -> None:
-        self._store = store
-        self._data: dict[str, Any] = {**study.to_json()}
+    Parameters
+    ----------
+    store : Store
+    study : Study
+    source : dict
+        Where the study comes from: `file`, as typed, and whether it is `quick`.
+    begun : float
+        When the study was begun, as `time.perf_counter` tells.
+    """
+
+    def __init__(self, store: Store, study: Study, source: dict[str, Any], begun: float) -> None:
+        self._store, self._begun, self._kept = store, begun, begun
+        self._data: dict[str, Any] = {**study.to_json(), "source": source}
         before = self._before()
-        self._earlier = before.get("wall_seconds", 0.0) if before.get("parts") == self._data["parts"] else 0.0
-        self._data |= {"started": before["started"] if self._earlier else _now(), "finished": None}
+        same = before if before.get("parts") == self._data["parts"] else {}
+        self._earlier = float(same.get("wall_seconds") or 0.0)
+        self._data |= {"started": same.get("started") or _now(), "finished": None}
 
     def _before(self) -> dict[str, Any]:
         try:
@@ -45,6 +61,21 @@ class Journal:
             "wall_seconds": self._earlier,
             "failures": [],
         }
+        self._store.write_study(self._data)
+
+    def keep(self) -> None:
+        """The study is going on: write down for how long, if that was a while ago."""
+        if time.perf_counter() - self._kept >= KEEP_SECONDS:
+            self._write_time()
+
+    def broken(self) -> None:
+        """The study ends with an error, such as a full disk, which is the one to be told."""
+        with suppress(StudyError):
+            self._write_time()
+
+    def _write_time(self) -> None:
+        self._kept = time.perf_counter()
+        self._data["wall_seconds"] = self._earlier + self._kept - self._begun
         self._store.write_study(self._data)
 
     def end(self, summary: Summary) -> None:

@@ -65,4 +65,8 @@ def checked_label(label: Any, what: str) -> str:
     """Text that something is shown by."""
     if not isinstance(label, str) or not label.strip():
         raise StudyError(f"the label of {what} is {label!r:.60}, expected text")
+    try:
+        label.encode()
+    except UnicodeEncodeError:  # half of a pair of surrogates, which no file can hold
+        raise StudyError(f"the label of {what} is {label!r:.60}, which is not valid Unicode; change it") from None
     return label

@@ -32,6 +32,9 @@ def run_study(
     directory: str | os.PathLike[str],
     engine: Engine | None = None,
     progress: Progress | None = None,
+    *,
+    file: str | os.PathLike[str] | None = None,
+    quick: bool = False,
 ) -> Summary:
     """Run all trials of a study that are not stored yet.
 
@@ -48,6 +51,10 @@ def run_study(
         `LocalEngine()` by default: processes on this machine. `RayEngine(...)` for a cluster.
     progress : function, optional
         Called now and then with a `StudyProgress`.
+    file : path, optional
+        That the study was read from; the report says how to run it again.
+    quick : bool
+        Whether it is the study of that file in small.
 
     Returns
     -------
@@ -66,12 +73,17 @@ def run_study(
     contents = _file_contents(study)
     expenses = check_study(study, contents)
     with open_store(place, study.name) as store, deferred_interrupts() as interrupts:
-        run = _Run(study, store, expenses, interrupts, progress)
-        journal = Journal(store, study)
+        source = {"file": None if file is None else os.fspath(file), "quick": quick}
+        journal = Journal(store, study, source, begun)
+        run = _Run(study, store, expenses, interrupts, progress, journal)
         chosen = engine or LocalEngine()
         journal.begin(chosen.name)
-        run.look()
-        run.work(chosen, contents)
+        try:
+            run.look()
+            run.work(chosen, contents)
+        except BaseException:
+            journal.broken()
+            raise
         summary = run.summary(time.perf_counter() - begun)
         journal.end(summary)
     return summary
@@ -106,8 +118,9 @@ class _Run:
         expenses: dict[str, Expense],
         interrupts: Interrupts,
         progress: Progress | None,
+        journal: Journal,
     ) -> None:
-        self._study, self._store, self._interrupts = study, store, interrupts
+        self._study, self._store, self._interrupts, self._journal = study, store, interrupts, journal
         self._expenses, self._pace = expenses, Pace(expenses)
         self._progress, self._shown = progress, -SHOW_SECONDS
         self._members = {part.name: [trial.hash for trial in part.trials()] for part in study.parts}
@@ -171,6 +184,7 @@ class _Run:
             self._failures[trial.hash] = Failure(trial, failure)
             return
         self._store.write(trial, unpacked(table), seconds)
+        self._journal.keep()
         self._done.add(trial.hash)
         self._seconds[trial.hash] = seconds
         self._pace.note(trial, seconds)

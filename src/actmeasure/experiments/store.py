@@ -147,11 +147,12 @@ def open_store(directory: Path, name: str) -> Iterator[Store]:
     Parameters
     ----------
     directory : Path
-        Made if it is not there.
+        Made if it is not there. One that holds something else than results is a `StudyError`: reports are written to it.
     name : str
         Of the study. The folder of another one is a `StudyError`.
     """
     _make(directory)
+    _refuse_other_contents(directory)
     with locked(directory):
         store = Store(directory)
         _check_study(store, name)
@@ -173,6 +174,19 @@ def _make(directory: Path) -> None:
         ) from error
     if not os.access(directory, os.W_OK | os.X_OK):
         raise StudyError(f"there is no permission to write to {str(directory)!r}; change it or choose another folder")
+
+
+def _refuse_other_contents(directory: Path) -> None:
+    """Refuse a folder of something else, whose files a report might replace; hidden files are never written over."""
+    try:
+        others = sorted(place.name for place in directory.iterdir() if not place.name.startswith("."))
+    except OSError as error:
+        raise StudyError(str(explain(error, directory, "read"))) from error
+    if others and not {STUDY, TRIALS} & set(others):
+        raise StudyError(
+            f"the folder {str(directory)!r} holds something else than results of a study ({others[0]!r:.60}), which might be "
+            "written over; choose an empty folder"
+        )
 
 
 def _check_study(store: Store, name: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +14,7 @@ from actmeasure.experiments.results import Results
 from actmeasure.report.document import NOTHING, Column, Commands, Items, Note, Section, Table, Text, table_of
 from actmeasure.report.statistics import LAST, LEVEL, RESAMPLES
 
-__all__ = ["HOW_TO_READ", "machine", "parts_table", "warnings"]
+__all__ = ["HOW_TO_READ", "commands", "machine", "parts_table", "warnings"]
 
 #: So many trials that are missing or failed are named; of the others there is the number.
 NAMED = 5
@@ -101,7 +102,8 @@ def machine(study: dict[str, Any], commands: Sequence[str]) -> Section:
     return Section("Machine, versions, and how to run it again", [Items(lines), Text(how), Commands(commands)])
 
 
-def shown_path(directory: Path) -> str:
-    """A folder as one would type it."""
-    text = str(directory)
-    return f"'{text}'" if " " in text else text
+def commands(directory: Path, again: Sequence[str] | None) -> list[str]:
+    """What to type to run the study again, unless that is not known, and to make its report anew."""
+    place = str(directory)
+    runs = [] if again is None else [["actmeasure", *again, "--out", place]]
+    return [shlex.join(words) for words in (*runs, ["actmeasure", "report", place])]

@@ -21,8 +21,8 @@ def best_known(study: dict[str, Any], plans: pd.DataFrame) -> pd.DataFrame:
     """A row for each part and problem that has been planned for somewhere in the study.
 
     Agents are judged by their undiscounted return, plans are best for a discounted one. So `optimal_return` is the largest
-    undiscounted return among the plans for this problem, whatever their discount was. `value` and `value_at_most` are bounds on
-    the optimum at the problem's own discount, NaN where that was not planned for.
+    undiscounted return among the plans for this problem with as many steps, whatever their discount was. `value` and
+    `value_at_most` are bounds on the optimum at the problem's own discount, NaN where that was not planned for.
 
     Parameters
     ----------
@@ -34,18 +34,18 @@ def best_known(study: dict[str, Any], plans: pd.DataFrame) -> pd.DataFrame:
     found = plans[plans["method"] == METHOD].set_index(["part", "problem"])
     best: dict[str, Any] = {}
     own: dict[str, Any] = {}
-    for part, problem in _problems(study):
+    for part, steps, problem in _problems(study):
         where = (part, problem["label"])
         if where in found.index:
             plan = found.loc[where]
-            own[_key(problem)] = plan
-            key = _key(problem, without="discount")
+            own[_key(problem, steps)] = plan
+            key = _key(problem, steps, without="discount")
             if key not in best or plan["scalarized_return"] > best[key]["scalarized_return"]:
                 best[key] = plan
     rows = [
-        _row(part, problem["label"], best[_key(problem, without="discount")], own.get(_key(problem)))
-        for part, problem in _problems(study)
-        if _key(problem, without="discount") in best
+        _row(part, problem["label"], best[key], own.get(_key(problem, steps)))
+        for part, steps, problem in _problems(study)
+        if (key := _key(problem, steps, without="discount")) in best
     ]
     return pd.DataFrame(rows, columns=COLUMNS)
 
@@ -55,13 +55,14 @@ def _row(part: str, label: str, best: Any, own: Any) -> tuple[Any, ...]:
     return part, label, best["scalarized_return"], best["measurements"], best["steps"], *bounds
 
 
-def _problems(study: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _problems(study: dict[str, Any]) -> Iterator[tuple[str, int, dict[str, Any]]]:
+    """Every problem, with its part's name and limit on the steps of an episode."""
     for part in study["parts"]:
         for problem in part["problems"]:
-            yield part["name"], problem
+            yield part["name"], part["max_steps"], problem
 
 
-def _key(problem: dict[str, Any], without: str | None = None) -> str:
-    """What makes a problem, whatever it is called."""
+def _key(problem: dict[str, Any], steps: int, without: str | None = None) -> str:
+    """What decides what can be earned, whatever a problem is called."""
     settings = {name: value for name, value in problem["settings"].items() if name != without}
-    return json.dumps([problem.get("content", problem["name"]), settings], sort_keys=True)
+    return json.dumps([problem.get("content", problem["name"]), steps, settings], sort_keys=True)

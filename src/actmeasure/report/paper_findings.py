@@ -11,6 +11,7 @@ from actmeasure.report.deviations import REPETITIONS, TEXT_AND_RUNS
 from actmeasure.report.document import Items, Section, Text, number_text, table_of
 from actmeasure.report.paper_shown import DEVIATIONS, PAIRS
 from actmeasure.report.paper_tables import PaperTables
+from actmeasure.report.statistics import LEVEL
 
 __all__ = ["comparisons_section", "deviations_section", "findings"]
 
@@ -55,15 +56,19 @@ def _shares(found: PaperTables) -> list[str]:
     text = []
     table = found.table1
     if not table.empty and table["optimal_return"].notna().any():
-        below = (table["optimal_return"] - table["scalarized_return"]).groupby(table["agent"], sort=False).max()
-        closest = below.idxmin()
-        text.append(
-            f"In Table 1 {closest} is never more than {number_text(max(0.0, below.min()), 2)} below the best known "
-            f"return; the closest of the others, {below.drop(closest).idxmin()}, is up to "
-            f"{number_text(below.drop(closest).min(), 2)} below."
+        lacking = table["optimal_return"] - table["scalarized_return"]
+        below = lacking.groupby(table["agent"], sort=False).max().dropna().clip(lower=0.0).sort_values(kind="stable")
+        others = (
+            f"; the closest of the others, {below.index[1]}, is up to {number_text(below.iloc[1], 2)} below"
+            if len(below) > 1
+            else ""
         )
-    lakes = found.scaling
-    if not lakes.empty and lakes["optimal_return"].notna().any():
+        text.append(
+            f"In Table 1 {below.index[0]} is never more than {number_text(below.iloc[0], 2)} below the best known "
+            f"return{others}."
+        )
+    lakes = found.scaling.dropna(subset=["optimal_return"])
+    if not lakes.empty:
         sums = lakes.groupby("agent", sort=False)[["scalarized_return", "optimal_return"]].sum()
         share = (sums["scalarized_return"] / sums["optimal_return"]).sort_values(ascending=False)
         shown = ", ".join(f"{agent} {number_text(100 * value, 0)} %" for agent, value in share.items())
@@ -84,8 +89,8 @@ def comparisons_section(pairs: pd.DataFrame) -> Section:
     parts = {paper.LEFT: "measuring value", paper.RIGHT: "4x4 lakes"}
     text = (
         "How likely a run of one agent earns more in its last episodes than a run of the other, ties counting "
-        "half, averaged over the three settings of each half of Table 1; intervals by drawing runs again within "
-        "each setting."
+        "half, averaged over the three settings of each half of Table 1; intervals by drawing seeds again, the "
+        "same for all settings."
     )
     title = "Who earns more"
     if shown.empty:
@@ -105,9 +110,9 @@ def deviations_section(differences: pd.DataFrame) -> Section:
         return Section(title, [runs, Items(TEXT_AND_RUNS), Text("There is nothing to compare yet.")])
     different = differences[differences["differs"].astype(bool)]
     rule = (
-        f"A published number differs from ours if it is outside of where 95 % of the means of {REPETITIONS} of our "
-        f"runs fall, and by more than what does not matter. Of {len(differences)} published returns and numbers of "
-        f"looks, {len(different)} do."
+        f"A published number differs from ours if it is outside of where the mean of {REPETITIONS} other runs such as ours "
+        f"is expected, {LEVEL:.0%} of the time, and by more than what does not matter. Of {len(differences)} published "
+        f"returns and numbers of looks, {len(different)} do."
     )
     blocks: list[Any] = [runs, Items(TEXT_AND_RUNS), Text(rule)]
     if not different.empty:

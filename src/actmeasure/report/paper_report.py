@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from actmeasure.experiments import paper
+from actmeasure.experiments.published import AMRL_Q_EPISODES, DISCOUNT
 from actmeasure.experiments.results import Results
 from actmeasure.report import common
 from actmeasure.report.deviations import deviations
@@ -28,7 +29,19 @@ def is_paper(results: Results) -> bool:
     if results.study["name"] not in paper.NAMES:
         return False
     study = paper.paper_study(quick=results.study["name"] == paper.NAMES[1])
-    return [part["name"] for part in results.study["parts"]] == [part.name for part in study.parts]
+    return _labels(results.study["parts"]) == _labels(study.to_json()["parts"])
+
+
+def _labels(parts: list[dict[str, Any]]) -> list[Any]:
+    """What the tables of the report find their rows and columns by, for each part."""
+    return [
+        (
+            part["name"],
+            [(problem["label"], problem["name"], problem["settings"]) for problem in part["problems"]],
+            [(agent["label"], agent["name"]) for agent in part["agents"]],
+        )
+        for part in parts
+    ]
 
 
 def paper_report(results: Results, directory: Path) -> tuple[Document, Outputs]:
@@ -66,19 +79,20 @@ def _what(results: Results) -> Section:
     agents = (
         "Agents with published settings are as in the runs behind the published numbers, where these differ from "
         "the paper's text. Those with default settings have what was found to be good since; Foresight learns a "
-        "model and plans with it. The measuring value problem is a gamble that succeeds with probability 0.8, and "
-        "a look tells whether it did. In frozen lakes a look costs 0.05."
+        f"model and plans with it. The measuring value problem is a gamble that succeeds with probability {paper.SUCCESS}, "
+        f"and a look tells whether it did. In frozen lakes a look costs {paper.LAKE_COST}."
     )
     return Section("What was run", [Text(agents), Text(common.HOW_TO_READ), common.parts_table(results)])
 
 
 def _ceiling(found: PaperTables) -> Section:
     text = (
-        "With the dynamics known, the best schedule is found with a proof. At the paper's discount of 0.95 the "
+        f"With the dynamics known, the best schedule is found with a proof. At the paper's discount of {DISCOUNT:g} the "
         "value of every problem lies between the two bounds shown. Agents are judged by their undiscounted return, "
-        "though, and the best schedule at 0.95 is in a hurry: it can earn less than another. So the best known "
-        "return is the largest undiscounted return of the schedules that are best at several discounts: 0.95, 0.99 "
-        "and 0.999 for lakes, 0.95 and 1 for the measuring value problem, where it is exact. On lakes nothing is "
+        f"though, and the best schedule at {DISCOUNT:g} is in a hurry: it can earn less than another. So the best known "
+        "return is the largest undiscounted return of the schedules that are best at several discounts: "
+        f"{', '.join(f'{each:g}' for each in (DISCOUNT, *paper.PATIENCE))} for lakes, {DISCOUNT:g} and "
+        f"{paper.NO_DISCOUNT:g} for the measuring value problem, where it is exact. On lakes nothing is "
         "proven about the undiscounted return; on the large ones the search is cut off after a fixed amount of "
         "work."
     )
@@ -104,7 +118,7 @@ def _costs(found: PaperTables, outputs: Outputs) -> Section:
     if found.costs.empty:
         return Section(title, [MISSING])
     last = _last_cost_worth_a_look(found.costs)
-    text = f"The best schedule looks up to a cost of {last:.2f} and not above it." if last is not None else ""
+    text = f"Of the costs tried, {last:.2f} is the last at which the best schedule looks." if last is not None else ""
     caption = (
         "Return (above) and looks (below) in the measuring value problem, by the cost of a look. Bands are "
         "intervals; dotted is the best schedule."
@@ -146,11 +160,11 @@ def _scaling(found: PaperTables, outputs: Outputs) -> Section:
         return Section(title, [MISSING])
     lakes = int(found.scaling["lakes"].max())
     text = (
-        "The published lakes are not known, so these are others: random maps with 20 % holes. Every size has "
+        "The published lakes are not known, so these are other random maps. Every size has "
         f"{lakes} lakes, each run once, so that an interval is over lakes. All agents have the same number of "
-        "episodes; in the paper AMRL-Q had 1,000 and Dyna-ATMQ one repetition. The published act-then-measure "
-        "settings have random looks at 5 % of the steps added: without them every run tried on such lakes ended in "
-        "a belief that it neither leaves nor looks out of, and earned nothing."
+        f"episodes; in the paper AMRL-Q had {AMRL_Q_EPISODES:,} and Dyna-ATMQ one repetition. The published "
+        f"act-then-measure settings have random looks at {paper.RANDOM_LOOKS['random_measuring']:.0%} of the steps "
+        "added, as in the published runs on the measuring value problem."
     )
     caption = (
         "Return by size of the lake: in the paper, with the published settings, and with our defaults. Dotted is "
@@ -167,5 +181,5 @@ def _shown(frame: pd.DataFrame, caption: str, columns: list[Column], file: str) 
 
 
 def _commands(name: str, directory: Path) -> list[str]:
-    where, quick = common.shown_path(directory), " --quick" if name == paper.NAMES[1] else ""
-    return [f"actmeasure paper{quick} --out {where}", f"actmeasure report {where}"]
+    quick = ["--quick"] if name == paper.NAMES[1] else []
+    return common.commands(directory, ["paper", *quick])

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from actmeasure.report.deviations import REPETITIONS
 from actmeasure.report.document import Column
 
 __all__ = ["DEVIATIONS", "EIGHT", "OPTIMA", "PAIRS", "SCALING", "TABLE"]
 
 RETURN = Column("return found", "scalarized_return", 2, ("low", "high"))
+MIDDLE = Column("interquartile mean", "iqm", 2, ("iqm_low", "iqm_high"))
 BEST = Column("best known", "optimal_return")
 
 TABLE = [
-    Column("setting", "problem"), Column("agent", "agent"), Column("published return", "published_return"), RETURN, BEST,
+    Column("setting", "problem"), Column("agent", "agent"), Column("published return", "published_return"), RETURN,
+    MIDDLE, BEST,
     Column("published looks", "published_measurements"),
     Column("looks found", "measurements", 2, ("measurements_low", "measurements_high")),
     Column("looks of the best", "optimal_measurements"), Column("runs", "runs", 0), Column("episodes", "episodes", 0),
 ]  # fmt: skip
 EIGHT = [
-    Column("agent", "agent"), Column("published return", "published_return"), RETURN, BEST,
+    Column("agent", "agent"), Column("published return", "published_return"), RETURN,
+    MIDDLE, BEST,
     Column("looks found", "measurements", 2, ("measurements_low", "measurements_high")),
     Column("looks of the best", "optimal_measurements"), Column("runs", "runs", 0), Column("episodes", "episodes", 0),
 ]  # fmt: skip
@@ -35,6 +39,6 @@ PAIRS = [
 ]  # fmt: skip
 DEVIATIONS = [
     Column("problem", "problem"), Column("agent", "agent"), Column("what", "measure"), Column("published", "published"),
-    Column("found", "found"), Column("means of five runs, from", "expected_low"), Column("to", "expected_high"),
+    Column("found", "found"), Column(f"means of {REPETITIONS} runs, from", "expected_low"), Column("to", "expected_high"),
     Column("what is known about it", "reasons"),
 ]  # fmt: skip

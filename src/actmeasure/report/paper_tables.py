@@ -42,7 +42,9 @@ class PaperTables:
     @cached_property
     def cells(self) -> pd.DataFrame:
         """A row for each part, problem and agent, with settings, estimates, published numbers and the best known."""
+        limits = {part["name"]: part["max_steps"] for part in self._results.study["parts"]}
         found = _with_settings(tables.summaries(self.means), self._results.runs)
+        found = found.assign(max_steps=found["part"].map(limits))
         return _with_published(found).merge(self.optima, on=["part", "problem"], how="left")
 
     @cached_property
@@ -53,7 +55,7 @@ class PaperTables:
     @cached_property
     def eight(self) -> pd.DataFrame:
         """The 8x8 lake, a row for each agent."""
-        dropped = ["part", "agent_settings", "problem_settings", "published_measurements"]
+        dropped = ["part", "agent_settings", "problem_settings", "published_measurements", "max_steps"]
         return self.cells[self.cells["part"] == paper.EIGHT].drop(columns=dropped).reset_index(drop=True)
 
     @cached_property

@@ -6,6 +6,7 @@ intervals (`scipy.stats.bootstrap`), which for five runs are too narrow by a thi
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -21,13 +22,13 @@ __all__ = [
     "bootstrap",
     "expected_means",
     "interquartile_mean",
-    "last_means",
     "mean",
     "probability_of_improvement",
     "running_means",
 ]
 
 FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
 
 #: Results are means of so many last episodes, as in the paper.
 LAST = 50
@@ -44,12 +45,6 @@ class Estimate(NamedTuple):
     value: Any
     low: Any
     high: Any
-
-
-def last_means(episodes: npt.ArrayLike, last: int = LAST) -> FloatArray:
-    """Means of the last episodes of each run, shape (runs, episodes) to (runs,); of all of them where there are fewer."""
-    means: FloatArray = np.asarray(episodes, dtype=np.float64)[:, -last:].mean(axis=1)
-    return means
 
 
 def running_means(episodes: npt.ArrayLike, window: int = LAST) -> FloatArray:
@@ -85,19 +80,21 @@ def interquartile_mean(runs: npt.ArrayLike, generator: np.random.Generator, resa
 
 
 def probability_of_improvement(
-    one: Sequence[npt.ArrayLike],
-    other: Sequence[npt.ArrayLike],
+    one: npt.ArrayLike,
+    other: npt.ArrayLike,
     generator: np.random.Generator,
     resamples: int = RESAMPLES,
 ) -> Estimate:
     """How likely a run of `one` earns more than a run of `other`, ties counting half: the mean over problems.
 
-    Runs are drawn again within each problem (a stratified bootstrap).
+    Runs of one seed on several problems depend on each other. So for each of the two agents seeds are drawn again, and used on
+    all problems.
 
     Parameters
     ----------
-    one, other : sequences of arrays of shape (runs,)
-        An array for each problem, in the same order; numbers of runs may differ.
+    one, other : arrays of shape (problems, seeds)
+        Problems are in the same order, numbers of seeds may differ. NaN is a run that is missing; there is one at least for
+        each problem.
     generator : numpy.random.Generator
     resamples : int
 
@@ -106,34 +103,49 @@ def probability_of_improvement(
     >>> probability_of_improvement([[1.0, 3.0]], [[2.0, 2.0]], np.random.default_rng(0)).value
     0.5
     """
-    problems = len(one)
-    samples = [np.asarray(runs, dtype=np.float64) for runs in (*one, *other)]
+    left, right = (np.asarray(runs, dtype=np.float64) for runs in (one, other))
+    won, known = _pairs(left[:, :, None], right[:, None, :])
 
-    def improvement(*runs: FloatArray, axis: int = -1) -> FloatArray:
-        shares = [_wins(runs[k], runs[problems + k], axis) for k in range(problems)]
-        average: FloatArray = np.mean(shares, axis=0)
-        return average
+    def improvement(ours: IntArray, theirs: IntArray, axis: int = -1) -> FloatArray:
+        """Of the seeds of these numbers, shapes (..., seeds)."""
+        i, j = np.moveaxis(ours, axis, -1)[..., :, None], np.moveaxis(theirs, axis, -1)[..., None, :]
+        total, problems = np.zeros(i.shape[:-2]), np.zeros(i.shape[:-2])
+        for wins, there in zip(won, known, strict=True):
+            pairs = there[i, j].sum(axis=(-2, -1))
+            total += wins[i, j].sum(axis=(-2, -1)) / np.maximum(pairs, 1)
+            problems += pairs > 0
+        return np.divide(total, problems, out=np.full_like(total, np.nan), where=problems > 0)
 
-    return bootstrap(samples, improvement, generator, resamples)
+    with warnings.catch_warnings():
+        # Where so many runs are missing that a resample may have none, the interval is unknown, NaN, which SciPy warns of.
+        warnings.simplefilter("ignore", stats.DegenerateDataWarning)
+        return bootstrap([np.arange(left.shape[1]), np.arange(right.shape[1])], improvement, generator, resamples)
 
 
 def expected_means(
     runs: npt.ArrayLike, count: int, generator: np.random.Generator, resamples: int = RESAMPLES
 ) -> tuple[float, float]:
-    """The interval that means of `count` runs such as these fall into, to tell whether another mean of so many is unusual.
+    """The interval that a mean of `count` other runs such as these falls into, to tell whether such a mean is unusual.
+
+    It allows for the chance of that mean and of our own: differences of the two are drawn again. The spread of n runs about their
+    own mean is too small by the square root of (n - 1) / n, which is put right. Of a single run nothing is known, NaN.
 
     Examples
     --------
     >>> expected_means([1.0, 1.0, 1.0], 5, np.random.default_rng(0))
     (1.0, 1.0)
     """
-    drawn = generator.choice(np.asarray(runs, dtype=np.float64), size=(resamples, count)).mean(axis=1)
-    low, high = np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return float(low), float(high)
+    values = np.asarray(runs, dtype=np.float64)
+    own = len(values)
+    if own < 2:
+        return float("nan"), float("nan")
+    theirs, ours = (generator.choice(values, size=(resamples, size)).mean(axis=1) for size in (count, own))
+    low, high = np.quantile(theirs - ours, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]) * np.sqrt(own / (own - 1))
+    return float(values.mean() + low), float(values.mean() + high)
 
 
 def bootstrap(
-    samples: Sequence[FloatArray],
+    samples: Sequence[npt.NDArray[Any]],
     statistic: Callable[..., Any],
     generator: np.random.Generator,
     resamples: int = RESAMPLES,
@@ -156,11 +168,9 @@ def _middle(values: FloatArray, axis: int) -> Any:
     return stats.trim_mean(values, 0.25, axis=axis)
 
 
-def _wins(one: FloatArray, other: FloatArray, axis: int) -> FloatArray:
-    """The share of pairs of runs in which `one` has more, ties counting half."""
-    left, right = np.moveaxis(one, axis, -1)[..., :, None], np.moveaxis(other, axis, -1)[..., None, :]
-    shares: FloatArray = ((left > right) + 0.5 * (left == right)).mean(axis=(-2, -1))
-    return shares
+def _pairs(one: FloatArray, other: FloatArray) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
+    """Which pairs of runs `one` wins, ties counting half, and which pairs there are; nobody wins the others."""
+    return (one > other) + 0.5 * (one == other), ~(np.isnan(one) | np.isnan(other))
 
 
 def _plain(value: Any) -> Any:

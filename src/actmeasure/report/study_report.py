@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -52,7 +53,7 @@ def study_report(results: Results, directory: Path) -> tuple[Document, Outputs]:
     for part in results.study["parts"]:
         here = [frame[frame["part"] == part["name"]] for frame in (found, results.plans, curves, pairs)]
         sections.append(Section(part["title"], list(_part(part["name"], here, outputs))))
-    sections.append(common.machine(results.study, _commands(directory)))
+    sections.append(common.machine(results.study, _commands(results.study, directory)))
     title, name = results.study["title"], results.study["name"]
     return Document(title, f"Report of the study {name}", common.warnings(results), sections), outputs
 
@@ -76,7 +77,7 @@ def _part(name: str, tables_of_part: list[pd.DataFrame], outputs: Outputs) -> It
     if not pairs.empty:
         caption = (
             "How likely a run of one agent earns more than a run of the other, ties counting half, averaged over "
-            "problems; intervals by drawing runs again within each problem."
+            "problems; intervals by drawing seeds again, the same for all problems."
         )
         yield table_of(pairs, caption, PAIRS, ["comparisons.csv"])
 
@@ -95,6 +96,7 @@ def _curve(name: str, problem: str, curves: pd.DataFrame, found: pd.DataFrame, o
     return outputs.add_figure(name, figure, caption, words, "curves.csv")
 
 
-def _commands(directory: Path) -> list[str]:
-    where = common.shown_path(directory)
-    return [f"actmeasure run STUDY.toml --out {where}", f"actmeasure report {where}"]
+def _commands(study: dict[str, Any], directory: Path) -> list[str]:
+    source = study.get("source") or {}  # a study that a script made has no file
+    again = ["run", source["file"], *(["--quick"] if source["quick"] else [])] if source.get("file") else None
+    return common.commands(directory, again)

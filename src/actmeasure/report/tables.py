@@ -70,16 +70,18 @@ def improvements(means: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for part, of_part in means.groupby("part", sort=False, observed=True):
         returns = {
-            labels[1:]: _array(runs, "scalarized_return") for labels, runs in _cells(of_part)
-        }  # by problem and agent
-        for one, other in combinations(dict.fromkeys(agent for _, agent in returns), 2):
-            shared = [problem for problem, agent in returns if agent == one and (problem, other) in returns]
+            str(agent): runs.pivot(index="problem", columns="seed", values="scalarized_return")
+            for agent, runs in of_part.groupby("agent", sort=False, observed=True)
+        }
+        for one, other in combinations(returns, 2):
+            shared = [
+                name for name in of_part["problem"].unique() if all(name in returns[a].index for a in (one, other))
+            ]
             if not shared:
                 continue
+            left, right = (returns[agent].loc[shared].dropna(axis="columns", how="all") for agent in (one, other))
             found = statistics.probability_of_improvement(
-                [returns[problem, one] for problem in shared],
-                [returns[problem, other] for problem in shared],
-                generator_of("improvement", part, one, other, *shared),
+                left.to_numpy(), right.to_numpy(), generator_of("improvement", part, one, other, *shared)
             )
             rows.append((part, one, other, len(shared), *found))
     return pd.DataFrame(rows, columns=["part", "agent", "other", "problems", "probability", "low", "high"])
