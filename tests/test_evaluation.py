@@ -301,7 +301,9 @@ def test_bad_arguments():
 def test_an_end_that_is_lost_in_rounding_leaves_the_discounted_figures():
     tiny = 1e-17  # 1 - tiny is 1 in floating point
     P = np.array([[[0.0, 1.0, 0.0]], [[1.0, 0.0, tiny]], [[0.0, 0.0, 1.0]]])
-    model = am.Model.from_arrays(P, np.array([[1.0], [1.0], [0.0]]), measuring_cost=0.1, discount=0.9, terminal=[False, False, True])
+    model = am.Model.from_arrays(
+        P, np.array([[1.0], [1.0], [0.0]]), measuring_cost=0.1, discount=0.9, terminal=[False, False, True]
+    )
     plan = am.BlindPlan((0,), then="known")
     result = am.evaluate(model, am.Schedule({0: plan, 1: plan}, n_states=3))
     assert result.discounted_return == pytest.approx(10)
