@@ -41,7 +41,7 @@ def uninterrupted(tmp_path_factory):
     return tables(directory)
 
 
-def until(condition, seconds=60):
+def until(condition, seconds=300):
     for _ in range(20 * seconds):
         if condition():
             return
