@@ -34,7 +34,7 @@ __all__ = ["ForesightAgent", "ForesightSettings"]
 ROOM = 1 << 10
 #: Sweeps over the values at a time, and the change at which they are settled.
 SWEEPS, PRECISION = 100, 1e-6
-#: A rough plan is searched for with so much less work, and may be so much further from the best.
+#: A rough plan is searched for with so much less work.
 ROUGH = 6
 #: Pairs that are taken so much more seldom than those that the plan relies on are left as they are.
 SELDOM = 0.01
@@ -184,9 +184,9 @@ class ForesightAgent(LearningAgent):
             self._make_plan(episode)
 
     def _give_up(self) -> None:
-        """What cannot be reached counts as known, and no plan asks for it again."""
-        needed, seen = self._mind.needed, np.repeat(self._mind.is_seen[:-1], self.prepared().n_actions)
-        needed[seen & (self._mind.counts.measured < needed)] = foresight.GIVEN_UP
+        """What was measured but cannot be reached again counts as known, until a plan relies on it."""
+        measured = self._mind.counts.measured
+        np.copyto(self._mind.needed, measured, where=(measured > 0) & (measured < self._mind.needed))
         self._mind.memory[foresight.CHANGED] = True
         foresight.sweep(self._mind, self._rules, self.prepared().n_actions)
 
@@ -227,18 +227,17 @@ class ForesightAgent(LearningAgent):
     def _make_plan(self, episode: int, roughness: int = 1) -> None:
         """Plan by what was measured; go on exploring if the plan relies on what was not measured often enough."""
         model, needed = self.model(), self._mind.needed
-        schedule, self.value, self.upper = solve_within(
-            model, roughness * self.settings.tolerance, max(1, self.settings.beliefs // roughness)
-        )
+        work = max(1, self.settings.beliefs // roughness)
+        schedule, self.value, self.upper = solve_within(model, self.settings.tolerance, work)
         self._plan = FollowedPlan.of(schedule, model)
         self.planned_at, self.lost, self.plans_made = episode, False, self.plans_made + 1
         relied = reliance(model, schedule, SELDOM * self.settings.reliance)[: needed.size]
         wanted = self.settings.sure * np.sqrt(np.minimum(1.0, relied / self.settings.reliance))
-        np.maximum(needed, np.ceil(wanted).astype(np.int64), out=needed, where=needed != foresight.GIVEN_UP)
+        np.maximum(needed, np.ceil(wanted).astype(np.int64), out=needed)
         if self._is_hopeless() and not self._takes_turns(episode):
             measured = self._mind.counts.measured
             more = np.where(self._mind.ended > 0, 2 * measured, measured + self.settings.first)
-            np.copyto(needed, more, where=(measured >= needed) & (needed != foresight.GIVEN_UP))
+            np.copyto(needed, more, where=measured >= needed)
         self._mind.memory[foresight.CHANGED] = True
         foresight.sweep(self._mind, self._rules, self.prepared().n_actions)
         broke = self._mind.memory[foresight.SPENT] >= self._mind.memory[foresight.AFFORDABLE]
@@ -337,7 +336,7 @@ class ForesightAgent(LearningAgent):
         stored_counts.check_shapes(arrays, shapes)
         if np.unique(seen).size != seen.size or (seen < 0).any() or (seen >= task.n_states).any():
             raise AgentError("the states it has seen are not states; the file is damaged")
-        if arrays["state_values"][-1] != 0 or not _are_needs(arrays["needed"]):
+        if arrays["state_values"][-1] != 0 or (arrays["needed"] < 1).any():
             raise AgentError("its tables contradict each other; the file is damaged")
         hidden = not task.reveal_start and (task.start is None or len(task.start.states) > 1)
         self._plan = FollowedPlan.restored(arrays, task.n_states + 1, task.n_actions, hidden)
@@ -355,10 +354,6 @@ class ForesightAgent(LearningAgent):
         memory[foresight.SEEN], memory[foresight.CHANGED] = seen.size, bool(kept["changed"])
         memory[foresight.MET], memory[foresight.LOST] = bool(kept["met"]), bool(kept["went_astray"])
         memory[foresight.SPENT], memory[foresight.VAIN] = int(kept["spent"]), int(kept["vain"])
-
-
-def _are_needs(needed: npt.NDArray[np.int64]) -> bool:
-    return bool(((needed >= 1) | (needed == foresight.GIVEN_UP)).all())
 
 
 ForesightAgent.__signature__ = settings_signature(ForesightSettings())  # type: ignore[attr-defined]

@@ -13,7 +13,7 @@ from actmeasure.kernels.learned_model import Counts, any_of, count, is_full, mak
 #: date, whether the episode has come to a pair that was measured too little, whether the plan was of no more use in it, how many
 #: looks were spent on exploring, and may be at most, and steps since it last came to such a pair.
 SEEN, STATE, ACTION, LOOKED, CHANGED, MET, LOST, SPENT, AFFORDABLE, VAIN = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9
-NOTHING = GIVEN_UP = -1
+NOTHING = -1
 TIE = 1e-9
 #: What is not come to within so many steps for each state seen, and so many more, is out of reach.
 STEPS_FOR_EACH, STEPS_MORE = 2, 50
@@ -33,7 +33,7 @@ class Mind(NamedTuple):
     """Everything that was learned; the state n_states, of value 0, stands for the end of the episode."""
 
     counts: Counts
-    needed: Any  # int64 (S * A,): measurements after which a pair counts as known; GIVEN_UP if it does anyway
+    needed: Any  # int64 (S * A,): measurements after which a pair counts as known
     taken: Any  # int64 (S * A,): how often a pair was taken in a known state, looking or not
     ended: Any  # int64 (S * A,): and how often the episode ended with it
     values: Any  # float64 (S + 1,): of a known state, hoping for the best where little was measured, looks free
@@ -77,8 +77,6 @@ def pair_value(mind: Mind, rules: Rules, pair: int) -> float:
         if measured == 0 or mind.ended[pair] == 0 or mind.needed[pair] > rules.first:
             return mind.hope[0]  # type: ignore[no-any-return]
         hoped = rules.optimism
-    elif measured == 0:  # given up: as if it stayed there
-        return rules.discount * mind.values[pair // (mind.needed.shape[0] // mind.seen.shape[0])]  # type: ignore[no-any-return]
     total, entry = 0.0, mind.counts.first[pair]
     while entry != 0:
         total += mind.counts.times[entry] * mind.values[mind.counts.successors[entry]]
@@ -167,7 +165,7 @@ def reach(mind: Mind, rules: Rules, n_actions: int, chances: Any) -> None:
                 while entry != 0:
                     chance += mind.counts.times[entry] * chances[mind.counts.successors[entry]]
                     entry = mind.counts.following[entry]
-                chance *= rules.discount / max(1, mind.counts.measured[pair])
+                chance *= rules.discount / mind.counts.measured[pair]
             change = max(change, abs(chance - chances[state]))
             chances[state] = chance
         if change < rules.precision:
