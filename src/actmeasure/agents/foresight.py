@@ -42,8 +42,6 @@ SELDOM = 0.01
 SOONER = 0.3
 #: A plan that earns less than this share of what was hoped for is no plan: there must be more to find.
 HOPELESS = 0.01
-#: Then exploring goes on undisturbed for so much longer, and after that in this share of the episodes.
-LONGER, RESIGNED = 2, 0.002
 #: What is kept from episode to episode besides tables, in the order in which it is stored.
 KEPT = (
     "follows", "finished", "planned_at", "explored", "lost", "value", "upper", "plans_made", "met", "went_astray", "changed",
@@ -192,10 +190,8 @@ class ForesightAgent(LearningAgent):
 
     def _takes_turns(self, episode: int) -> bool:
         """Whether an episode follows the plan although there is more to explore."""
-        undisturbed, share = self.settings.undisturbed, self.settings.turns
-        if self._is_hopeless():
-            undisturbed, share = LONGER * undisturbed, RESIGNED
-        return self.plans_made > 0 and self.explored >= max(undisturbed, share * episode)
+        enough = self.explored >= max(self.settings.undisturbed, self.settings.turns * episode)
+        return enough and self.plans_made > 0 and not self._is_hopeless()
 
     def _is_hopeless(self) -> bool:
         """Where everything costs there is no hope above 0, and a plan worth less than nothing may be the best."""
@@ -234,7 +230,8 @@ class ForesightAgent(LearningAgent):
         relied = reliance(model, schedule, SELDOM * self.settings.reliance)[: needed.size]
         wanted = self.settings.sure * np.sqrt(np.minimum(1.0, relied / self.settings.reliance))
         np.maximum(needed, np.ceil(wanted).astype(np.int64), out=needed)
-        if self._is_hopeless() and not self._takes_turns(episode):
+        # Half of the episodes at most go into the search for a plan that is worth anything, and not for ever.
+        if self._is_hopeless() and 2 * self.explored <= episode + 1 and self.explored < self.settings.undisturbed:
             measured = self._mind.counts.measured
             more = np.where(self._mind.ended > 0, 2 * measured, measured + self.settings.first)
             np.copyto(needed, more, where=measured >= needed)
