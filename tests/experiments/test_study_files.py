@@ -8,7 +8,7 @@ import pytest
 
 import actmeasure as am
 from actmeasure.experiments import AgentSpec, Part, ProblemSpec, Study, read_study
-from actmeasure.experiments.toml_places import toml_lines
+from actmeasure.files.toml_places import toml_lines
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "study.toml"
 GOOD = """\

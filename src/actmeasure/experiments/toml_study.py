@@ -13,8 +13,8 @@ from actmeasure.errors import ActMeasureError, StudyError, unknown_name
 from actmeasure.experiments.ingredients import is_model_file
 from actmeasure.experiments.plain import checked_label, checked_name
 from actmeasure.experiments.spec import COUNTS, AgentSpec, Part, ProblemSpec, Study, checked_count, checked_tolerance
-from actmeasure.experiments.toml_places import Place, toml_lines
 from actmeasure.experiments.trial import build_model, new_agent
+from actmeasure.files.toml_places import Place, toml_lines
 from actmeasure.planners.solve import method_of
 
 __all__ = ["study_from_toml"]
