@@ -35,8 +35,9 @@ def paper(
 ) -> None:
     """Run the paper's experiments, and set them beside the published numbers and the best that could be earned.
 
-    Takes about half an hour on two cores, by estimate. The results, table1.csv, a table and a picture for each figure, and report.html go to
-    results/paper, or results/paper-quick. Whatever stops it, run it again and it does what is missing.
+    Takes about half an hour on two cores, by estimate. The results, table1.csv, a table and a picture for each
+    figure, and report.html go to results/paper, or results/paper-quick. Whatever stops it, run it again and it does
+    what is missing.
     """
     chosen = make_engine(engine, address, workers)
     from actmeasure.experiments.paper import paper_study
