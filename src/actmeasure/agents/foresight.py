@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from actmeasure.agents import foresight_plan, stored_counts
-from actmeasure.agents.base import Task
+from actmeasure.agents.base import CompiledAgent, Task
 from actmeasure.agents.foresight_plan import FollowedPlan, reliance
 from actmeasure.agents.foresight_settings import ForesightSettings
 from actmeasure.agents.learning import LearningAgent
@@ -18,7 +18,8 @@ from actmeasure.agents.presets import chosen, settings_signature
 from actmeasure.belief import Belief
 from actmeasure.decision import Decision
 from actmeasure.episodes import Episodes
-from actmeasure.errors import AgentError
+from actmeasure.errors import AgentError, ScheduleError
+from actmeasure.evaluation import evaluate
 from actmeasure.kernels import follow_schedule, foresight, learn_foresight, simulate, streams
 from actmeasure.kernels.learned_model import Counts, with_more_room
 from actmeasure.model import Model
@@ -49,7 +50,7 @@ KEPT = (
 )  # fmt: skip
 
 
-class ForesightAgent(LearningAgent):
+class ForesightAgent(LearningAgent, CompiledAgent):
     """Foresight: explores while looking, plans with the certified planner, checks what the plan relies on, and follows it.
 
     It decides by itself when it knows enough.
@@ -158,6 +159,7 @@ class ForesightAgent(LearningAgent):
     def _consider(self, episode: int) -> None:
         """Between episodes: whether exploring has come to its end, a plan should be made, and whether the next one follows it."""
         memory = self._mind.memory
+        self._renew_values()
         self.explored += not self.follows
         self.lost = self.lost or (self.follows and bool(memory[foresight.LOST]))
         if not self.follows and foresight.is_in_vain(self._mind):
@@ -177,6 +179,9 @@ class ForesightAgent(LearningAgent):
 
     def _plan_what_is_explored(self, episode: int) -> None:
         """A rough plan tells as well what to measure again; a careful one is worth its time once that is done."""
+        if self._has_held():
+            self.finished = True
+            return
         self._make_plan(episode, ROUGH)
         if self.finished:
             self._make_plan(episode)
@@ -185,6 +190,10 @@ class ForesightAgent(LearningAgent):
         """What was measured but cannot be reached again counts as known, until a plan relies on it."""
         measured = self._mind.counts.measured
         np.copyto(self._mind.needed, measured, where=(measured > 0) & (measured < self._mind.needed))
+        self._renew_values()
+
+    def _renew_values(self) -> None:
+        """Every measurement shifts them a little; left alone they go stale, and waiting seems better than what is new."""
         self._mind.memory[foresight.CHANGED] = True
         foresight.sweep(self._mind, self._rules, self.prepared().n_actions)
 
@@ -225,6 +234,10 @@ class ForesightAgent(LearningAgent):
         model, needed = self.model(), self._mind.needed
         work = max(1, self.settings.beliefs // roughness)
         schedule, self.value, self.upper = solve_within(model, self.settings.tolerance, work)
+        # Plans of equal worth rely on different pairs: changing between them would mean to measure without end.
+        worth = self._worth_of_the_last_plan(model)
+        if worth >= self.value:
+            schedule, self.value = self._plan.schedule, worth
         self._plan = FollowedPlan.of(schedule, model)
         self.planned_at, self.lost, self.plans_made = episode, False, self.plans_made + 1
         relied = reliance(model, schedule, SELDOM * self.settings.reliance)[: needed.size]
@@ -235,10 +248,24 @@ class ForesightAgent(LearningAgent):
             measured = self._mind.counts.measured
             more = np.where(self._mind.ended > 0, 2 * measured, measured + self.settings.first)
             np.copyto(needed, more, where=measured >= needed)
-        self._mind.memory[foresight.CHANGED] = True
-        foresight.sweep(self._mind, self._rules, self.prepared().n_actions)
+        self._renew_values()
         broke = self._mind.memory[foresight.SPENT] >= self._mind.memory[foresight.AFFORDABLE]
         self.finished = broke or self._reach() < self.settings.least_reach
+
+    def _has_held(self) -> bool:
+        """Whether the plan was the best by the model that it was made for, and is worth as much by what was measured since."""
+        if not self.plans_made or self._is_hopeless():
+            return False
+        worth = self._worth_of_the_last_plan(self.model())
+        # A plan comes within the tolerance of the bound, and one that is kept within the tolerance of that.
+        return bool(np.isfinite(worth) and self.upper - worth <= 2 * self.settings.tolerance * abs(worth))
+
+    def _worth_of_the_last_plan(self, model: Model) -> float:
+        """By what is known now; nothing if it says nothing about what was met since."""
+        try:
+            return evaluate(model, self._plan.schedule).discounted_return
+        except ScheduleError:
+            return -np.inf
 
     @property
     def counts(self) -> Counts:

@@ -58,7 +58,7 @@ class ForesightSettings:
     patience: float = 1.0
     optimism: float = 0.5
     undisturbed: int = 1_500
-    turns: float = 0.25
+    turns: float = 0.1
     budget: float = 10_000
 
     def __post_init__(self) -> None:
