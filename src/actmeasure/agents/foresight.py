@@ -36,7 +36,7 @@ ROOM = 1 << 10
 #: Sweeps over the values at a time, and the change at which they are settled.
 SWEEPS, PRECISION = 100, 1e-6
 #: A rough plan is searched for with so much less work.
-ROUGH = 6
+ROUGH = 10
 #: Pairs that are taken so much more seldom than those that the plan relies on are left as they are.
 SELDOM = 0.01
 #: A plan that went wrong is made anew after this share of the usual pause.
@@ -46,7 +46,7 @@ HOPELESS = 0.01
 #: What is kept from episode to episode besides tables, in the order in which it is stored.
 KEPT = (
     "follows", "finished", "planned_at", "explored", "lost", "value", "upper", "plans_made", "met", "went_astray", "changed",
-    "spent", "vain",
+    "spent", "vain", "careful",
 )  # fmt: skip
 
 
@@ -87,7 +87,7 @@ class ForesightAgent(LearningAgent, CompiledAgent):
         super().__init__()
         self.settings: ForesightSettings = chosen(ForesightSettings, {"default": {}}, preset, settings)
         self._stream = streams.make_stream()
-        self.follows, self.finished, self.lost = False, False, False
+        self.follows, self.finished, self.lost, self.careful = False, False, False, False
         self.planned_at, self.explored, self.plans_made = 0, 0, 0
         self.value, self.upper = -np.inf, np.inf
         self._mind: foresight.Mind
@@ -200,7 +200,7 @@ class ForesightAgent(LearningAgent, CompiledAgent):
     def _takes_turns(self, episode: int) -> bool:
         """Whether an episode follows the plan although there is more to explore."""
         enough = self.explored >= max(self.settings.undisturbed, self.settings.turns * episode)
-        return enough and self.plans_made > 0 and not self._is_hopeless()
+        return enough and self.plans_made > 0
 
     def _is_hopeless(self) -> bool:
         """Where everything costs there is no hope above 0, and a plan worth less than nothing may be the best."""
@@ -231,21 +231,28 @@ class ForesightAgent(LearningAgent, CompiledAgent):
 
     def _make_plan(self, episode: int, roughness: int = 1) -> None:
         """Plan by what was measured; go on exploring if the plan relies on what was not measured often enough."""
-        model, needed = self.model(), self._mind.needed
+        model, followed = self.model(), self.finished and self.follows
         work = max(1, self.settings.beliefs // roughness)
         schedule, self.value, self.upper = solve_within(model, self.settings.tolerance, work)
-        # Plans of equal worth rely on different pairs: changing between them would mean to measure without end.
         worth = self._worth_of_the_last_plan(model)
-        if worth >= self.value:
+        # Measuring anew costs: a plan that is followed is given up only for one that is better than planning can tell.
+        kept = worth >= self.value - followed * self.settings.tolerance * abs(self.value)
+        if kept:
             schedule, self.value = self._plan.schedule, worth
         self._plan = FollowedPlan.of(schedule, model)
         self.planned_at, self.lost, self.plans_made = episode, False, self.plans_made + 1
-        relied = reliance(model, schedule, SELDOM * self.settings.reliance)[: needed.size]
+        self.careful = roughness == 1 or self.upper - self.value <= self.settings.tolerance * abs(self.value)
+        if not (kept and followed) or self._is_hopeless():
+            self._ask_for_measurements(model, episode)
+
+    def _ask_for_measurements(self, model: Model, episode: int) -> None:
+        """Of what the plan relies on, or of anything if the plan is worth nothing; exploring ends when they cannot be had."""
+        needed, measured = self._mind.needed, self._mind.counts.measured
+        relied = reliance(model, self._plan.schedule, SELDOM * self.settings.reliance)[: needed.size]
         wanted = self.settings.sure * np.sqrt(np.minimum(1.0, relied / self.settings.reliance))
         np.maximum(needed, np.ceil(wanted).astype(np.int64), out=needed)
         # Half of the episodes at most go into the search for a plan that is worth anything, and not for ever.
         if self._is_hopeless() and 2 * self.explored <= episode + 1 and self.explored < self.settings.undisturbed:
-            measured = self._mind.counts.measured
             more = np.where(self._mind.ended > 0, 2 * measured, measured + self.settings.first)
             np.copyto(needed, more, where=measured >= needed)
         self._renew_values()
@@ -253,17 +260,16 @@ class ForesightAgent(LearningAgent, CompiledAgent):
         self.finished = broke or self._reach() < self.settings.least_reach
 
     def _has_held(self) -> bool:
-        """Whether the plan was the best by the model that it was made for, and is worth as much by what was measured since."""
-        if not self.plans_made or self._is_hopeless():
+        """Whether no better plan was found when it was made, and it is worth as much by what was measured since."""
+        if not self.careful or self._is_hopeless():
             return False
         worth = self._worth_of_the_last_plan(self.model())
-        # A plan comes within the tolerance of the bound, and one that is kept within the tolerance of that.
-        return bool(np.isfinite(worth) and self.upper - worth <= 2 * self.settings.tolerance * abs(worth))
+        return worth >= self.value - self.settings.tolerance * abs(self.value)
 
     def _worth_of_the_last_plan(self, model: Model) -> float:
-        """By what is known now; nothing if it says nothing about what was met since."""
+        """By what is known now; less than any other if it says nothing about, or takes for certain, what turned out otherwise."""
         try:
-            return evaluate(model, self._plan.schedule).discounted_return
+            return evaluate(model, FollowedPlan.of(self._plan.schedule, model).schedule).discounted_return
         except ScheduleError:
             return -np.inf
 
@@ -338,7 +344,7 @@ class ForesightAgent(LearningAgent, CompiledAgent):
         kept = (
             self.follows, self.finished, self.planned_at, self.explored, self.lost, self.value, self.upper, self.plans_made,
             mind.memory[foresight.MET], mind.memory[foresight.LOST], mind.memory[foresight.CHANGED],
-            mind.memory[foresight.SPENT], mind.memory[foresight.VAIN],
+            mind.memory[foresight.SPENT], mind.memory[foresight.VAIN], self.careful,
         )  # fmt: skip
         seen = mind.seen[: mind.memory[foresight.SEEN]]
         return stored_counts.stored(mind.counts) | self._plan.stored() | {
@@ -369,7 +375,9 @@ class ForesightAgent(LearningAgent, CompiledAgent):
         mind.seen[: seen.size], mind.is_seen[seen] = seen, True
         self._mind = mind._replace(counts=counts)
         kept = dict(zip(KEPT, arrays["kept"].tolist(), strict=True))
-        self.follows, self.finished, self.lost = (bool(kept[n]) for n in ("follows", "finished", "lost"))
+        self.follows, self.finished, self.lost, self.careful = (
+            bool(kept[n]) for n in ("follows", "finished", "lost", "careful")
+        )
         self.planned_at, self.explored, self.plans_made = (
             int(kept[n]) for n in ("planned_at", "explored", "plans_made")
         )

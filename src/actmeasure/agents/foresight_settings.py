@@ -54,11 +54,11 @@ class ForesightSettings:
     least_reach: float = 0.01
     discount: float = 0.99
     tolerance: float = 0.01
-    beliefs: int = 300_000
+    beliefs: int = 500_000
     patience: float = 1.0
     optimism: float = 0.5
     undisturbed: int = 1_500
-    turns: float = 0.1
+    turns: float = 0.2
     budget: float = 10_000
 
     def __post_init__(self) -> None:

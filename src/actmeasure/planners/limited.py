@@ -13,13 +13,15 @@ from actmeasure.schedule import Schedule
 
 __all__ = ["solve_within"]
 
+#: A round of the search takes about as long as so many beliefs; where rounds come to little, they are the work.
+ROUND = 40
 #: A difference that does not matter, whatever the values are.
 SMALLEST = 1e-9
 
 
 @dataclass
 class WorkLimit(Clock):
-    """A clock that stands still, and is over when a search has come to so many beliefs, or close enough to the optimum."""
+    """A clock that stands still, and is over when a search has done so much work, or is close enough to the optimum."""
 
     beliefs: int = 0
     tolerance: float = 0.0
@@ -27,7 +29,10 @@ class WorkLimit(Clock):
 
     @property
     def is_over(self) -> bool:
-        return self.search is not None and (self.search.nodes >= self.beliefs or self.is_close(self.search.lower))
+        if self.search is None:
+            return False
+        work = self.search.nodes + ROUND * self.search.rounds
+        return work >= self.beliefs or self.is_close(self.search.lower)
 
     def is_close(self, value: float) -> bool:
         """Whether a value is within the tolerance, as a share of it, of the bound on the optimum."""

@@ -66,6 +66,8 @@ class Search:
         self._met = np.empty(model.n_states, np.int64)
         #: A value that some schedule is known to have.
         self.at_least = -np.inf
+        #: Rounds of the search so far.
+        self.rounds = 0
         #: Why the search can go no further, if so.
         self._stop: Stopped | None = None
         clock.note(self.lower, self.upper)
@@ -96,6 +98,7 @@ class Search:
             while not (stopped := self._stopped(tolerance, interrupts)):
                 gap = self.upper - self.lower
                 expanded = self._round(threshold, gap, interrupts)
+                self.rounds += 1
                 self.clock.note(self.lower, self.upper)
                 left = (self.upper - self.lower) / gap
                 slow = slow + 1 if expanded == 0 and left > SLOW else 0
