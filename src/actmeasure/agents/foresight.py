@@ -36,7 +36,7 @@ ROOM = 1 << 10
 #: Sweeps over the values at a time, and the change at which they are settled.
 SWEEPS, PRECISION = 100, 1e-6
 #: A rough plan is searched for with so much less work.
-ROUGH = 10
+ROUGH = 8
 #: Pairs that are taken so much more seldom than those that the plan relies on are left as they are.
 SELDOM = 0.01
 #: A plan that went wrong is made anew after this share of the usual pause.

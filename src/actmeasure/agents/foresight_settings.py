@@ -52,9 +52,9 @@ class ForesightSettings:
     sure: int = 50
     reliance: float = 0.1
     least_reach: float = 0.01
-    discount: float = 0.99
+    discount: float = 0.995
     tolerance: float = 0.01
-    beliefs: int = 500_000
+    beliefs: int = 400_000
     patience: float = 1.0
     optimism: float = 0.5
     undisturbed: int = 1_500
