@@ -38,7 +38,7 @@ DISCOUNTS = (0.95, 0.99, 0.999)
 SOLVE_SECONDS = 10.0
 #: A best known return below this is next to nothing; so many lakes are shown as the worst.
 WORTHWHILE, WORST = 0.05, 5
-SIZES, LAKES_PER_SIZE, FIRST_SEED = range(8, 21), 4, 5_000
+SIZES, LAKES_PER_SIZE, FIRST_SEED = range(8, 21), 4, 6_000
 #: ACNO-OTP observes until so many episodes are left, and plans in those.
 PLANNED = 50
 #: All with their default settings, but for the simulations of ACNO-OTP, 25,000 for each step, which would take hours.

@@ -115,6 +115,7 @@ class ForesightAgent(LearningAgent, CompiledAgent):
         self._mind.memory[foresight.AFFORDABLE] = self._affordable(self.prepared())
         if episode > 0:
             self._consider(episode)
+        self._mind.memory[foresight.CHECKS] = self.follows and not self.finished
         shown = foresight.NOTHING if observation is None else observation
         learn_foresight.begin(self._mind, self._plan.guide, self._progress, self.follows, shown)
 
@@ -173,7 +174,7 @@ class ForesightAgent(LearningAgent, CompiledAgent):
             self._make_plan(episode)
         elif not self.follows and not memory[foresight.MET] and self._reach() < self.settings.least_reach:
             self._plan_what_is_explored(episode)
-        elif self.explored >= self.settings.undisturbed and since >= pause:
+        elif self.explored >= self.settings.undisturbed and since >= SOONER * pause:
             self._make_plan(episode, ROUGH)
         self.follows = self.finished or self._takes_turns(episode)
 

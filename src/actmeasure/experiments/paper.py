@@ -49,7 +49,7 @@ class Extent:
     sweep_otp: Sequence[float] = (0.05, 0.10, 0.15, 0.20)
     sizes: Sequence[int] = tuple(RANDOM_LAKES["atmq"])
     lakes_of_a_size: int = 5
-    beliefs: int = 300_000
+    beliefs: int = 500_000
 
 
 #: Everything there is, in small, to see in a minute that it works; the numbers say nothing about the paper.

@@ -11,8 +11,9 @@ from actmeasure.kernels.learned_model import Counts, any_of, count, is_full, mak
 
 #: What is remembered: how many states were seen, the known state (-1 if it is not), the last decision, whether values are out of
 #: date, whether the episode has come to a pair that was measured too little, whether the plan was of no more use in it, how many
-#: looks were spent on exploring, and may be at most, and steps since it last came to such a pair.
-SEEN, STATE, ACTION, LOOKED, CHANGED, MET, LOST, SPENT, AFFORDABLE, VAIN = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9
+#: looks were spent on exploring, and may be at most, steps since it last came to such a pair, and whether what the plan relies
+#: on is measured while it is followed.
+SEEN, STATE, ACTION, LOOKED, CHANGED, MET, LOST, SPENT, AFFORDABLE, VAIN, CHECKS = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
 NOTHING = -1
 TIE = 1e-9
 #: What is not come to within so many steps for each state seen, and so many more, is out of reach.
@@ -40,7 +41,7 @@ class Mind(NamedTuple):
     seen: Any  # int64 (S,): states that came up, the first memory[SEEN] of them
     is_seen: Any  # bool (S + 1,)
     hope: Any  # float64 (1,): what a pair that was measured too little may lead to
-    memory: Any  # int64 (10,)
+    memory: Any  # int64 (11,)
 
 
 def make_mind(n_states: int, n_actions: int, hope: float, needed: int, room: int) -> Mind:
@@ -49,7 +50,7 @@ def make_mind(n_states: int, n_actions: int, hope: float, needed: int, room: int
     return Mind(
         make_counts(n_states, n_actions, room), np.full(pairs, needed), np.zeros(pairs, np.int64), np.zeros(pairs, np.int64),
         np.zeros(n_states + 1), np.zeros(n_states, np.int64), np.zeros(n_states + 1, np.bool_),
-        np.array([hope]), np.zeros(10, np.int64),
+        np.array([hope]), np.zeros(11, np.int64),
     )  # fmt: skip
 
 
@@ -176,6 +177,15 @@ def reach(mind: Mind, rules: Rules, n_actions: int, chances: Any) -> None:
 def is_in_vain(mind: Mind) -> bool:
     """Whether the episode has gone on for so long without anything new that there is no hope of it."""
     return mind.memory[VAIN] > STEPS_FOR_EACH * mind.memory[SEEN] + STEPS_MORE  # type: ignore[no-any-return]
+
+
+@lean
+def is_worth_checking(mind: Mind, n_actions: int, action: int) -> bool:
+    """Whether an action of the plan, in a known state, was measured too little, if that is to be measured at all."""
+    if not mind.memory[CHECKS] or mind.memory[STATE] == NOTHING or mind.memory[SPENT] >= mind.memory[AFFORDABLE]:
+        return False
+    pair = mind.memory[STATE] * n_actions + action
+    return mind.counts.measured[pair] < mind.needed[pair]  # type: ignore[no-any-return]
 
 
 @lean

@@ -20,6 +20,7 @@ from actmeasure.kernels.foresight import (
     Rules,
     explore,
     is_in_vain,
+    is_worth_checking,
     learn,
     needs_room,
     see,
@@ -50,6 +51,9 @@ def decide(mind: Mind, rules: Rules, guide: Guide, progress: Any, n_actions: int
         mind.memory[SPENT] += look
     else:
         action, look = follow_schedule.decide(guide, progress)
+        if not look and is_worth_checking(mind, n_actions, action):
+            look = True
+            mind.memory[SPENT] += 1
     mind.memory[ACTION], mind.memory[LOOKED] = action, look
     return action, look
 
@@ -69,8 +73,17 @@ def observe(
     learn(mind, rules, n_actions, reward, observation, terminated)
     if not terminated:
         if not mind.memory[LOST]:
-            follow_schedule.observe(guide, progress, observation)
+            follow_schedule.observe(guide, progress, _for_the_plan(guide, progress, observation))
         sweep(mind, rules, n_actions)
+
+
+@lean
+def _for_the_plan(guide: Guide, progress: Any, observation: int) -> int:
+    """What was seen, unless the plan did not ask for it and does not say how to go on from there."""
+    if observation != NOTHING and guide.plans.plan_of_state[observation] < 0:
+        _, asked = follow_schedule.decide(guide, progress)
+        return observation if asked else NOTHING
+    return observation
 
 
 @lean
