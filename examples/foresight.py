@@ -28,7 +28,7 @@ from matplotlib.axes import Axes
 from scipy import stats
 
 import actmeasure as am
-from actmeasure.agents import foresight
+from actmeasure.agents import foresight, foresight_deliberation
 from actmeasure.planners.limited import solve_within
 from actmeasure.transitions import FloatArray
 
@@ -108,7 +108,7 @@ def timed(spent: list[float]) -> AbstractContextManager[object]:
         spent.append(time.process_time() - begun)
         return result
 
-    return patch.object(foresight, "solve_within", plan)
+    return patch.object(foresight_deliberation, "solve_within", plan)
 
 
 def study(size: int, seed: int, episodes: int, early: int) -> Row:
