@@ -93,8 +93,13 @@ def true_return(agent: foresight.ForesightAgent, lake: am.Model) -> float:
     """The exact return of the agent's schedule on the true lake, NaN if it relies on what is not so there."""
     learned = agent.schedule  # for one state more, in which the learned model ends
     plans = {state: plan for state, plan in learned.items() if state < lake.n_states}
+    return return_of(am.Schedule(plans, lake.n_states, learned.start), lake)
+
+
+def return_of(schedule: am.Schedule, model: am.Model) -> float:
+    """The exact return of a schedule, NaN if it does not fit the model."""
     try:
-        return am.evaluate(lake, am.Schedule(plans, lake.n_states, learned.start), horizon=MAX_STEPS).scalarized_return
+        return am.evaluate(model, schedule, horizon=MAX_STEPS).scalarized_return
     except am.ActMeasureError:
         return np.nan
 
@@ -122,8 +127,7 @@ def study(size: int, seed: int, episodes: int, early: int) -> Row:
         second = am.train(agent, lake, episodes - early, seed=seed, max_steps=MAX_STEPS)
         seconds = time.process_time() - begun
     # What the agent itself expects of its schedule, undiscounted, to be set beside what it earns.
-    has_plan = agent.plans_made > 0
-    hoped = am.evaluate(agent.model(), agent.schedule, horizon=MAX_STEPS).scalarized_return if has_plan else np.nan
+    hoped = return_of(agent.schedule, agent.model())
     return Row(
         size, seed, best, first.scalarized_return[-LAST:].mean() / best, early_exact / best,
         second.scalarized_return[-LAST:].mean() / best, true_return(agent, lake) / best, hoped / best,
@@ -295,7 +299,9 @@ def main() -> None:
     if "--compare" in wanted:
         reports["foresight_compare"] = compare((10, 15, 20), 10, EPISODES, "foresight")
     if not wanted:
-        rows = study_all([(4, 5_000), (6, 5_001), (8, 5_002)], 1_500, 1_000, 1, "foresight_small")
+        rows = study_all(
+            [(4, FIRST_SEED), (6, FIRST_SEED + 1), (8, FIRST_SEED + 2)], 1_500, 1_000, 1, "foresight_small"
+        )
         reports["foresight_small"] = summary(rows)
         print(reports["foresight_small"])
     OUT.mkdir(exist_ok=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import chain, cycle, islice
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,7 +14,7 @@ from actmeasure.agents.base import CompiledAgent
 from actmeasure.agents.foresight_deliberation import ROOM, ROUGH, Deliberation
 from actmeasure.agents.foresight_plan import FollowedPlan
 from actmeasure.agents.foresight_settings import ForesightSettings
-from actmeasure.agents.outlook import Outlook, outlook
+from actmeasure.agents.outlook import Evidence, Outlook, outlook
 from actmeasure.agents.presets import chosen, settings_signature
 from actmeasure.belief import Belief
 from actmeasure.decision import Decision
@@ -22,6 +23,7 @@ from actmeasure.errors import AgentError
 from actmeasure.kernels import foresight, learn_foresight, simulate, streams
 from actmeasure.kernels.learned_model import Counts, with_more_room
 from actmeasure.model import Model
+from actmeasure.planners.limited import solve_within
 from actmeasure.schedule import Schedule
 from actmeasure.settings import whole
 from actmeasure.transitions import FloatArray
@@ -34,6 +36,8 @@ KEPT = (
     "follows", "finished", "planned_at", "explored", "lost", "value", "upper", "plans_made", "met", "went_astray", "changed",
     "spent", "vain", "careful",
 )  # fmt: skip
+#: Those of them that are counts.
+WHOLE = ("planned_at", "explored", "plans_made", "vain")
 
 
 class ForesightAgent(Deliberation, CompiledAgent):
@@ -82,11 +86,11 @@ class ForesightAgent(Deliberation, CompiledAgent):
 
     def _begin(self, observation: int | None, episode: int) -> None:
         self.note_start(observation)
-        self._mind.memory[foresight.AFFORDABLE] = self._affordable(self.prepared())
+        self._mind.purse[foresight.AFFORDABLE] = self._budget()
         if episode > 0:
             self._consider(episode)
         self._mind.memory[foresight.CHECKS] = self.follows and not self.finished
-        shown = foresight.NOTHING if observation is None else observation
+        shown = self._known_start() if observation is None else observation
         learn_foresight.begin(self._mind, self._plan.guide, self._progress, self.follows, shown)
 
     def decide(self) -> Decision:
@@ -100,8 +104,8 @@ class ForesightAgent(Deliberation, CompiledAgent):
             self._make_room()
         seen = foresight.NOTHING if observation is None else observation
         learn_foresight.observe(
-            self._mind, self._rules, self._plan.guide, self._progress, self.prepared().n_actions, float(reward), seen,
-            bool(terminated),
+            self._mind, self._rules, self._plan.guide, self._progress, self.prepared().n_actions, float(reward), float(cost),
+            seen, bool(terminated),
         )  # fmt: skip
 
     def run(self, model: Model, seed: int, first_episode: int, max_steps: int, episodes: Episodes) -> None:
@@ -141,6 +145,8 @@ class ForesightAgent(Deliberation, CompiledAgent):
     def outlook(self, samples: int = 20, seed: int = 0) -> Outlook:
         """What the schedule may be worth, and what may still be gained, as far as the measurements tell.
 
+        Where there is none yet, or something measured since contradicts it, it is about the schedule that it would plan now.
+
         Parameters
         ----------
         samples : int
@@ -148,14 +154,16 @@ class ForesightAgent(Deliberation, CompiledAgent):
         seed : int
         """
         self.prepared()
-        if not len(self._plan.schedule) and self._plan.schedule.start is None:
-            raise AgentError("there is no schedule yet: the agent is still exploring; train it further")
+        if not self._mind.memory[foresight.SEEN]:
+            raise AgentError("nothing was seen yet that could tell what may be gained; train it first")
+        model, work = self.model(), max(1, self.settings.beliefs // ROUGH)
+        holds = np.isfinite(self._worth_of_the_last_plan(model))
         return outlook(
-            self._mind.counts,
-            lambda counts: self._learned_model(self._rules.discount, None, counts=counts),
-            self._plan.schedule,
+            Evidence(self._mind.counts, self._mind.taken, self._mind.ended),
+            lambda counts, ends: self._learned_model(self._rules.discount, None, ends, counts),
+            self._plan.schedule if holds else solve_within(model, self.settings.tolerance, work)[0],
             self.settings.tolerance,
-            max(1, self.settings.beliefs // ROUGH),
+            work,
             self._reach(),
             whole(samples, "samples", 1, error=AgentError),
             np.random.default_rng(seed),
@@ -171,15 +179,16 @@ class ForesightAgent(Deliberation, CompiledAgent):
     def belief(self) -> Belief:
         """The state, where it is known; else where the plan has led to by the learned model, empty if that is unknown too."""
         task = self.prepared()
-        state, (plan, step, origin) = int(self._mind.memory[foresight.STATE]), self._progress.tolist()
-        nowhere = Belief(np.zeros(0, np.int64), np.zeros(0))
+        state, (plan, _, origin, taken) = int(self._mind.memory[foresight.STATE]), self._progress.tolist()
         if state != foresight.NOTHING:
             return Belief.at(state)
-        if self._mind.memory[foresight.LOST] or plan < 0 or origin > task.n_states:
-            return nowhere
+        if self._mind.memory[foresight.LOST] or plan < 0:
+            return Belief(np.zeros(0, np.int64), np.zeros(0))
         model, belief = self.model(), Belief.at(origin) if origin < task.n_states else self._start(task)
-        offset = self._plan.guide.plans.offsets[plan]
-        for action in self._plan.guide.plans.actions[offset : offset + step].tolist():
+        plans = self._plan.guide.plans
+        actions = plans.actions[plans.offsets[plan] : plans.offsets[plan + 1]].tolist()
+        again = actions[len(actions) - int(plans.repeat[plan]) :]
+        for action in islice(chain(actions, cycle(again)), taken):
             belief = belief.predict(model, action)
         return belief
 
@@ -188,7 +197,7 @@ class ForesightAgent(Deliberation, CompiledAgent):
         kept = (
             self.follows, self.finished, self.planned_at, self.explored, self.lost, self.value, self.upper, self.plans_made,
             mind.memory[foresight.MET], mind.memory[foresight.LOST], mind.memory[foresight.CHANGED],
-            mind.memory[foresight.SPENT], mind.memory[foresight.VAIN], self.careful,
+            mind.purse[foresight.SPENT], mind.memory[foresight.VAIN], self.careful,
         )  # fmt: skip
         seen = mind.seen[: mind.memory[foresight.SEEN]]
         return stored_counts.stored(mind.counts) | self._plan.stored() | {
@@ -218,6 +227,8 @@ class ForesightAgent(Deliberation, CompiledAgent):
             values[:] = arrays[name]
         mind.seen[: seen.size], mind.is_seen[seen] = seen, True
         self._mind = mind._replace(counts=counts)
+        if not (np.abs(arrays["kept"][[KEPT.index(name) for name in WHOLE]]) < 2**53).all():
+            raise AgentError("what it remembers of its episodes are no counts; the file is damaged")
         kept = dict(zip(KEPT, arrays["kept"].tolist(), strict=True))
         self.follows, self.finished, self.lost, self.careful = (
             bool(kept[n]) for n in ("follows", "finished", "lost", "careful")
@@ -225,11 +236,12 @@ class ForesightAgent(Deliberation, CompiledAgent):
         self.planned_at, self.explored, self.plans_made = (
             int(kept[n]) for n in ("planned_at", "explored", "plans_made")
         )
-        self.value, self.upper = kept["value"], kept["upper"]
+        if self.plans_made:
+            self.value, self.upper = kept["value"], kept["upper"]
         memory = self._mind.memory
         memory[foresight.SEEN], memory[foresight.CHANGED] = seen.size, bool(kept["changed"])
         memory[foresight.MET], memory[foresight.LOST] = bool(kept["met"]), bool(kept["went_astray"])
-        memory[foresight.SPENT], memory[foresight.VAIN] = int(kept["spent"]), int(kept["vain"])
+        memory[foresight.VAIN], self._mind.purse[foresight.SPENT] = int(kept["vain"]), kept["spent"]
 
 
 ForesightAgent.__signature__ = settings_signature(ForesightSettings())  # type: ignore[attr-defined]

@@ -8,6 +8,7 @@ from actmeasure.agents.base import Task
 from actmeasure.agents.foresight_plan import FollowedPlan, reliance
 from actmeasure.agents.foresight_settings import ForesightSettings
 from actmeasure.agents.learning import LearningAgent
+from actmeasure.agents.outlook import Evidence
 from actmeasure.belief import Belief
 from actmeasure.errors import ScheduleError
 from actmeasure.evaluation import evaluate
@@ -19,8 +20,10 @@ __all__ = ["ROOM", "ROUGH", "Deliberation"]
 
 #: Different transitions for which there is room at first.
 ROOM = 1 << 10
-#: Sweeps over the values at a time, and the change at which they are settled.
+#: Sweeps over the values at a time, and the change, as a share of the largest reward, at which they are settled.
 SWEEPS, PRECISION = 100, 1e-6
+#: If later never counted less, waiting would be as good as exploring, and a plan might never come to its end.
+MOST_DISCOUNT = 0.999
 #: A rough plan is searched for with so much less work.
 ROUGH = 8
 #: Pairs that are taken so much more seldom than those that the plan relies on are left as they are.
@@ -55,11 +58,11 @@ class Deliberation(LearningAgent):
 
     def prepare(self, task: Task) -> None:
         super().prepare(task)
-        hope = 1.0 if task.largest_reward is None else task.largest_reward
-        self._mind = foresight.make_mind(task.n_states, task.n_actions, float(hope), self.settings.first, ROOM)
-        self._rules = foresight.Rules(
-            max(task.discount, self.settings.discount), self.settings.first, self.settings.optimism, SWEEPS, PRECISION
-        )
+        self._largest = 1.0 if task.largest_reward is None else float(task.largest_reward)
+        self._mind = foresight.make_mind(task.n_states, task.n_actions, self._largest, self.settings.first, ROOM)
+        discount = min(max(task.discount, self.settings.discount), MOST_DISCOUNT)
+        precision = PRECISION * (abs(self._largest) or 1.0)
+        self._rules = foresight.Rules(discount, self.settings.first, self.settings.optimism, SWEEPS, precision)
         self._chances = np.zeros(task.n_states + 1)
         self._progress = follow_schedule.new_progress(task.n_states + 1)
         self._plan = FollowedPlan.none(task.n_states + 1)
@@ -77,19 +80,23 @@ class Deliberation(LearningAgent):
         if self.finished:
             if since >= (SOONER * pause if self.lost else pause):
                 self._make_plan(episode)
-        elif memory[foresight.SPENT] >= memory[foresight.AFFORDABLE]:
+        elif not foresight.can_afford_a_look(self._mind):
             self._make_plan(episode)
         elif not self.follows and not memory[foresight.MET] and self._reach() < self.settings.least_reach:
             self._plan_what_is_explored(episode)
         elif self.explored >= self.settings.undisturbed and since >= SOONER * pause:
-            self._make_plan(episode, ROUGH)
+            self._plan_roughly_first(episode)
         self.follows = self.finished or self._takes_turns(episode)
 
     def _plan_what_is_explored(self, episode: int) -> None:
-        """A rough plan tells as well what to measure again; a careful one is worth its time once that is done."""
+        """Go on with the last plan if that was confirmed; else plan anew."""
         if self._has_held():
             self.finished = True
-            return
+        else:
+            self._plan_roughly_first(episode)
+
+    def _plan_roughly_first(self, episode: int) -> None:
+        """A rough plan tells as well what to measure again; a careful one is worth its time once that is done."""
         self._make_plan(episode, ROUGH)
         if self.finished:
             self._make_plan(episode)
@@ -111,24 +118,27 @@ class Deliberation(LearningAgent):
         return enough and self.plans_made > 0
 
     def _is_hopeless(self) -> bool:
-        """Where everything costs there is no hope above 0, and a plan worth less than nothing may be the best."""
-        return bool(self.value < HOPELESS * self._mind.hope[0] and self._mind.hope[0] > 0)
+        """Where steps cost, a plan that is worth little, or less than nothing, may well be the best."""
+        hope, everything_pays = self._mind.hope[0], self._mind.counts.rewards.min() >= 0
+        return bool(everything_pays and self.value < HOPELESS * hope and hope > 0)
 
-    def _affordable(self, task: Task) -> int:
-        """How many looks exploring may take in all: their price is weighed against what there is to win, as far as is known."""
-        price = float(np.max(task.measuring_cost))
-        stake = max(abs(float(self._mind.hope[0])), float(np.abs(self._mind.counts.rewards).max()))
-        unlimited = np.iinfo(np.int64).max
-        if price <= 0 or stake == 0:
-            return unlimited
-        return int(min(unlimited, 1 + stake * self.settings.budget / price))
+    def _budget(self) -> float:
+        """What looks for exploring may cost: in proportion to what there is to win or lose in a step, as far as is known."""
+        stake = max(abs(self._largest), float(np.abs(self._mind.counts.rewards).max()))
+        return self.settings.budget * stake if stake > 0 else np.inf
+
+    def _known_start(self) -> int:
+        """Where an episode begins that does not show it, if there is only one such state."""
+        start = self.prepared().start
+        return int(start.states[0]) if start is not None and len(start.states) == 1 else foresight.NOTHING
 
     def _reach(self) -> float:
         """How likely an episode of exploring comes to something that was measured too little."""
         task = self.prepared()
         foresight.reach(self._mind, self._rules, task.n_actions, self._chances)
         start = self._start(task)
-        return float(start.probabilities @ self._chances[start.states])
+        chances = np.where(self._mind.is_seen[start.states], self._chances[start.states], 1.0)
+        return float(start.probabilities @ chances)
 
     def _start(self, task: Task) -> Belief:
         """As other agents; where no start was told or shown, any state that came up."""
@@ -146,7 +156,7 @@ class Deliberation(LearningAgent):
         # Measuring anew costs: a plan that is followed is given up only for one that is better than planning can tell.
         kept = worth >= self.value - followed * self.settings.tolerance * abs(self.value)
         if kept:
-            schedule, self.value = self._plan.schedule, worth
+            schedule, self.value, self.upper = self._plan.schedule, worth, max(worth, self.upper)
         self._plan = FollowedPlan.of(schedule, model)
         self.planned_at, self.lost, self.plans_made = episode, False, self.plans_made + 1
         self.careful = roughness == 1 or self.upper - self.value <= self.settings.tolerance * abs(self.value)
@@ -164,15 +174,17 @@ class Deliberation(LearningAgent):
             more = np.where(self._mind.ended > 0, 2 * measured, measured + self.settings.first)
             np.copyto(needed, more, where=measured >= needed)
         self._renew_values()
-        broke = self._mind.memory[foresight.SPENT] >= self._mind.memory[foresight.AFFORDABLE]
-        self.finished = broke or self._reach() < self.settings.least_reach
+        self.finished = not foresight.can_afford_a_look(self._mind) or self._reach() < self.settings.least_reach
 
     def _has_held(self) -> bool:
         """Whether no better plan was found when it was made, and it is worth as much by what was measured since."""
         if not self.careful or self._is_hopeless():
             return False
         worth = self._worth_of_the_last_plan(self.model())
-        return worth >= self.value - self.settings.tolerance * abs(self.value)
+        holds = worth >= self.value - self.settings.tolerance * abs(self.value)
+        if holds:
+            self.value, self.upper = worth, max(worth, self.upper)
+        return holds
 
     def _worth_of_the_last_plan(self, model: Model) -> float:
         """By what is known now; less than any other if it says nothing about, or takes for certain, what turned out otherwise."""
@@ -187,6 +199,5 @@ class Deliberation(LearningAgent):
         That an episode ends is noticed without a look, so the chance of it comes from all times that a pair was taken.
         """
         self.prepared()
-        taken = self._mind.taken
-        ends = np.where(taken > 0, self._mind.ended / np.maximum(taken, 1), np.nan)
+        ends = Evidence(self._mind.counts, self._mind.taken, self._mind.ended).ends
         return self._learned_model(self._rules.discount if discount is None else discount, initial, ends)

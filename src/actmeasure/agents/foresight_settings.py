@@ -33,14 +33,15 @@ class ForesightSettings:
     tolerance : float
         Planning ends when the schedule is within this share of the best for the learned model.
     beliefs : int
-        The most beliefs that the planner's search may come to, which bounds its time.
+        The work that the planner's search may do, in beliefs that it comes to; a round of it counts as forty of them. It bounds
+        the time of a plan.
     patience : float
         A new plan is made after so many more episodes than before, as a share; a third of that if the plan went wrong.
     optimism : float
         An action that has ended an episode is worth what was measured, and what is hoped for as if that had been measured this
         many times.
     undisturbed : int
-        After so many episodes exploring takes turns with following the plan for what is known, if that earns anything.
+        After so many episodes exploring takes turns with following the plan for what is known.
     turns : float
         Share of the episodes that then go into exploring.
     budget : float
@@ -66,7 +67,7 @@ class ForesightSettings:
             object.__setattr__(self, name, whole(getattr(self, name), name, 1, 10**9, AgentError))
         for name in ("reliance", "least_reach", "turns"):
             object.__setattr__(self, name, probability(getattr(self, name), name, AgentError))
-        for name in ("tolerance", "patience", "optimism", "budget"):
+        for name in ("reliance", "tolerance", "patience", "optimism", "budget"):
             value = real(getattr(self, name), name, AgentError)
             if not 0 < value < np.inf:
                 raise AgentError(f"{name} is {value!r}, expected a number above 0")

@@ -74,16 +74,22 @@ def _matrices(
     found = list(_entries(counts, n_states * n_actions))
     pairs = np.concatenate([pair for pair, _ in found]) if found else np.zeros(0, np.int64)
     entries = np.concatenate([entry for _, entry in found]) if found else np.zeros(0, np.int64)
-    state, action = np.divmod(pairs, n_actions)
     chances = counts.times[entries] / counts.measured[pairs]
+    successors = counts.successors[entries]
     if ends is not None:
-        chances *= _corrections(pairs, counts.successors[entries] == n_states, chances, ends)
+        # Where the end was noticed, but never with a look, it has no entry yet.
+        is_end = successors == n_states
+        noticed = np.setdiff1d(np.flatnonzero((ends > 0) & (ends < 1) & (measured.ravel() > 0)), pairs[is_end])
+        chances *= _corrections(pairs, is_end, chances, ends)
+        pairs, chances = np.concatenate([pairs, noticed]), np.concatenate([chances, ends[noticed]])
+        successors = np.concatenate([successors, np.full_like(noticed, n_states)])
+    state, action = np.divmod(pairs, n_actions)
     matrices = []
     for number in range(n_actions):
         own, unknown = action == number, np.flatnonzero(measured[:, number] == 0)
         rows = np.concatenate([state[own], unknown, [n_states]])
         led_to = np.full_like(unknown, n_states) if unknown_ends else unknown
-        columns = np.concatenate([counts.successors[entries[own]], led_to, [n_states]])
+        columns = np.concatenate([successors[own], led_to, [n_states]])
         values = np.concatenate([chances[own], np.ones(len(unknown) + 1)])
         matrices.append(sparse.csr_array((values, (rows, columns)), shape=(n_states + 1, n_states + 1)))
     return matrices
@@ -106,8 +112,8 @@ def _corrections(
     """Factors by which measured chances are to be multiplied, so that the end has the chance that is known for it."""
     measured = np.zeros(len(ends))
     measured[pairs[is_end]] = chances[is_end]
-    # Where only the end was measured, or never, there is nothing that could be scaled.
-    known = np.isfinite(ends) & (measured > 0) & (measured < 1) & (ends > 0) & (ends < 1)
+    # Where only the end was measured, there is nothing that could be scaled.
+    known = np.isfinite(ends) & (measured < 1) & (ends > 0) & (ends < 1)
     with np.errstate(divide="ignore", invalid="ignore"):
         factors = np.where(is_end, ends[pairs] / measured[pairs], (1 - ends[pairs]) / (1 - measured[pairs]))
     return np.where(known[pairs], factors, 1.0)

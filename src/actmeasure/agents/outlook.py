@@ -6,12 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from actmeasure.evaluation import evaluate
 from actmeasure.kernels.learned_model import Counts
 from actmeasure.model import Model
 from actmeasure.planners.limited import solve_within
 from actmeasure.schedule import Schedule
+from actmeasure.transitions import FloatArray
 
 __all__ = ["Outlook", "outlook", "redrawn"]
 
@@ -40,6 +42,26 @@ class Outlook:
     unexplored: float
 
 
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What was seen: measured transitions, how often each pair was taken in a known state, and ended the episode, (S * A,)."""
+
+    counts: Counts
+    taken: npt.NDArray[np.int64]
+    ended: npt.NDArray[np.int64]
+
+    @property
+    def ends(self) -> FloatArray:
+        """How likely each pair ends the episode, NaN for those never taken."""
+        return np.where(self.taken > 0, self.ended / np.maximum(self.taken, 1), np.nan)
+
+    def redrawn(self, rng: np.random.Generator) -> tuple[Counts, FloatArray]:
+        """Counts and ends as they could be as well, both drawn from their posterior over what was seen to happen."""
+        drawn = rng.beta(np.maximum(self.ended, 1), np.maximum(self.taken - self.ended, 1))
+        both = (self.ended > 0) & (self.ended < self.taken)
+        return redrawn(self.counts, rng), np.where(both, drawn, self.ends)
+
+
 def redrawn(counts: Counts, rng: np.random.Generator) -> Counts:
     """Counts as they could be as well: the frequencies of each pair drawn from their posterior, over successors that were seen.
 
@@ -56,8 +78,8 @@ def redrawn(counts: Counts, rng: np.random.Generator) -> Counts:
 
 
 def outlook(
-    counts: Counts,
-    build: Callable[[Counts], Model],
+    evidence: Evidence,
+    build: Callable[[Counts, FloatArray], Model],
     schedule: Schedule,
     tolerance: float,
     beliefs: int,
@@ -65,12 +87,12 @@ def outlook(
     samples: int,
     rng: np.random.Generator,
 ) -> Outlook:
-    """Weigh a schedule against the best ones for several models that `build` makes of redrawn counts."""
+    """Weigh a schedule against the best ones for several models that `build` makes of redrawn counts and ends."""
     values, gains = np.zeros(samples), np.zeros(samples)
     for i in range(samples):
-        model = build(redrawn(counts, rng))
+        model = build(*evidence.redrawn(rng))
         values[i] = evaluate(model, schedule).discounted_return
         gains[i] = max(0.0, solve_within(model, tolerance, beliefs)[1] - values[i])
     low, high = np.quantile(values, [0.05, 0.95])
-    value = evaluate(build(counts), schedule).discounted_return
+    value = evaluate(build(evidence.counts, evidence.ends), schedule).discounted_return
     return Outlook(value, float(low), float(high), float(gains.mean()), float(np.quantile(gains, 0.95)), unexplored)

@@ -76,7 +76,7 @@ class ScheduleAgent(CompiledAgent):
 
     def _lost(self) -> ScheduleError:
         """Why the schedule does not say what to do next."""
-        number, _, origin = self._progress.tolist()
+        number, _, origin, _ = self._progress.tolist()
         start = origin == self.model.n_states
         where = "a start that is not shown" if start else self.model.describe_state(origin)
         if number == follow_schedule.NO_PLAN:

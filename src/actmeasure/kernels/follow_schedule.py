@@ -11,8 +11,9 @@ from actmeasure.kernels.simulate import Record, World, first_state, move, write
 from actmeasure.kernels.streams import WORLD, seed_stream
 from actmeasure.kernels.trace import KNOWN, MEASURE, REPEAT, Plans
 
-#: What is kept between steps: the plan that is followed, the step in it, and the state in which it began.
-PLAN, STEP, ORIGIN = 0, 1, 2
+#: What is kept between steps: the plan that is followed, the step in it, the state in which it began, and steps since then,
+#: which are more than the plan has where it repeats.
+PLAN, STEP, ORIGIN, TAKEN = 0, 1, 2, 3
 #: Instead of a plan: there is none for `ORIGIN`; or the one from `ORIGIN` is over, and it does not say how to go on.
 NO_PLAN, PLAN_OVER = -1, -2
 NOTHING = -1
@@ -32,7 +33,7 @@ def begin(guide: Guide, progress: Any, observation: int) -> None:
     plan_of_state = guide.plans.plan_of_state
     plan = guide.start_plan if observation == NOTHING else plan_of_state[observation]
     progress[PLAN] = plan if plan >= 0 else NO_PLAN
-    progress[STEP] = 0
+    progress[STEP], progress[TAKEN] = 0, 0
     progress[ORIGIN] = plan_of_state.shape[0] if observation == NOTHING else observation
 
 
@@ -55,6 +56,7 @@ def observe(guide: Guide, progress: Any, observation: int) -> None:
     if plan < 0:
         return
     progress[STEP] += 1
+    progress[TAKEN] += 1
     if plans.offsets[plan] + progress[STEP] < plans.offsets[plan + 1]:
         return
     after = guide.known_after[progress[ORIGIN]]
@@ -97,5 +99,5 @@ def run(
 
 
 def new_progress(n_states: int) -> Any:
-    """Before the first episode, when no plan is followed; int64 (3,)."""
-    return np.array([NO_PLAN, 0, n_states])
+    """Before the first episode, when no plan is followed; int64 (4,)."""
+    return np.array([NO_PLAN, 0, n_states, 0])

@@ -9,13 +9,16 @@ import numpy as np
 from actmeasure.kernels.jit import lean
 from actmeasure.kernels.learned_model import Counts, any_of, count, is_full, make_counts
 
-#: What is remembered: how many states were seen, the known state (-1 if it is not), the last decision, whether values are out of
-#: date, whether the episode has come to a pair that was measured too little, whether the plan was of no more use in it, how many
-#: looks were spent on exploring, and may be at most, steps since it last came to such a pair, and whether what the plan relies
-#: on is measured while it is followed.
-SEEN, STATE, ACTION, LOOKED, CHANGED, MET, LOST, SPENT, AFFORDABLE, VAIN, CHECKS = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
+#: What is remembered: how many states were seen, the known state (-1 if it is not), the last action, whether a look at it is
+#: paid for by exploring, whether values are out of date, whether the episode has come to a pair that was measured too little,
+#: whether the plan was of no more use in it, steps since it last came to such a pair, and whether what the plan relies on is
+#: measured while it is followed.
+SEEN, STATE, ACTION, EXPLORES, CHANGED, MET, LOST, VAIN, CHECKS = 0, 1, 2, 3, 4, 5, 6, 7, 8
 NOTHING = -1
-TIE = 1e-9
+#: What looks for exploring have cost so far, and may cost at most.
+SPENT, AFFORDABLE = 0, 1
+#: Values that differ by less than this share of the precision are the same.
+TIE = 1e-3
 #: What is not come to within so many steps for each state seen, and so many more, is out of reach.
 STEPS_FOR_EACH, STEPS_MORE = 2, 50
 
@@ -41,7 +44,8 @@ class Mind(NamedTuple):
     seen: Any  # int64 (S,): states that came up, the first memory[SEEN] of them
     is_seen: Any  # bool (S + 1,)
     hope: Any  # float64 (1,): what a pair that was measured too little may lead to
-    memory: Any  # int64 (11,)
+    purse: Any  # float64 (2,)
+    memory: Any  # int64 (9,)
 
 
 def make_mind(n_states: int, n_actions: int, hope: float, needed: int, room: int) -> Mind:
@@ -50,7 +54,7 @@ def make_mind(n_states: int, n_actions: int, hope: float, needed: int, room: int
     return Mind(
         make_counts(n_states, n_actions, room), np.full(pairs, needed), np.zeros(pairs, np.int64), np.zeros(pairs, np.int64),
         np.zeros(n_states + 1), np.zeros(n_states, np.int64), np.zeros(n_states + 1, np.bool_),
-        np.array([hope]), np.zeros(11, np.int64),
+        np.array([hope]), np.zeros(2), np.zeros(9, np.int64),
     )  # fmt: skip
 
 
@@ -71,7 +75,8 @@ def pair_value(mind: Mind, rules: Rules, pair: int) -> float:
     """What an action in a known state may be worth: hope, until it was measured often enough.
 
     One that has ended an episode costs an episode to measure again. Unless a plan relies on it, it is worth what was measured,
-    with hope as part of one more measurement only.
+    with hope as part of one more measurement only, in which the episode goes on. As that is hoped for the goal too, hope rises
+    above the largest reward (to 1.5 times it with half a measurement), which keeps the agent from being content too soon.
     """
     measured, hoped = float(mind.counts.measured[pair]), 0.0
     if measured < mind.needed[pair]:
@@ -92,12 +97,12 @@ def explore(mind: Mind, rules: Rules, n_actions: int, stream: Any) -> int:
     state = mind.memory[STATE]
     if state == NOTHING:
         return any_of(n_actions, stream)
-    best, chosen, ties = -np.inf, 0, 0
+    best, chosen, ties, tie = -np.inf, 0, 0, TIE * rules.precision
     for action in range(n_actions):
         value = pair_value(mind, rules, state * n_actions + action)
-        if value > best + TIE:
+        if value > best + tie:
             best, chosen, ties = value, action, 1
-        elif value >= best - TIE:
+        elif value >= best - tie:
             ties += 1
             if any_of(ties, stream) == 0:
                 chosen = action
@@ -148,7 +153,10 @@ def sweep(mind: Mind, rules: Rules, n_actions: int) -> None:
 
 @lean
 def reach(mind: Mind, rules: Rules, n_actions: int, chances: Any) -> None:
-    """How likely exploring comes, from each state seen, to a pair measured too little; into `chances`, float64 (S + 1,)."""
+    """How likely exploring comes, from each state seen, to a pair measured too little; into `chances`, float64 (S + 1,).
+
+    What is far away counts less, by the discount.
+    """
     for i in range(mind.memory[SEEN]):
         chances[mind.seen[i]] = 0.0
     for _ in range(10 * rules.sweeps):
@@ -158,7 +166,7 @@ def reach(mind: Mind, rules: Rules, n_actions: int, chances: Any) -> None:
             best, pair = -np.inf, 0
             for action in range(n_actions):
                 value = pair_value(mind, rules, state * n_actions + action)
-                if value > best + TIE:
+                if value > best + TIE * rules.precision:
                     best, pair = value, state * n_actions + action
             chance = 1.0
             if mind.counts.measured[pair] >= mind.needed[pair]:
@@ -180,9 +188,15 @@ def is_in_vain(mind: Mind) -> bool:
 
 
 @lean
+def can_afford_a_look(mind: Mind) -> bool:
+    """Whether the budget for exploring is not used up yet."""
+    return mind.purse[SPENT] < mind.purse[AFFORDABLE]  # type: ignore[no-any-return]
+
+
+@lean
 def is_worth_checking(mind: Mind, n_actions: int, action: int) -> bool:
     """Whether an action of the plan, in a known state, was measured too little, if that is to be measured at all."""
-    if not mind.memory[CHECKS] or mind.memory[STATE] == NOTHING or mind.memory[SPENT] >= mind.memory[AFFORDABLE]:
+    if not mind.memory[CHECKS] or mind.memory[STATE] == NOTHING or not can_afford_a_look(mind):
         return False
     pair = mind.memory[STATE] * n_actions + action
     return mind.counts.measured[pair] < mind.needed[pair]  # type: ignore[no-any-return]

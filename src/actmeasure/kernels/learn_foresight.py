@@ -8,8 +8,7 @@ from actmeasure.kernels import follow_schedule
 from actmeasure.kernels.follow_schedule import PLAN, Guide
 from actmeasure.kernels.foresight import (
     ACTION,
-    AFFORDABLE,
-    LOOKED,
+    EXPLORES,
     LOST,
     MET,
     NOTHING,
@@ -18,6 +17,7 @@ from actmeasure.kernels.foresight import (
     VAIN,
     Mind,
     Rules,
+    can_afford_a_look,
     explore,
     is_in_vain,
     is_worth_checking,
@@ -47,14 +47,13 @@ def decide(mind: Mind, rules: Rules, guide: Guide, progress: Any, n_actions: int
         mind.memory[LOST] = True
     if mind.memory[LOST]:
         action = explore(mind, rules, n_actions, stream)
-        look = mind.memory[SPENT] < mind.memory[AFFORDABLE] and not is_in_vain(mind)
-        mind.memory[SPENT] += look
+        explores = can_afford_a_look(mind) and not is_in_vain(mind)
+        look = explores
     else:
         action, look = follow_schedule.decide(guide, progress)
-        if not look and is_worth_checking(mind, n_actions, action):
-            look = True
-            mind.memory[SPENT] += 1
-    mind.memory[ACTION], mind.memory[LOOKED] = action, look
+        explores = not look and is_worth_checking(mind, n_actions, action)
+        look = look or explores
+    mind.memory[ACTION], mind.memory[EXPLORES] = action, explores
     return action, look
 
 
@@ -66,10 +65,12 @@ def observe(
     progress: Any,
     n_actions: int,
     reward: float,
+    cost: float,
     observation: int,
     terminated: bool,
 ) -> None:
     """Learn from a step, and go on with the plan."""
+    mind.purse[SPENT] += cost * mind.memory[EXPLORES]
     learn(mind, rules, n_actions, reward, observation, terminated)
     if not terminated:
         if not mind.memory[LOST]:
@@ -109,5 +110,5 @@ def play(
         cost = world.dynamics.costs[state * n_actions + action] if look else 0.0
         state, reward, ended = move(world, state, action, world_stream)
         write(record, episode, reward, cost, look, ended)
-        observe(mind, rules, guide, progress, n_actions, reward, state if look else NOTHING, ended)
+        observe(mind, rules, guide, progress, n_actions, reward, cost, state if look else NOTHING, ended)
     return NOTHING
