@@ -56,22 +56,29 @@ class Evidence:
         return np.where(self.taken > 0, self.ended / np.maximum(self.taken, 1), np.nan)
 
     def redrawn(self, rng: np.random.Generator) -> tuple[Counts, FloatArray]:
-        """Counts and ends as they could be as well, both drawn from their posterior over what was seen to happen."""
-        drawn = rng.beta(np.maximum(self.ended, 1), np.maximum(self.taken - self.ended, 1))
+        """Counts and ends as they could be as well, both drawn from their posterior over what was seen to happen.
+
+        Pairs that pay and may end the episode stay as they are: often it is the end that is paid for, and of rewards only their
+        mean is known, so that a lower chance of the end would mean to be paid again and again.
+        """
         both = (self.ended > 0) & (self.ended < self.taken)
-        return redrawn(self.counts, rng), np.where(both, drawn, self.ends)
+        fixed = both & (self.counts.rewards[: both.size] != 0)
+        drawn = rng.beta(np.maximum(self.ended, 1), np.maximum(self.taken - self.ended, 1))
+        return redrawn(self.counts, fixed, rng), np.where(both & ~fixed, drawn, self.ends)
 
 
-def redrawn(counts: Counts, rng: np.random.Generator) -> Counts:
+def redrawn(counts: Counts, fixed: npt.NDArray[np.bool_], rng: np.random.Generator) -> Counts:
     """Counts as they could be as well: the frequencies of each pair drawn from their posterior, over successors that were seen.
 
-    Their `times` and `measured` are not whole numbers.
+    Those of `fixed` pairs, shape (S * A,), stay. The `times` and `measured` of others are not whole numbers.
     """
     used = int(counts.used[0])
     times = np.zeros(used)
     times[1:] = rng.standard_gamma(counts.times[1:used])
     totals, entries = np.zeros(len(counts.first)), counts.first
     while entries.any():
+        stay = entries[: fixed.size][fixed]
+        times[stay] = counts.times[stay]
         totals += np.where(entries > 0, times[entries], 0.0)
         entries = np.where(entries > 0, counts.following[entries], 0)
     return counts._replace(times=times, measured=totals)
