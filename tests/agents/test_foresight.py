@@ -93,8 +93,11 @@ class TestContract:
     def test_environments_that_do_not_tell_where_they_begin(self):
         for shown in (True, False):
             env = am.ActiveMeasuring(gymnasium.make("CliffWalking-v1"), measuring_cost=0.1, reveal_start=shown)
-            episodes = am.train(make(), env, episodes=200, seed=0, max_steps=50)
-            assert episodes.steps.max() <= 50
+            agent = am.agents.make("foresight")
+            episodes = am.train(agent, env, episodes=300, seed=0, max_steps=200)
+            # Steps cost, so that less than nothing is the best there is, and no reason to explore for ever.
+            assert agent.finished or not shown
+            assert episodes.scalarized_return[-50:].mean() > episodes.scalarized_return[:50].mean()
 
     @pytest.mark.parametrize("discount", [0.5, 0.999, 1.0])
     def test_discounts_of_the_task(self, discount):
@@ -105,9 +108,11 @@ class TestContract:
     @pytest.mark.parametrize(
         ("setting", "value"),
         [
-            *((name, value) for name in ("first", "sure", "beliefs") for value in (0, -1, 2.0, True, None, "7", 10**30)),
-            *((name, value) for name in ("reliance", "least_reach") for value in (-0.1, 1.1, np.nan, "x", None, True)),
-            *((name, value) for name in ("tolerance", "patience") for value in (0, -1, np.nan, np.inf, "x", None)),
+            *((name, value) for name in ("first", "sure", "beliefs", "undisturbed")
+              for value in (0, -1, 2.0, True, None, "7", 10**30)),
+            *((name, value) for name in ("reliance", "least_reach", "turns") for value in (-0.1, 1.1, np.nan, "x", None, True)),
+            *((name, value) for name in ("tolerance", "patience", "optimism", "budget")
+              for value in (0, -1, np.nan, np.inf, "x", None)),
             *(("discount", value) for value in (0, -0.5, 1.01, np.nan, "most", True)),
         ],
     )  # fmt: skip
@@ -330,8 +335,8 @@ class TestWhatItEarns:
         agent = am.agents.make("foresight")
         am.train(agent, LAKE, 3000, seed=0)
         assert agent.value <= agent.upper
-        truth = am.solve(LAKE.replace(discount=0.99))
-        assert agent.value == pytest.approx(truth.value, abs=0.05)
+        truth = am.solve(LAKE.replace(discount=agent.model().discount))
+        assert agent.value == pytest.approx(truth.value, abs=0.02)
         assert agent.belief().is_over or agent.belief().probabilities.sum() == pytest.approx(1)
 
 

@@ -55,11 +55,11 @@ def test_a_changed_setting_is_a_new_trial(changed):
 def test_the_hash_is_what_it_always_was():
     """Stored results are found again by later versions, unless the format is raised on purpose."""
     assert TRAIN.specification == (
-        '{"agent":{"name":"atmq","settings":{"learning_rate":0.2,"preset":"published"}},"episodes":100,"format":2,'
+        '{"agent":{"name":"atmq","settings":{"learning_rate":0.2,"preset":"published"}},"episodes":100,"format":3,'
         '"kind":"train","max_steps":50,"problem":{"name":"frozen-lake","settings":{"size":4,"variant":"slippery"}},"seed":3}'
     )
     assert PLAN.specification == (
-        '{"format":2,"kind":"plan","method":"optimal","problem":{"name":"frozen-lake","settings":{"size":4,'
+        '{"format":3,"kind":"plan","method":"optimal","problem":{"name":"frozen-lake","settings":{"size":4,'
         '"variant":"slippery"}},"settings":{"beliefs":1000,"horizon":50,"tolerance":1e-05}}'
     )
     assert len(TRAIN.hash) == 64

@@ -32,7 +32,7 @@ class WorkPlan(NamedTuple):
 
 
 def plan_by_work(model: Model, method: str, tolerance: float, beliefs: int) -> WorkPlan:
-    """Plan; searches end at a gap of `tolerance`, as a share of the value, or after so many beliefs.
+    """Plan; searches end at a gap of `tolerance`, as a share of the value, or after so many beliefs (see `WorkLimit`).
 
     Raises
     ------

@@ -14,7 +14,8 @@ from actmeasure.settings import real, whole
 
 __all__ = ["COUNTS", "AgentSpec", "Part", "ProblemSpec", "Study", "Trial", "checked_count", "checked_tolerance"]
 
-#: What a plan may cost by default: it ends when the bounds are this close, or after so many beliefs. Never by the clock.
+#: What a plan may cost by default: it ends when the bounds are this close, or after so many beliefs, of which a round of the
+#: search counts for 40. Never by the clock.
 TOLERANCE, BELIEFS = 1e-6, 1_000_000
 #: A quick look at a study has so many episodes and seeds at most; results are means of the last 50 episodes.
 QUICK_EPISODES, QUICK_SEEDS = 100, 2
@@ -46,7 +47,8 @@ class Part:
     tolerance : float
         `optimal` and `never` end when their bounds are this close, as a share of the value ...
     beliefs : int
-        ... or after so many beliefs. They are never ended by the clock, so that they always give the same.
+        ... or after so many beliefs, of which a round of the search counts for 40. They are never ended by the clock, so that
+        they always give the same.
     """
 
     name: str

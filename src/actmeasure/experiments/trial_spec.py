@@ -13,7 +13,7 @@ from actmeasure.experiments.plain import canonical, digest
 __all__ = ["FORMAT", "Trial"]
 
 #: Raise it when the same specification gives other results or other columns than before: all trials are then new.
-FORMAT = 2
+FORMAT = 3
 
 
 @dataclass(frozen=True)
