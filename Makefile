@@ -6,7 +6,7 @@ READY := .venv/.ready
 .PHONY: help setup paper test check bench bench-long docs lock clean
 
 help:  ## List the targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 10
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
 
 setup: $(READY)  ## Set up .venv with pinned, hash-checked dependencies and compile the kernels
 
@@ -25,7 +25,7 @@ $(READY): requirements.lock pyproject.toml
 paper: $(READY)  ## Run the paper's experiments and write results/paper/report.html: half an hour on two cores
 	@$(BIN)/actmeasure paper --out results/paper
 
-test: $(READY)  ## Run all tests
+test: $(READY)  ## Run all tests (those of Ray, Stable-Baselines3, Storm and the browser where these are installed)
 	@$(BIN)/python -m pytest -n auto
 
 check: $(READY)  ## Lint, format, types, direction of imports

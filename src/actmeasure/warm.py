@@ -29,6 +29,8 @@ def warm() -> None:
     for name in ("atmq", "dyna-atmq", "amrl-q"):
         for world in (model, TabularEnv(model)):
             train(agents.make(name), world, episodes=2, max_steps=10)
+    for world in (lake, TabularEnv(lake)):
+        train(agents.make("foresight"), world, episodes=60, max_steps=50)
     POMCP(model, simulations=10).decide(Belief.at(0))
     for exploration in ("counter", "euler"):
         train(agents.make("acno-otp", exploration=exploration, exploring_episodes=1, simulations=10), model, episodes=2)

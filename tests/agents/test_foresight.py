@@ -113,7 +113,7 @@ class TestContract:
             *((name, value) for name in ("reliance", "least_reach", "turns") for value in (-0.1, 1.1, np.nan, "x", None, True)),
             *((name, value) for name in ("tolerance", "patience", "optimism", "budget")
               for value in (0, -1, np.nan, np.inf, "x", None)),
-            *(("discount", value) for value in (0, -0.5, 1.01, np.nan, "most", True)),
+            *(("discount", value) for value in (0, -0.5, 1.01, np.nan, "most", True, None)),
         ],
     )  # fmt: skip
     def test_settings_out_of_range(self, setting, value):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from actmeasure.agents.presets import checked_discount
+from actmeasure.agents.presets import own_discount
 from actmeasure.errors import AgentError
 from actmeasure.settings import probability, real, whole
 
@@ -29,14 +29,15 @@ class ForesightSettings:
     least_reach : float
         Exploring ends when it would come to something new in less than this share of the episodes.
     discount : float
-        For planning; the task's own if that is larger.
+        For planning; the task's own if that is larger, but 0.999 at most.
     tolerance : float
         Planning ends when the schedule is within this share of the best for the learned model.
     beliefs : int
         The work that the planner's search may do, in beliefs that it comes to; a round of it counts as forty of them. It bounds
         the time of a plan.
     patience : float
-        A new plan is made after so many more episodes than before, as a share; a third of that if the plan went wrong.
+        A new plan is made after so many more episodes than before, as a share; after three tenths of that if the plan went wrong
+        or exploring is not done.
     optimism : float
         An action that has ended an episode is worth what was measured, and what is hoped for as if that had been measured this
         many times.
@@ -72,4 +73,4 @@ class ForesightSettings:
             if not 0 < value < np.inf:
                 raise AgentError(f"{name} is {value!r}, expected a number above 0")
             object.__setattr__(self, name, value)
-        object.__setattr__(self, "discount", checked_discount(self.discount))
+        object.__setattr__(self, "discount", own_discount(self.discount, "discount"))

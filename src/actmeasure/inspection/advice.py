@@ -47,7 +47,7 @@ class StatePlan:
     value : float
         Discounted return from here on.
     is_expected : bool
-        Whether who follows the plan may come to see the state.
+        Whether someone who follows the plan may come to see the state.
     agreement : Agreement or None
         How models fitted to resampled records see it.
     """
@@ -74,7 +74,7 @@ class Advice:
     schedule : Schedule
         A plan for every state, if there was time, also for those that are not expected.
     expected : frozenset of int
-        The states that who follows the plan may come to see.
+        The states that someone who follows the plan may come to see.
     evaluation : Evaluation
         What the plan is worth from the start, exactly.
     values : float64 array, shape (S,)

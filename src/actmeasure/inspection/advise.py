@@ -170,7 +170,7 @@ class _Advising:
         if fit is not None and economics is not None:
             self.notes += fit_notes(fit, economics)
         if len(schedule) < np.count_nonzero(~self.model.terminal):
-            self.notes.append("States that are not in the table are never seen by who follows the plan.")
+            self.notes.append("States that are not in the table are never seen by someone who follows the plan.")
         return Advice(
             model=self.model,
             units=self.units,

@@ -49,7 +49,7 @@ def best_in_hand(solution: Solution, others: Iterable[tuple[str, Schedule]], upp
 
 
 def schedule_met(model: Model, schedule: Schedule) -> Schedule:
-    """The schedule with plans only for the states that who follows it may come to know."""
+    """The schedule with plans only for the states that someone who follows it may come to know."""
     states = np.unique(plan_chain(model, schedule).states)
     plans = {int(state): schedule[int(state)] for state in states if state >= 0 and int(state) in schedule}
     return Schedule(plans, schedule.n_states, schedule.start)
