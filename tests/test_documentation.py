@@ -70,3 +70,22 @@ def test_every_public_name_is_there_and_documented():
     classes_and_functions = [n for n in am.__all__ if callable(getattr(am, n)) and not n.endswith("Error")]
     for name in classes_and_functions:
         assert f"::: actmeasure.{name}\n" in reference, name
+
+
+def test_the_page_of_the_command_line_is_what_the_commands_say(tmp_path):
+    """If not: python -m typer actmeasure.cli utils docs --name actmeasure --output docs/reference/command-line.md."""
+    made = tmp_path / "command-line.md"
+    command = [
+        sys.executable,
+        "-m",
+        "typer",
+        "actmeasure.cli",
+        "utils",
+        "docs",
+        "--name",
+        "actmeasure",
+        "--output",
+        made,
+    ]
+    subprocess.run(command, capture_output=True, check=True)
+    assert made.read_text() == (ROOT / "docs" / "reference" / "command-line.md").read_text()
