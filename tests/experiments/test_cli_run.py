@@ -199,3 +199,13 @@ def test_a_python_study_is_run_too(study, inline):
     )
     assert call("study.py", "--no-report") == 0
     assert [trial.hash for trial in inline.ran] == [trial.hash for trial in read_study("study.py").trials()]
+
+
+def test_a_log_gets_a_line_now_and_then(capsys, monkeypatch):
+    now = StudyProgress((PartProgress("a", "A", 1, 4, 61.0), PartProgress("b", "B", 0, 2, 700.0)), 700.0)
+    with progress.study_bars() as show:
+        show(now)
+        assert capsys.readouterr().err == ""
+        monkeypatch.setattr(progress, "BETWEEN_LINES", 0.0)
+        show(now)
+        assert capsys.readouterr().err == "1 of 6 trials, 12 min left\n"

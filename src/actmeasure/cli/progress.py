@@ -24,6 +24,8 @@ __all__ = ["TimeLimit", "status_line", "study_bars", "training_bar", "work_bar"]
 
 #: Progress is shown when something takes longer than this, in seconds.
 PATIENCE = 2.0
+#: Seconds between two lines in a log.
+BETWEEN_LINES = 60.0
 
 TimeLimit = Annotated[float | None, typer.Option(help="Seconds; then the best so far is shown. Ctrl-C does the same.")]
 
@@ -118,13 +120,29 @@ def _new_bar() -> Progress:
 
 @contextmanager
 def study_bars() -> Iterator[Callable[[StudyProgress], None]]:
-    """A bar on stderr for each part of a study, with the time left, once it takes long; nothing where nobody watches."""
-    bars = _StudyBars() if sys.stderr.isatty() else None
+    """A bar on stderr for each part of a study, with the time left, once it takes long; in a log, a line now and then."""
+    if not sys.stderr.isatty():
+        yield _StudyLines().show
+        return
+    bars = _StudyBars()
     try:
-        yield (lambda now: None) if bars is None else bars.show
+        yield bars.show
     finally:
-        if bars is not None:
-            bars.stop()
+        bars.stop()
+
+
+class _StudyLines:
+    """Lines on stderr, for those who look into a log to see whether it goes on."""
+
+    def __init__(self) -> None:
+        self._last = time.perf_counter()
+
+    def show(self, now: StudyProgress) -> None:
+        if time.perf_counter() - self._last < BETWEEN_LINES:
+            return
+        self._last = time.perf_counter()
+        done, total = sum(part.done for part in now.parts), sum(part.total for part in now.parts)
+        print(f"{done:,} of {total:,} trials, {_time_left(now.seconds_left)}", file=sys.stderr, flush=True)
 
 
 class _StudyBars:
