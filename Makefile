@@ -22,7 +22,7 @@ $(READY): requirements.lock pyproject.toml
 	@$(BIN)/python -m actmeasure.warm
 	@touch $@
 
-paper: $(READY)  ## Run the paper's experiments and write results/paper/report.html: half an hour on two cores
+paper: $(READY)  ## Run the paper's experiments and write results/paper/report.html: 20 minutes on two cores
 	@$(BIN)/actmeasure paper --out results/paper
 
 test: $(READY)  ## Run all tests (those of Ray, Stable-Baselines3, Storm and the browser where these are installed)

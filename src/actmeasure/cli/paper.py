@@ -35,7 +35,7 @@ def paper(
 ) -> None:
     """Run the paper's experiments, and set them beside the published numbers and the best that could be earned.
 
-    Takes about half an hour on two cores, by estimate. The results, table1.csv, a table and a picture for each
+    Takes about 20 minutes on two cores. The results, table1.csv, a table and a picture for each
     figure, and report.html go to results/paper, or results/paper-quick. Whatever stops it, run it again and it does
     what is missing.
     """
