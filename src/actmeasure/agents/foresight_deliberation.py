@@ -35,15 +35,7 @@ HOPELESS = 0.01
 
 
 class Deliberation(LearningAgent):
-    """What was learned so far, and what to do about it, decided between episodes.
-
-    Attributes
-    ----------
-    value, upper : float
-        What the current schedule is worth by the learned model, and a bound on the best there, discounted.
-    explored, plans_made : int
-        Episodes spent exploring, and how often a plan was made.
-    """
+    """What was learned so far, and what to do about it, decided between episodes; see `ForesightAgent`."""
 
     settings: ForesightSettings
     _mind: foresight.Mind
