@@ -306,8 +306,10 @@ class TestBadInput:
             am.train(Deaf(), self.model, episodes=1)
 
     def test_no_agent(self):
-        with pytest.raises(am.AgentError, match="expected an actmeasure Agent"):
+        with pytest.raises(am.AgentError, match=r"expected an actmeasure Agent; use am.agents.make\('random'\)"):
             am.train("random", self.model, episodes=1)
+        with pytest.raises(am.AgentError, match="expected an actmeasure Agent; call the class"):
+            am.train(am.agents.RandomAgent, self.model, episodes=1)
 
     def test_no_world(self):
         with pytest.raises(am.SpaceError, match="expected a Model or a Gymnasium environment"):

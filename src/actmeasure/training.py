@@ -68,9 +68,9 @@ def train(
     seed, max_steps = whole(seed, "seed", error=AgentError), whole(max_steps, "max_steps", 1, error=AgentError)
     planned = episodes if planned_episodes is None else whole(planned_episodes, "planned_episodes", 1, error=AgentError)
     if not isinstance(agent, Agent):
-        raise AgentError(
-            f"the agent is of type {type(agent).__name__}, expected an actmeasure Agent; see actmeasure.agents"
-        )
+        remedy = "call the class" if isinstance(agent, type) else "see actmeasure.agents"
+        remedy = f"use am.agents.make({agent!r:.30})" if isinstance(agent, str) else remedy
+        raise AgentError(f"the agent is {agent!r:.60}, expected an actmeasure Agent; {remedy}")
     _prepare(agent, _task(world, planned, _checked_discount(discount)))
     results = Episodes.empty(episodes)
     report = progress or (lambda done, so_far: None)

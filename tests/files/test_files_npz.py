@@ -101,6 +101,7 @@ def entry(name, index, value):
         ("about", about(version=2), "update actmeasure"),
         ("about", about(version="1"), "version"),
         ("about", about(format="something else"), "not a model file of actmeasure"),
+        ("about", about(format="actmeasure fit"), "not a model file of actmeasure; it is a fit: .*actmeasure plan"),
         ("about", about(extra=1), "unknown key 'extra'"),
         ("about", np.frombuffer(b"\xff\xfe", dtype=np.uint8), "not text"),
         ("about", np.frombuffer(b"[" * 100_000, dtype=np.uint8), "nested too deeply"),

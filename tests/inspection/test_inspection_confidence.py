@@ -71,6 +71,18 @@ def test_a_fit_needs_prices(fitted):
         am.inspection.advise(fitted)
 
 
+def test_failed_units_that_cost_nothing_are_noted(fitted, tmp_path):
+    path = tmp_path / "prices.toml"
+    prices = (
+        'currency = "EUR"\nperiod = "month"\ndiscount = 0.95\ninspection = "40 EUR"\n'
+        '[actions]\nrun = "0 EUR"\nrepair = "500 EUR"\n[failure]\nstates = ["broken"]\nprice = "900 EUR"\n'
+    )
+    for running, noted in (("", True), ('[running]\nbroken = "400 EUR/month"\n', False)):
+        path.write_text(prices + running)
+        notes = "\n".join(am.inspection.advise(fitted, path, time_limit=None).notes)
+        assert ("stays in 'broken' costs nothing after it has failed" in notes) == noted
+
+
 def test_what_the_fit_says_of_itself_is_in_the_notes(fitted, tmp_path):
     finding = "The state is not all that matters."
     goodness = dataclasses.replace(fitted.goodness, findings=(finding,))

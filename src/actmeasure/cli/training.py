@@ -32,7 +32,7 @@ Problem = Annotated[
     ),
 ]
 AgentName = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Name of an agent (see: actmeasure agents).", show_default=False)
+    str | None, typer.Option(metavar="NAME", help="Name of one agent (see: actmeasure agents).", show_default=False)
 ]
 AgentSettings = Annotated[
     list[str] | None,

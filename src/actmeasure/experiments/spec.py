@@ -209,7 +209,9 @@ def _items(given: Any, kind: type[Any], what: str) -> tuple[Any, ...]:
     items = tuple(kind(one, one) if isinstance(one, str) else one for one in listed)
     for one in items:
         if not isinstance(one, kind):
-            raise StudyError(f"one of the {what} is {one!r:.60}, expected a {kind.__name__} or a name")
+            article = "an" if kind.__name__[0] in "AEIOU" else "a"
+            own = "; a class of your own can be trained with am.train_seeds" * (isinstance(one, type) or callable(one))
+            raise StudyError(f"one of the {what} is {one!r:.60}, expected {article} {kind.__name__} or a name{own}")
     _check_once([one.label for one in items], f"label among the {what}")
     return items
 

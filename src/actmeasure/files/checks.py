@@ -131,8 +131,12 @@ def check_header(value: Any, form: str = FORMAT) -> None:
     if not isinstance(value, dict) or value.get("format") != form:
         what = form.removeprefix("actmeasure ")
         article = "an" if what[0] in "aeiou" else "a"
-        add = f'if it is meant to be one, add the line "format": "{form}", to it'
-        remedy = add if form == FORMAT else f"use a file that {what}.save(path) has written"
+        found = value.get("format") if isinstance(value, dict) else None
+        remedy = f"use a file that {what}.save(path) has written"
+        if found == "actmeasure fit":
+            remedy = "it is a fit: say when to inspect with `actmeasure plan`, or write its model with `actmeasure fit --model`"
+        elif form == FORMAT:
+            remedy = f'if it is meant to be one, add the line "format": "{form}", to it'
         raise ModelError(f"it is not {article} {what} file of actmeasure; {remedy}")
     version = whole(value.get("version", VERSION), "the version", least=1)
     if version > VERSION:

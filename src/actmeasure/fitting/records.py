@@ -222,7 +222,7 @@ def _check_agreement(
     one, other = sorted((low, high), key=lambda record: line[record])
     times = f"; {len(wrong):,} times and units are contradicted in all" if len(wrong) > 1 else ""
     raise FitError(
-        f"{source} {line[other]:,}: unit {unit_names[unit[one]]!r} has two {kind} at time {time[one]:,}, "
+        f"{source} {line[other]:,}: unit {unit_names[unit[one]]!r} has two {kind} at time {time[one]}, "
         f"{names[column[one]]!r} (line {line[one]:,}) and {names[column[other]]!r}{times}; correct one, or use shorter periods "
         f"if both are right"
     )

@@ -129,8 +129,8 @@ class Search:
         more = f" and {len(wrong) - 1:,} more times" * (len(wrong) > 1)
         begin, unit = records.state_names[gaps.begin[gap]], records.unit_names[gaps.unit[gap]]
         raise FitError(
-            f"{records.place(end)}: unit {unit!r} was seen in {begin!r} at time {records.time[gaps.record[gap]]:,} and {seen} at "
-            f"time {records.time[end]:,} after {done}{more}, which cannot be with the states in the order "
+            f"{records.place(end)}: unit {unit!r} was seen in {begin!r} at time {records.time[gaps.record[gap]]} and {seen} at "
+            f"time {records.time[end]} after {done}{more}, which cannot be with the states in the order "
             f"{' < '.join(records.state_names)} and the structure or assumptions given ({rules}); correct the record, or "
             "allow it: structure={'repair': 'any'} (--structure repair=any)"
         )

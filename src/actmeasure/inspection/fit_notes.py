@@ -17,6 +17,12 @@ def fit_notes(fit: Fit, economics: Economics) -> Iterator[str]:
     yield from fit.warnings
     yield from fit.identifiability
     yield from fit.notes
+    for state in economics.failure_states:
+        if state not in economics.terminal and not economics.running.get(state):
+            yield (
+                f"By the prices a unit that stays in {state!r} costs nothing after it has failed; if it does, give that a price "
+                "under [running]."
+            )
     for state in fit.noticed:
         if state not in economics.terminal:
             yield (

@@ -33,6 +33,12 @@ PLANS = [
     Column("looks", "measurements"), Column("steps", "steps", 1), Column("discounted", "discounted_return", 4),
     Column("optimum at least", "lower", 4), Column("at most", "upper", 4), Column("planning stopped", "stopped"),
 ]  # fmt: skip
+#: What stands below results that have it.
+BEST_KNOWN = (
+    "The best known is the largest return, undiscounted, among the plans that are best at the discounts that the study "
+    "plans for. A schedule that is best at a low discount is in a hurry, so that an agent may earn more than it; plan for "
+    "the problem at a discount near 1 as well to come closer to what could be earned."
+)
 PAIRS = [
     Column("agent", "agent"), Column("other", "other"), Column("problems", "problems", 0),
     Column("probability that it earns more", "probability", 2, ("low", "high")),
@@ -66,6 +72,8 @@ def _part(name: str, tables_of_part: list[pd.DataFrame], outputs: Outputs) -> It
         yield table_of(
             found, "What the agents earn in the end, beside the best that is known.", COLUMNS, ["results.csv"]
         )
+    if found["optimal_return"].notna().any():
+        yield Text(BEST_KNOWN)
     if not plans.empty:
         caption = "Plans, for known dynamics: what they earn in an episode, and bounds on the discounted optimum."
         yield table_of(plans, caption, PLANS, ["plans.csv"])
