@@ -19,11 +19,12 @@ from actmeasure.model import Model
 from actmeasure.transitions import FloatArray, IntArray, Transitions
 
 __all__ = [
-    "FORMAT", "VERSION", "Parts", "check_header", "check_keys", "decimal_index", "flag", "number", "parse_json", "quote",
-    "some_names", "unknown", "whole",
+    "FIT_FORMAT", "FORMAT", "VERSION", "Parts", "check_header", "check_keys", "decimal_index", "flag", "number", "parse_json",
+    "quote", "some_names", "unknown", "whole",
 ]  # fmt: skip
 
 FORMAT = "actmeasure model"
+FIT_FORMAT = "actmeasure fit"
 VERSION = 1
 #: Successors are 32-bit numbers.
 LARGEST_COUNT = 2**31 - 1
@@ -133,7 +134,7 @@ def check_header(value: Any, form: str = FORMAT) -> None:
         article = "an" if what[0] in "aeiou" else "a"
         found = value.get("format") if isinstance(value, dict) else None
         remedy = f"use a file that {what}.save(path) has written"
-        if found == "actmeasure fit":
+        if found == FIT_FORMAT:
             remedy = "it is a fit: say when to inspect with `actmeasure plan`, or write its model with `actmeasure fit --model`"
         elif form == FORMAT:
             remedy = f'if it is meant to be one, add the line "format": "{form}", to it'

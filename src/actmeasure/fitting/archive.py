@@ -12,13 +12,12 @@ import numpy as np
 from actmeasure.errors import ActMeasureError, FitError
 from actmeasure.files.archive import Arrays, read_arrays, write_arrays
 from actmeasure.files.atomic import explain, replacing
-from actmeasure.files.checks import check_keys, number, some_names, whole
+from actmeasure.files.checks import FIT_FORMAT, check_keys, number, some_names, whole
 from actmeasure.fitting.goodness import Goodness, GoodnessTest
 from actmeasure.fitting.result import Fit
 
 __all__ = ["load_fit", "save_fit"]
 
-FORMAT = "actmeasure fit"
 VERSION = 1
 ARRAYS = {
     "probabilities": "<f8",
@@ -40,7 +39,7 @@ COUNTS = ("n_units", "n_records", "n_inspections")
 def save_fit(fit: Fit, path: str | os.PathLike[str]) -> None:
     """Write a fit; an existing file is replaced in one step, or stays as it was."""
     place = checked_path(path)
-    about: dict[str, Any] = {"format": FORMAT, "version": VERSION}
+    about: dict[str, Any] = {"format": FIT_FORMAT, "version": VERSION}
     about |= {field.name: getattr(fit, field.name) for field in fields(fit) if field.name not in ARRAYS}
     about["goodness"] = None if fit.goodness is None else asdict(fit.goodness)
     try:
@@ -54,7 +53,7 @@ def load_fit(path: str | os.PathLike[str]) -> Fit:
     """Read a fit; everything in the file is checked."""
     place = checked_path(path)
     try:
-        about, arrays = read_arrays(place.read_bytes(), FORMAT, ARRAYS, OPTIONAL)
+        about, arrays = read_arrays(place.read_bytes(), FIT_FORMAT, ARRAYS, OPTIONAL)
         return _fit(about, arrays)
     except OSError as error:
         raise FitError(str(explain(error, place, "read"))) from error

@@ -91,9 +91,8 @@ def confidence(
     tell: Callable[[str], None],
 ) -> Confidence | None:
     """Solve each of the other models, and compare; None if there was no time for any."""
-    plans = without_claims(
-        model, schedule
-    )  # the same behaviour may be written in several ways, but in one without claims
+    # The same behaviour may be written in several ways, but in one only without claims.
+    plans = without_claims(model, schedule)
     followed = _for_all_states(model, plans)
     schedules: list[Schedule] = []
     values, best = [], []
