@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from actmeasure.kernels.blind import Dynamics
-from actmeasure.kernels.jit import lean
+from actmeasure.kernels.jit import inner, lean
 
 #: Beliefs with probabilities this close are one node.
 SAME = 1e-12
@@ -68,25 +68,30 @@ class Scratch(NamedTuple):
     dense: Any  # float64 (S,), 0 everywhere
     path: Any  # int64 (longest path,)
     path_weights: Any  # float64 (longest path,)
+    circle_values: Any  # float64 (longest path,)
+    circle_rewards: Any  # float64 (longest path,)
+    circle_factors: Any  # float64 (longest path,)
+    leaving: Any  # float64 (longest path,)
+    free: Any  # bool (longest path,)
     used: Any  # bool (S,), False everywhere
     met: Any  # bool (S,), False everywhere
 
 
-@lean
+@inner
 def is_short_of_nodes(graph: Graph) -> bool:
     """Whether expanding one more node may need more nodes than there are, with one kept free for every state to be known."""
     n_new = graph.child.shape[1] + graph.node_of_state.shape[0]
     return bool(graph.counts[NODES] + n_new >= graph.expanded.shape[0])
 
 
-@lean
+@inner
 def is_short_of_entries(graph: Graph) -> bool:
     """Likewise for the entries of nodes."""
     n_new = (graph.child.shape[1] + 1) * graph.node_of_state.shape[0]
     return bool(graph.counts[ENTRIES] + n_new >= graph.states.shape[0])
 
 
-@lean
+@inner
 def has_room(graph: Graph) -> bool:
     """Whether one more node can be expanded."""
     return not is_short_of_nodes(graph) and not is_short_of_entries(graph)

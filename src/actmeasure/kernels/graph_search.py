@@ -21,7 +21,7 @@ from actmeasure.kernels.belief_graph import (
     renew_tip,
 )
 from actmeasure.kernels.blind import Dynamics
-from actmeasure.kernels.jit import compiled, lean
+from actmeasure.kernels.jit import lean
 
 #: A tip whose bound fell by this share of its gap when renewed is left alone: something else may look better now.
 WORTH_TURNING_BACK = 0.01
@@ -132,7 +132,18 @@ def tighten(
     return expanded
 
 
-@compiled
+@lean
+def expand_below(
+    graph: Graph, model: Dynamics, bounds: Bounds, scratch: Scratch, discount: float, where: Any, of_states: bool,
+    times: int, threshold: float,
+) -> int:  # fmt: skip
+    """`tighten` the states in `where`, or `dig` below the nodes in it: one entry, so that what both need is compiled once."""
+    if of_states:
+        return tighten(graph, model, bounds, scratch, discount, where, times, threshold)
+    return dig(graph, model, bounds, scratch, discount, where, times, threshold)
+
+
+@lean
 def frontier(
     graph: Graph, bounds: Bounds, scratch: Scratch, discount: float, starts: Any, threshold: float, out: Any, met: Any
 ) -> tuple[int, int]:
@@ -169,7 +180,7 @@ def frontier(
                 begin = 0
                 while scratch.path[begin] != node:
                     begin += 1
-                _solve_circle(graph, bounds, discount, scratch.path[begin:length], _new_stamp(graph))
+                _solve_circle(graph, bounds, scratch, discount, scratch.path[begin:length], _new_stamp(graph))
                 break
         i += 1
     for k in range(count):
@@ -204,19 +215,20 @@ def _add_states(
     return count
 
 
-@compiled
-def _solve_circle(graph: Graph, bounds: Bounds, discount: float, circle: Any, stamp: int) -> None:
+@lean
+def _solve_circle(graph: Graph, bounds: Bounds, scratch: Scratch, discount: float, circle: Any, stamp: int) -> None:
     """Lower the bounds of nodes that hold each other up: the best is to go round for ever, or to leave somewhere."""
     size = circle.shape[0]
     for i in range(size):
         graph.mark[circle[i]] = stamp
         graph.counts[STAMP] = stamp
-    values = _round_for_ever(graph, discount, circle)
+    values, leaving = scratch.circle_values, scratch.leaving
+    _round_for_ever(graph, scratch, discount, circle)
     _promise_round(graph, bounds, circle, values)
     if discount == 1:
-        _allow_free_rounds(graph, circle, values, stamp)
-    leaving = np.full(size, -np.inf)
+        _allow_free_rounds(graph, scratch, circle, stamp)
     for i in range(size):
+        leaving[i] = -np.inf
         for choice in range(2 * graph.child.shape[1]):
             child = graph.child[circle[i], choice // 2]
             if choice % 2 == 1 or child < 0 or graph.mark[child] != stamp:
@@ -248,15 +260,17 @@ def _solve_circle(graph: Graph, bounds: Bounds, discount: float, circle: Any, st
             bounds.upper[graph.known[node]] = graph.upper[node]
 
 
-@compiled
-def _allow_free_rounds(graph: Graph, circle: Any, values: Any, stamp: int) -> None:
+@lean
+def _allow_free_rounds(graph: Graph, scratch: Scratch, circle: Any, stamp: int) -> None:
     """Without discount: raise to 0 what a node is worth from which one can go on for ever inside the circle without loss.
 
     The circle as a whole may lose while a shortcut in it does not. Nodes that only have lossy or leaving choices are struck out
     until none is left to strike out.
     """
     size = circle.shape[0]
-    free = np.ones(size, np.bool_)
+    free = scratch.free
+    for i in range(size):
+        free[i] = True
     changed = True
     while changed:
         changed = False
@@ -266,7 +280,7 @@ def _allow_free_rounds(graph: Graph, circle: Any, values: Any, stamp: int) -> No
                 changed = True
     for i in range(size):
         if free[i]:
-            values[i] = max(values[i], 0.0)
+            scratch.circle_values[i] = max(scratch.circle_values[i], 0.0)
 
 
 @lean
@@ -310,12 +324,12 @@ def _promise_round(graph: Graph, bounds: Bounds, circle: Any, values: Any) -> No
                 bounds.lower[graph.known[node]] = values[i]
 
 
-@compiled
-def _round_for_ever(graph: Graph, discount: float, circle: Any) -> Any:
-    """Worth of going round a circle for ever, from each of its nodes; float64 (size,)."""
+@lean
+def _round_for_ever(graph: Graph, scratch: Scratch, discount: float, circle: Any) -> None:
+    """Write the worth of going round a circle for ever, from each of its nodes, to `scratch.circle_values`."""
     size = circle.shape[0]
     total, factor, pays = 0.0, 1.0, False
-    rewards, factors = np.empty(size), np.empty(size)
+    rewards, factors, values = scratch.circle_rewards, scratch.circle_factors, scratch.circle_values
     for i in range(size):
         action = _action_to(graph, circle[i], circle[(i + 1) % size])
         rewards[i] = graph.reward[circle[i], action]
@@ -323,11 +337,9 @@ def _round_for_ever(graph: Graph, discount: float, circle: Any) -> Any:
         total += factor * rewards[i]
         pays = pays or abs(rewards[i]) > SAME
         factor *= factors[i]
-    values = np.empty(size)
     if factor < 1:
         values[0] = total / (1 - factor)
     else:  # only without discount and end; gains and losses that alternate for ever have no sum
         values[0] = -np.inf if pays else 0.0
     for i in range(size - 1, 0, -1):
         values[i] = rewards[i] + factors[i] * values[(i + 1) % size]
-    return values

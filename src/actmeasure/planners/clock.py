@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from actmeasure.errors import PlanError
 from actmeasure.interrupts import Interrupts
+from actmeasure.kernels.jit import running_time
 
 __all__ = ["Clock", "Progress", "Stopped"]
 
@@ -40,13 +40,13 @@ class Clock:
 
     limit: float | None = None
     listener: Callable[[Progress], None] | None = None
-    begun: float = field(default_factory=time.perf_counter)
+    begun: float = field(default_factory=running_time)
     record: list[Progress] = field(default_factory=list)
 
     @property
     def seconds(self) -> float:
-        """Seconds since the beginning."""
-        return time.perf_counter() - self.begun
+        """Seconds since the beginning, without those in which kernels were compiled."""
+        return running_time() - self.begun
 
     @property
     def is_over(self) -> bool:

@@ -87,6 +87,11 @@ def make_scratch(n_states: int) -> Scratch:
         dense=np.zeros(n_states),
         path=np.empty(LONGEST_PATH, np.int64),
         path_weights=np.empty(LONGEST_PATH),
+        circle_values=np.empty(LONGEST_PATH),
+        circle_rewards=np.empty(LONGEST_PATH),
+        circle_factors=np.empty(LONGEST_PATH),
+        leaving=np.empty(LONGEST_PATH),
+        free=np.empty(LONGEST_PATH, np.bool_),
         used=np.zeros(n_states, np.bool_),
         met=np.zeros(n_states, np.bool_),
     )

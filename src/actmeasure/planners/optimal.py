@@ -7,8 +7,6 @@ the bounds are sound, and the lower one belongs to a schedule.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import numpy.typing as npt
 
@@ -138,17 +136,18 @@ class Search:
         return expanded
 
     def _tighten(self, states: npt.NDArray[np.int64], threshold: float) -> int:
-        return self._with_room(graph_search.tighten, states, TIPS_PER_ACTION, threshold)
+        return self._with_room(states, True, TIPS_PER_ACTION, threshold)
 
     def _dig(self, nodes: npt.NDArray[np.int64], times: int, threshold: float) -> int:
-        return self._with_room(graph_search.dig, nodes, times, threshold)
+        return self._with_room(nodes, False, times, threshold)
 
-    def _with_room(self, work: Callable[..., int], where: npt.NDArray[np.int64], times: int, threshold: float) -> int:
-        """Run a kernel, again with more room if that ran out; returns how many tips were expanded."""
+    def _with_room(self, where: npt.NDArray[np.int64], of_states: bool, times: int, threshold: float) -> int:
+        """Expand below states or nodes, again with more room if that ran out; returns how many tips were expanded."""
         while True:
-            done = work(
-                self._graph, self._arrays, self.bounds, self._scratch, self.model.discount, where, times, threshold
-            )
+            done = graph_search.expand_below(
+                self._graph, self._arrays, self.bounds, self._scratch, self.model.discount, where, of_states, times,
+                threshold,
+            )  # fmt: skip
             if done != graph_search.FULL or not self._make_room():
                 return max(done, 0)
 

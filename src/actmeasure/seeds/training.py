@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
@@ -12,6 +11,7 @@ from actmeasure.agents.base import Agent
 from actmeasure.episodes import Episodes
 from actmeasure.errors import ActMeasureError, AgentError, SpaceError
 from actmeasure.interrupts import Interrupts, deferred_interrupts
+from actmeasure.kernels.jit import running_time
 from actmeasure.model import Model
 from actmeasure.processes import available_cores, check_may_start
 from actmeasure.seeds.job import AgentMaker, Job, run_seed
@@ -172,7 +172,7 @@ def _train_here(
     """Train one seed after the other; for a while only, if others could take over and that is worth it."""
     trial = _Trial(ledger) if a_while else None
     for number, seed in enumerate(ledger.seeds):
-        begun = time.perf_counter()
+        begun = running_time()
 
         def deliver(part: Episodes, number: int = number) -> None:
             ledger.add(number, part)
@@ -181,7 +181,7 @@ def _train_here(
                 trial.note()
 
         def stops(begun: float = begun) -> bool:
-            return trial is not None and trial.is_over(time.perf_counter() - begun)
+            return trial is not None and trial.is_over(running_time() - begun)
 
         try:
             run_seed(job, new_agent(), model, seed, deliver, stops)
@@ -203,15 +203,15 @@ class _Trial:
         self._first = 0
 
     def note(self) -> None:
-        """Episodes have been entered; time counts from the first ones on, as before them the kernels are loaded."""
+        """Episodes have been entered; time counts from the first ones on."""
         if self._begun is None:
-            self._begun, self._first = time.perf_counter(), self._ledger.done
+            self._begun, self._first = running_time(), self._ledger.done
 
     def is_over(self, lost: float) -> bool:
         """Whether to hand over, though the seed that is being trained then begins again: so many seconds are lost."""
         if self._begun is None:
             return False
-        seconds = time.perf_counter() - self._begun
+        seconds = running_time() - self._begun
         done, left = self._ledger.done - self._first, self._ledger.total - self._ledger.done
         return seconds > TRIAL_SECONDS and seconds * left > (STARTING_SECONDS + 2 * lost) * done
 
