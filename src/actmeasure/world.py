@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from actmeasure.episodes import Episodes
 from actmeasure.kernels import trace
@@ -22,17 +24,27 @@ def dynamics(model: Model) -> Dynamics:
     """Transitions, expected rewards and measuring costs."""
     table = model.transitions
     return Dynamics(
-        table.offsets, table.successors, table.probabilities, model.terminal,
-        model.rewards.ravel(), np.ascontiguousarray(model.measuring_costs).ravel(), model.n_actions,
+        _read_only(table.offsets), _read_only(table.successors), _read_only(table.probabilities),
+        _read_only(model.terminal), _read_only(model.rewards.ravel()),
+        _read_only(np.ascontiguousarray(model.measuring_costs).ravel()), model.n_actions,
     )  # fmt: skip
 
 
 def world(model: Model) -> World:
     """Everything that is needed to simulate the model."""
     return World(
-        dynamics(model), np.zeros(0) if model.transition_rewards is None else model.transition_rewards,
-        model.initial_states, model.initial_probabilities, np.array([0, len(model.initial_states)]), model.reveal_start,
+        dynamics(model), _read_only(np.zeros(0) if model.transition_rewards is None else model.transition_rewards),
+        _read_only(model.initial_states), _read_only(model.initial_probabilities),
+        np.array([0, len(model.initial_states)]), model.reveal_start,
     )  # fmt: skip
+
+
+def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The array, protected: kernels are compiled once more for arrays that may be written to."""
+    if array.flags.writeable:
+        array = array.view()
+        array.flags.writeable = False
+    return array
 
 
 def record(episodes: Episodes) -> Record:

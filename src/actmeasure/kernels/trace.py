@@ -6,11 +6,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from actmeasure.kernels.blind import Dynamics, Weights, expected, make_weights, push, total
-from actmeasure.kernels.jit import compiled
+from actmeasure.kernels.blind import Dynamics, Weights, expected, push, total
+from actmeasure.kernels.jit import lean
 
 MEASURE, KNOWN, END, REPEAT = 0, 1, 2, 3
-FITS, NO_PLAN, NOT_KNOWN, NOT_OVER = 0, 1, 2, 3
+FITS, NO_PLAN, NOT_KNOWN, NOT_OVER, SHORT_OF_ROOM = 0, 1, 2, 3, 4
+DONE, NODES, STEPS, ENTRIES, ENTERED = 0, 1, 2, 3, 4
+FIRST_ROOM = 1024
 
 
 class Plans(NamedTuple):
@@ -41,16 +43,6 @@ class Trace(NamedTuple):
     entry_weights: Any  # float64 (n_entries,)
 
 
-@compiled
-def _room(array: Any, size: int) -> Any:
-    """The array itself, or a copy of at least twice the length if `size` entries do not fit."""
-    if size <= array.shape[0]:
-        return array
-    larger = np.empty(max(size, 2 * array.shape[0]), array.dtype)
-    larger[: array.shape[0]] = array
-    return larger
-
-
 class Outcome(NamedTuple):
     """What following one plan gave."""
 
@@ -61,114 +53,155 @@ class Outcome(NamedTuple):
     measured: float
 
 
-@compiled
-def _follow(
-    model: Dynamics, actions: Any, measures: bool, current: Weights, count: int, scratch: Weights, position: Any,
-    rewards: Any, running: Any,
-) -> Outcome:  # fmt: skip
-    """Follow a plan from the first `count` weights of `current`, which then hold what it leads to."""
+class PlanRoom(NamedTuple):
+    """Room for what `Trace` holds, and to work in."""
+
+    counts: Any  # int64 (4,): nodes followed, nodes known of, steps, entries
+    states: Any  # as in `Trace`, from here on, with room to spare
+    plans: Any
+    ends: Any
+    step_offsets: Any
+    costs: Any
+    measured: Any
+    step_rewards: Any
+    step_running: Any
+    entry_nodes: Any
+    entry_states: Any
+    entry_weights: Any
+    queued: Any  # bool (S,): whether a state has a node
+    current: Weights
+    scratch: Weights
+    position: Any  # int64 (S,), -1 everywhere
+
+
+def trace_plans(model: Dynamics, plans: Plans, start_states: Any, start_weights: Any, start_plan: int) -> Trace:
+    """Follow the plans from the known start states, or `start_plan` from the start belief if that is not -1."""
+    room = _plan_room(model.terminal.shape[0], start_states, start_plan)
+    while (problem := follow_plans(model, plans, start_states, start_weights, start_plan, room)) == SHORT_OF_ROOM:
+        room = room._replace(
+            step_rewards=_doubled(room.step_rewards), step_running=_doubled(room.step_running),
+            entry_nodes=_doubled(room.entry_nodes), entry_states=_doubled(room.entry_states),
+            entry_weights=_doubled(room.entry_weights),
+        )  # fmt: skip
+    node, n_nodes, n_steps, n_entries = (int(count) for count in room.counts)
+    return Trace(
+        problem, int(room.states[node]) if problem != FITS else -1,
+        room.states[:n_nodes], room.plans[:node], room.ends[:node],
+        room.step_offsets[: node + 1], room.step_rewards[:n_steps], room.step_running[:n_steps],
+        room.costs[:node], room.measured[:node],
+        room.entry_nodes[:n_entries], room.entry_states[:n_entries], room.entry_weights[:n_entries],
+    )  # fmt: skip
+
+
+def _plan_room(n_states: int, start_states: Any, start_plan: int) -> PlanRoom:
+    most = n_states + 1  # a node for every state, and one for a start that is not known
+    states, queued = np.empty(most, np.int64), np.zeros(n_states, np.bool_)
+    count = 1 if start_plan >= 0 else len(start_states)
+    states[:count] = -1 if start_plan >= 0 else start_states
+    if start_plan < 0:
+        queued[start_states] = True
+    return PlanRoom(
+        counts=np.array([0, count, 0, 0]),
+        states=states,
+        plans=np.empty(most, np.int64),
+        ends=np.empty(most, np.bool_),
+        step_offsets=np.zeros(most + 1, np.int64),
+        costs=np.empty(most),
+        measured=np.empty(most),
+        step_rewards=np.empty(FIRST_ROOM),
+        step_running=np.empty(FIRST_ROOM),
+        entry_nodes=np.empty(FIRST_ROOM, np.int64),
+        entry_states=np.empty(FIRST_ROOM, np.int64),
+        entry_weights=np.empty(FIRST_ROOM),
+        queued=queued,
+        current=Weights(np.empty(n_states, np.int64), np.empty(n_states)),
+        scratch=Weights(np.empty(n_states, np.int64), np.empty(n_states)),
+        position=np.full(n_states, -1),
+    )
+
+
+def _doubled(array: Any) -> Any:
+    """A copy with room for twice as much."""
+    larger = np.empty(2 * len(array), array.dtype)
+    larger[: len(array)] = array
+    return larger
+
+
+@lean
+def follow_plans(
+    model: Dynamics, plans: Plans, start_states: Any, start_weights: Any, start_plan: int, room: PlanRoom
+) -> int:
+    """Follow the plans of all nodes from the first that is not done; returns FITS, what is wrong with one, or SHORT_OF_ROOM."""
+    while room.counts[DONE] < room.counts[NODES]:
+        node = room.counts[DONE]
+        state = room.states[node]
+        plan = start_plan if state < 0 else plans.plan_of_state[state]
+        if plan < 0:
+            return NO_PLAN
+        if room.counts[STEPS] + plans.offsets[plan + 1] - plans.offsets[plan] > room.step_rewards.shape[0]:
+            return SHORT_OF_ROOM
+        count = 1
+        if state < 0:
+            count = start_states.shape[0]
+            for i in range(count):
+                room.current.states[i], room.current.values[i] = start_states[i], start_weights[i]
+        else:
+            room.current.states[0], room.current.values[0] = state, 1.0
+        outcome = _follow(model, plans, plan, count, room)
+        problem = _enter(plans, plan, node, outcome, room)
+        if problem != FITS:
+            return problem
+    return FITS
+
+
+@lean
+def _follow(model: Dynamics, plans: Plans, plan: int, count: int, room: PlanRoom) -> Outcome:
+    """Follow a plan from the first `count` weights of `room.current`, which then hold what it leads to."""
+    current, scratch = room.current, room.scratch
     ends = False
-    steps = 0
     cost, measured = 0.0, 0.0
-    while steps < actions.shape[0] and count > 0:
-        action = actions[steps]
-        rewards[steps] = expected(model.rewards, model.n_actions, action, current, count)
-        running[steps] = total(current, count)
-        if measures and steps == actions.shape[0] - 1:
+    first, steps, length = room.counts[STEPS], 0, plans.offsets[plan + 1] - plans.offsets[plan]
+    while steps < length and count > 0:
+        action = plans.actions[plans.offsets[plan] + steps]
+        running = total(current, count)
+        room.step_rewards[first + steps] = expected(model.rewards, model.n_actions, action, current, count)
+        room.step_running[first + steps] = running
+        if plans.then[plan] == MEASURE and steps == length - 1:
             cost = expected(model.costs, model.n_actions, action, current, count)
-            measured = running[steps]
-        count, ended = push(model, action, current, count, scratch, position)
-        current.states[:count] = scratch.states[:count]
-        current.values[:count] = scratch.values[:count]
-        ends |= ended
+            measured = running
+        count, ended = push(model, action, current, count, scratch, room.position)
+        for i in range(count):
+            current.states[i], current.values[i] = scratch.states[i], scratch.values[i]
+        ends = ends or ended
         steps += 1
     return Outcome(steps, count, ends, cost, measured)
 
 
-@compiled
-def _mismatch(then: int, count: int) -> int:
-    """Whether a plan's end agrees with the number of states that are possible there."""
-    if then == KNOWN and count > 1:
+@lean
+def _enter(plans: Plans, plan: int, node: int, outcome: Outcome, room: PlanRoom) -> int:
+    """Enter what following a node's plan gave; returns FITS, what is wrong with it, or SHORT_OF_ROOM."""
+    first = room.counts[ENTRIES]
+    if first + outcome.possible > room.entry_nodes.shape[0]:
+        return SHORT_OF_ROOM
+    if plans.then[plan] == KNOWN and outcome.possible > 1:
         return NOT_KNOWN
-    if then == END and count > 0:
+    if plans.then[plan] == END and outcome.possible > 0:
         return NOT_OVER
+    room.plans[node], room.ends[node] = plan, outcome.ends
+    room.costs[node], room.measured[node] = outcome.cost, outcome.measured
+    for i in range(outcome.possible):
+        successor = room.current.states[i]
+        room.entry_nodes[first + i], room.entry_states[first + i] = node, successor
+        room.entry_weights[first + i] = room.current.values[i]
+        if plans.then[plan] != REPEAT and not room.queued[successor]:
+            room.queued[successor] = True
+            room.states[room.counts[NODES]] = successor
+            room.counts[NODES] += 1
+    room.counts[STEPS] += outcome.steps
+    room.counts[ENTRIES] += outcome.possible
+    room.counts[DONE] += 1
+    room.step_offsets[node + 1] = room.counts[STEPS]
     return FITS
-
-
-@compiled
-def trace_plans(model: Dynamics, plans: Plans, start_states: Any, start_weights: Any, start_plan: int) -> Trace:
-    """Follow the plans from the known start states, or `start_plan` from the start belief if that is not -1."""
-    n_states = model.terminal.shape[0]
-    current, scratch = make_weights(n_states), make_weights(n_states)
-    position = np.full(n_states, -1, np.int64)
-    queued = np.zeros(n_states, np.bool_)
-    if start_plan >= 0:
-        node_states = np.full(1, -1, np.int64)
-    else:
-        node_states = start_states.copy()
-        queued[start_states] = True
-    n_nodes = node_states.shape[0]
-    node_plans, ends = np.empty(1024, np.int64), np.empty(1024, np.bool_)
-    costs, measured = np.empty(1024), np.empty(1024)
-    step_offsets = np.zeros(1024, np.int64)
-    step_rewards, step_running = np.empty(1024), np.empty(1024)
-    entry_nodes, entry_states, entry_weights = np.empty(1024, np.int64), np.empty(1024, np.int64), np.empty(1024)
-    n_steps, n_entries, node, problem = 0, 0, 0, FITS
-
-    while node < n_nodes:
-        state = node_states[node]
-        plan = start_plan if state < 0 else plans.plan_of_state[state]
-        if plan < 0:
-            problem = NO_PLAN
-            break
-        if state < 0:
-            count = start_states.shape[0]
-            current.states[:count] = start_states
-            current.values[:count] = start_weights
-        else:
-            count = 1
-            current.states[0] = state
-            current.values[0] = 1.0
-        actions = plans.actions[plans.offsets[plan] : plans.offsets[plan + 1]]
-        step_rewards = _room(step_rewards, n_steps + actions.shape[0])
-        step_running = _room(step_running, n_steps + actions.shape[0])
-        outcome = _follow(
-            model, actions, plans.then[plan] == MEASURE, current, count, scratch, position,
-            step_rewards[n_steps:], step_running[n_steps:],
-        )  # fmt: skip
-        count = outcome.possible
-        n_steps += outcome.steps
-        node_plans, ends = _room(node_plans, node + 1), _room(ends, node + 1)
-        costs, measured = _room(costs, node + 1), _room(measured, node + 1)
-        step_offsets = _room(step_offsets, node + 2)
-        node_plans[node], ends[node] = plan, outcome.ends
-        costs[node], measured[node] = outcome.cost, outcome.measured
-        step_offsets[node + 1] = n_steps
-        problem = _mismatch(plans.then[plan], count)
-        if problem != FITS:
-            break
-        entry_nodes, entry_states = _room(entry_nodes, n_entries + count), _room(entry_states, n_entries + count)
-        entry_weights = _room(entry_weights, n_entries + count)
-        entry_nodes[n_entries : n_entries + count] = node
-        entry_states[n_entries : n_entries + count] = current.states[:count]
-        entry_weights[n_entries : n_entries + count] = current.values[:count]
-        n_entries += count
-        if plans.then[plan] != REPEAT:
-            for successor in current.states[:count]:
-                if not queued[successor]:
-                    queued[successor] = True
-                    node_states = _room(node_states, n_nodes + 1)
-                    node_states[n_nodes] = successor
-                    n_nodes += 1
-        node += 1
-
-    problem_state = node_states[node] if problem != FITS else -1
-    return Trace(
-        problem, problem_state, node_states[:n_nodes].copy(), node_plans[:node].copy(), ends[:node].copy(),
-        step_offsets[: node + 1].copy(), step_rewards[:n_steps].copy(), step_running[:n_steps].copy(),
-        costs[:node].copy(), measured[:node].copy(),
-        entry_nodes[:n_entries].copy(), entry_states[:n_entries].copy(), entry_weights[:n_entries].copy(),
-    )  # fmt: skip
 
 
 class Tail(NamedTuple):
@@ -182,54 +215,80 @@ class Tail(NamedTuple):
     entry_weights: Any  # float64 (n_entries,)
 
 
-@compiled
+class TailRoom(NamedTuple):
+    """Room for what `Tail` holds, and to work in."""
+
+    counts: Any  # int64 (5,): nodes followed, nodes known of, unused, entries, nodes entered into `slots`
+    nodes: Any  # int64 (room,): phase * n_states + state
+    ends: Any  # bool (room,)
+    slots: Any  # int64 (a power of two,): open addressing, -1 where free
+    entry_nodes: Any
+    entry_targets: Any
+    entry_weights: Any
+
+
 def trace_tail(model: Dynamics, actions: Any, first_states: Any) -> Tail:
     """Everything that can be reached from `first_states`, all different, while `actions`, int64 (m,), repeat for ever."""
-    n_states, n_phases = model.terminal.shape[0], actions.shape[0]
-    nodes = np.empty(max(1024, first_states.shape[0]), np.int64)  # phase * n_states + state
-    nodes[: first_states.shape[0]] = first_states
-    n_nodes = first_states.shape[0]
-    slots = _filled_slots(nodes, n_nodes)
-    ends = np.zeros(1024, np.bool_)
-    entry_nodes, entry_targets, entry_weights = np.empty(1024, np.int64), np.empty(1024, np.int64), np.empty(1024)
-    n_entries = 0
-    node = 0
-    while node < n_nodes:
-        phase, state = nodes[node] // n_states, nodes[node] % n_states
-        following = ((phase + 1) % n_phases) * n_states
-        row = state * model.n_actions + actions[phase]
-        ends = _room(ends, node + 1)
-        ends[node] = False
-        size = model.offsets[row + 1] - model.offsets[row]
-        entry_nodes, entry_targets = _room(entry_nodes, n_entries + size), _room(entry_targets, n_entries + size)
-        entry_weights = _room(entry_weights, n_entries + size)
-        for entry in range(model.offsets[row], model.offsets[row + 1]):
-            successor = model.successors[entry]
-            if model.terminal[successor]:
-                ends[node] = True
-                continue
-            key = following + successor
-            slot = _slot(slots, nodes, key)
-            target = slots[slot]
-            if target < 0:
-                target = n_nodes
-                slots[slot] = target
-                nodes = _room(nodes, n_nodes + 1)
-                nodes[n_nodes] = key
-                n_nodes += 1
-                if 2 * n_nodes > slots.shape[0]:
-                    slots = _filled_slots(nodes, n_nodes)
-            entry_nodes[n_entries], entry_targets[n_entries] = node, target
-            entry_weights[n_entries] = model.probabilities[entry]
-            n_entries += 1
-        node += 1
+    n_first, n_states = len(first_states), model.terminal.shape[0]
+    size = max(FIRST_ROOM, 1 << n_first.bit_length())
+    room = TailRoom(
+        np.array([0, n_first, 0, 0, 0]), np.empty(size, np.int64), np.empty(size, np.bool_),
+        np.full(4 * size, -1), np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size),
+    )  # fmt: skip
+    room.nodes[:n_first] = first_states
+    while not follow_tail(model, actions, room):
+        room = TailRoom(
+            room.counts, _doubled(room.nodes), _doubled(room.ends), np.full(2 * len(room.slots), -1),
+            _doubled(room.entry_nodes), _doubled(room.entry_targets), _doubled(room.entry_weights),
+        )  # fmt: skip
+        room.counts[ENTERED] = 0
+    n_nodes, n_entries = room.counts[NODES], room.counts[ENTRIES]
     return Tail(
-        nodes[:n_nodes] % n_states, nodes[:n_nodes] // n_states, ends[:n_nodes].copy(),
-        entry_nodes[:n_entries].copy(), entry_targets[:n_entries].copy(), entry_weights[:n_entries].copy(),
+        room.nodes[:n_nodes] % n_states, room.nodes[:n_nodes] // n_states, room.ends[:n_nodes],
+        room.entry_nodes[:n_entries], room.entry_targets[:n_entries], room.entry_weights[:n_entries],
     )  # fmt: skip
 
 
-@compiled
+@lean
+def follow_tail(model: Dynamics, actions: Any, room: TailRoom) -> bool:
+    """Follow the actions from all nodes that are not done yet; returns False when room ran out."""
+    n_states, n_phases = model.terminal.shape[0], actions.shape[0]
+    while room.counts[ENTERED] < room.counts[NODES]:
+        number = room.counts[ENTERED]
+        room.slots[_slot(room.slots, room.nodes, room.nodes[number])] = number
+        room.counts[ENTERED] += 1
+    while room.counts[DONE] < room.counts[NODES]:
+        node = room.counts[DONE]
+        phase, state = room.nodes[node] // n_states, room.nodes[node] % n_states
+        following = ((phase + 1) % n_phases) * n_states
+        row = state * model.n_actions + actions[phase]
+        size = model.offsets[row + 1] - model.offsets[row]
+        if room.counts[NODES] + size > room.nodes.shape[0] or room.counts[ENTRIES] + size > room.entry_nodes.shape[0]:
+            return False
+        room.ends[node] = False
+        for entry in range(model.offsets[row], model.offsets[row + 1]):
+            successor = model.successors[entry]
+            if model.terminal[successor]:
+                room.ends[node] = True
+                continue
+            key = following + successor
+            slot = _slot(room.slots, room.nodes, key)
+            target = room.slots[slot]
+            if target < 0:
+                target = room.counts[NODES]
+                room.slots[slot] = target
+                room.nodes[target] = key
+                room.counts[NODES] += 1
+                room.counts[ENTERED] += 1
+            into = room.counts[ENTRIES]
+            room.entry_nodes[into], room.entry_targets[into] = node, target
+            room.entry_weights[into] = model.probabilities[entry]
+            room.counts[ENTRIES] += 1
+        room.counts[DONE] += 1
+    return True
+
+
+@lean
 def _slot(slots: Any, keys: Any, key: int) -> int:
     """Where the number of `key` stands in an open-addressing table, or the free slot (-1) where it belongs."""
     # Multiplicative hashing: the high bits of the product depend on all bits of the key.
@@ -238,15 +297,3 @@ def _slot(slots: Any, keys: Any, key: int) -> int:
     while slots[slot] >= 0 and keys[slots[slot]] != key:
         slot = (slot + 1) & (slots.shape[0] - 1)
     return slot  # type: ignore[no-any-return]
-
-
-@compiled
-def _filled_slots(keys: Any, count: int) -> Any:
-    """A table, int64 (a power of two,), at most a quarter full, of the first `count` keys, all different."""
-    size = 1024
-    while size < 4 * count:
-        size *= 2
-    slots = np.full(size, -1, np.int64)
-    for number in range(count):
-        slots[_slot(slots, keys, keys[number])] = number
-    return slots
