@@ -8,6 +8,18 @@ reveals which state it is. So the optimum V at a node is the best over actions o
 
 where reveal(child) is the mean over the child's states of V at the node in which that state is known. Bounds are kept for
 both, and only ever get tighter, so old values stay sound and are renewed when they matter.
+
+Upper bounds hold in floating point. Write V(w) for the optimum of a vector w >= 0 of weights, V(w) = max over plans of
+sum_i w_i v_i(plan), which is linear in the length of w; then nothing has to sum to 1 exactly. An action moves a node's
+probabilities to weights w, and the child that stands for them has probabilities q and a factor m (`running`) with
+w_i = m q_i (1 + t_i), |t_i| <= e: e is made up of the rounding of the sums and of the relative difference to a belief that is
+already there, if the child is such a one. Let C_i >= 0 bound all v_i from above (`ceiling`) and L <= V(q). The best plan for w
+has sum_i w_i |v_i| = 2 sum_i w_i max(v_i, 0) - V(w), so that
+
+    V(w) <= m V(q) + e m (2 sum_i q_i C_i + max(0, -L)) (1 + e),
+
+and what is added to m V(q), with the rounding of a back-up, is the `margin` of the action at the node. Means over a node's states
+are rounded upwards by the same argument. Lower bounds guide the search; what a schedule earns is evaluated when it is returned.
 """
 
 from __future__ import annotations
@@ -19,8 +31,18 @@ import numpy as np
 from actmeasure.kernels.blind import Dynamics
 from actmeasure.kernels.jit import inner, lean
 
-#: Beliefs with probabilities this close are one node.
-SAME = 1e-12
+#: Beliefs whose probabilities differ relatively by less than this are one node.
+SAME = 1e-13
+#: Beliefs that are one node have hashes of probabilities rounded to multiples of this; others rarely do.
+GRID = 1e-12
+#: Relative difference below which two upper bounds are a tie.
+TIE = 1e-12
+#: Relative error of one floating-point operation, with room to spare.
+ROUNDING = 2.0**-52
+#: Operations of a back-up, beside those that depend on the number of states.
+BACK_UP_OPERATIONS = 8
+#: A margin above this is due to a child without a lower bound, and is computed again when it may have one.
+NO_MARGIN = 1e200
 NODES, ENTRIES, EXPANDED, STAMP = 0, 1, 2, 3
 NONE = -1
 
@@ -40,8 +62,11 @@ class Graph(NamedTuple):
     expanded: Any  # bool (capacity,)
     child: Any  # int32 (capacity, A), -1 where the episode is surely over
     running: Any  # float64 (capacity, A)
-    reward: Any  # float64 (capacity, A)
-    cost: Any  # float64 (capacity, A)
+    reward: Any  # float64 (capacity, A), rounded up
+    cost: Any  # float64 (capacity, A), rounded down
+    error: Any  # float64 (capacity, A): relative error of the child's weights and of a back-up, times discount and `running`
+    margin: Any  # float64 (capacity, A): what is added to upper bounds for that error
+    scale: Any  # float64 (capacity,): mean of `ceiling` over the node's states
     way_out: Any  # int32 (capacity,): the choice that leads out of a circle that was solved, or -1
     promise: Any  # int32 (capacity,): the choice behind the lower bound, or -1 for one of the first simple plans
     mark: Any  # int64 (capacity,): stamp of the last walk that came by
@@ -57,6 +82,7 @@ class Bounds(NamedTuple):
     lower: Any  # float64 (S,)
     upper_vectors: Any  # float64 (S, 2 A): not looking (2 a) and looking (2 a + 1); any mean of them bounds a belief
     lower_vectors: Any  # float64 (S, k): worth of simple plans from each state; the best mean bounds a belief
+    ceiling: Any  # float64 (S,): at least 0 and every upper bound of the state, now and later
 
 
 class Scratch(NamedTuple):
@@ -75,6 +101,7 @@ class Scratch(NamedTuple):
     free: Any  # bool (longest path,)
     used: Any  # bool (S,), False everywhere
     met: Any  # bool (S,), False everywhere
+    difference: Any  # float64 (1,): relative difference of the last belief looked for to the node that was found
 
 
 @inner
@@ -111,13 +138,22 @@ def best_mean(graph: Graph, node: int, vectors: Any) -> tuple[float, int]:
 
 
 @lean
+def _rounded_up(graph: Graph, node: int, mean: float) -> float:
+    """Return an upper bound on the exact mean over a node's states of upper bounds, from the computed one."""
+    count = graph.offsets[node + 1] - graph.offsets[node]
+    if count == 1:  # there is nothing to add up
+        return mean
+    return mean + ROUNDING * (count + BACK_UP_OPERATIONS) * (2 * graph.scale[node] + abs(mean))  # type: ignore[no-any-return]
+
+
+@lean
 def renew_reveal(graph: Graph, bounds: Bounds, node: int) -> None:
     """Renew the bounds on what seeing the state at a node is worth."""
     upper, lower = 0.0, 0.0
     for entry in range(graph.offsets[node], graph.offsets[node + 1]):
         upper += graph.probabilities[entry] * bounds.upper[graph.states[entry]]
         lower += graph.probabilities[entry] * bounds.lower[graph.states[entry]]
-    graph.reveal_upper[node] = min(graph.reveal_upper[node], upper)
+    graph.reveal_upper[node] = min(graph.reveal_upper[node], _rounded_up(graph, node, upper))
     graph.reveal_lower[node] = max(graph.reveal_lower[node], lower)
 
 
@@ -126,30 +162,35 @@ def renew_tip(graph: Graph, bounds: Bounds, node: int) -> None:
     """Renew the upper bound of a node that has not been expanded."""
     renew_reveal(graph, bounds, node)
     mean, _ = best_mean(graph, node, bounds.upper_vectors)
-    graph.upper[node] = min(graph.upper[node], mean, graph.reveal_upper[node])
+    graph.upper[node] = min(graph.upper[node], _rounded_up(graph, node, mean), graph.reveal_upper[node])
 
 
 @lean
 def _hash_entry(state: int, probability: float) -> Any:
     mixed = np.uint64(state) * np.uint64(0x9E3779B97F4A7C15)
-    mixed ^= np.uint64(probability / SAME + 0.5) * np.uint64(0xC2B2AE3D27D4EB4F)
+    mixed ^= np.uint64(probability / GRID + 0.5) * np.uint64(0xC2B2AE3D27D4EB4F)
     mixed ^= mixed >> np.uint64(29)
     mixed *= np.uint64(0xBF58476D1CE4E5B9)
     return mixed ^ (mixed >> np.uint64(32))
 
 
 @lean
-def _equal(graph: Graph, node: int, scratch: Scratch) -> bool:
-    """Whether a node's belief is the one spread out in `scratch.dense`."""
+def _difference(graph: Graph, node: int, scratch: Scratch) -> float:
+    """Return the largest relative difference of a node's probabilities to those spread out in `scratch.dense`."""
+    largest = 0.0
     for entry in range(graph.offsets[node], graph.offsets[node + 1]):
-        if abs(scratch.dense[graph.states[entry]] - graph.probabilities[entry]) > SAME:
-            return False
-    return True
+        probability = graph.probabilities[entry]
+        largest = max(largest, abs(scratch.dense[graph.states[entry]] - probability) / probability)
+    return largest
 
 
 @lean
 def find_or_add(graph: Graph, bounds: Bounds, scratch: Scratch, count: int) -> int:
-    """The node of the belief in the first `count` places of `scratch`, made if there is none yet."""
+    """Return the node of the belief in the first `count` places of `scratch`, made if there is none yet.
+
+    The relative difference to it is written to `scratch.difference`.
+    """
+    scratch.difference[0] = 0.0
     if count == 1 and graph.node_of_state[scratch.states[0]] >= 0:
         return graph.node_of_state[scratch.states[0]]  # type: ignore[no-any-return]
     code = np.uint64(0)
@@ -162,8 +203,10 @@ def find_or_add(graph: Graph, bounds: Bounds, scratch: Scratch, count: int) -> i
     while graph.table[slot] >= 0 and found < 0:
         node = graph.table[slot]
         same_size = graph.offsets[node + 1] - graph.offsets[node] == count
-        if graph.hashes[node] == code and same_size and _equal(graph, node, scratch):
-            found = node
+        if graph.hashes[node] == code and same_size:
+            difference = _difference(graph, node, scratch)
+            if difference <= SAME:
+                found, scratch.difference[0] = node, difference
         slot = (slot + np.uint64(1)) & mask
     for i in range(count):
         scratch.dense[scratch.states[i]] = 0.0
@@ -188,6 +231,10 @@ def _add(graph: Graph, bounds: Bounds, scratch: Scratch, count: int, code: Any, 
     graph.mark[node] = 0
     graph.upper[node], graph.reveal_upper[node] = np.inf, np.inf
     graph.lower[node], graph.reveal_lower[node] = -np.inf, -np.inf
+    scale = 0.0
+    for i in range(count):
+        scale += scratch.weights[i] * bounds.ceiling[scratch.states[i]]
+    graph.scale[node] = scale
     renew_tip(graph, bounds, node)
     graph.lower[node] = best_mean(graph, node, bounds.lower_vectors)[0]
     if count == 1:
@@ -219,20 +266,25 @@ def node_of(graph: Graph, bounds: Bounds, scratch: Scratch, state: int) -> int:
 
 
 @lean
-def expand(graph: Graph, model: Dynamics, bounds: Bounds, scratch: Scratch, node: int) -> None:
+def expand(graph: Graph, model: Dynamics, bounds: Bounds, scratch: Scratch, discount: float, node: int) -> None:
     """Follow every action from a node."""
+    n_entries = graph.offsets[node + 1] - graph.offsets[node]
     for action in range(model.n_actions):
-        size, reward, cost, mass = 0, 0.0, 0.0, 0.0
+        size, terms, reward, magnitude, cost, mass = 0, 0, 0.0, 0.0, 0.0, 0.0
+        carried = True  # whether every state moves surely to one of its own, so that the probabilities stay what they are
         for entry in range(graph.offsets[node], graph.offsets[node + 1]):
             row = graph.states[entry] * model.n_actions + action
             weight = graph.probabilities[entry]
             reward += weight * model.rewards[row]
+            magnitude += weight * abs(model.rewards[row])
             cost += weight * model.costs[row]
             for k in range(model.offsets[row], model.offsets[row + 1]):
                 successor = model.successors[k]
+                carried = carried and model.probabilities[k] == 1.0 and not model.terminal[successor]
                 if not model.terminal[successor]:
                     arriving = weight * model.probabilities[k]
                     mass += arriving
+                    terms += 1
                     place = scratch.position[successor]
                     if place < 0:
                         scratch.position[successor] = size
@@ -241,20 +293,44 @@ def expand(graph: Graph, model: Dynamics, bounds: Bounds, scratch: Scratch, node
                         size += 1
                     else:
                         scratch.weights[place] += arriving
+                        carried = False
+        if carried:
+            mass, terms = 1.0, 0
         for i in range(size):
             scratch.position[scratch.states[i]] = -1
-            scratch.weights[i] /= mass
-        graph.reward[node, action], graph.cost[node, action], graph.running[node, action] = reward, cost, mass
-        graph.child[node, action] = find_or_add(graph, bounds, scratch, size) if size > 0 else NONE
+            if not carried:
+                scratch.weights[i] /= mass
+        if n_entries > 1:
+            reward += ROUNDING * (n_entries + BACK_UP_OPERATIONS) * magnitude
+        graph.reward[node, action], graph.running[node, action] = reward, mass
+        graph.cost[node, action] = cost * (1 - ROUNDING * (n_entries + BACK_UP_OPERATIONS))
+        child = find_or_add(graph, bounds, scratch, size) if size > 0 else NONE
+        graph.child[node, action] = child
+        error = 0.0
+        if child >= 0:
+            error = scratch.difference[0]
+            if not carried or discount < 1 or magnitude > 0:  # otherwise nothing is rounded
+                error += ROUNDING * (terms + BACK_UP_OPERATIONS)
+        graph.error[node, action] = error * discount * mass
+        graph.margin[node, action] = _margin(graph, node, action)
     graph.expanded[node] = True
     graph.counts[EXPANDED] += 1
+
+
+@lean
+def _margin(graph: Graph, node: int, action: int) -> float:
+    """Return what an action's upper bound exceeds that of its child by, because the child only nearly is what it leads to."""
+    error, child = graph.error[node, action], graph.child[node, action]
+    if child < 0 or error == 0:
+        return 0.0
+    return 1.01 * error * (2 * graph.scale[child] + max(0.0, -graph.lower[child]))  # type: ignore[no-any-return]
 
 
 @lean
 def choice_upper(graph: Graph, discount: float, node: int, choice: int) -> float:
     """Upper bound of a choice at an expanded node: action `choice // 2`, looking if `choice` is odd."""
     action = choice // 2
-    value = graph.reward[node, action]
+    value = graph.reward[node, action] + graph.margin[node, action]
     if choice % 2 == 1:
         value -= graph.cost[node, action]
     child = graph.child[node, action]
@@ -274,8 +350,12 @@ def back_up(graph: Graph, bounds: Bounds, discount: float, node: int) -> int:
         best, upper, safest, lower = 0, -np.inf, 0, -np.inf
         for action in range(graph.child.shape[1]):
             child = graph.child[node, action]
-            blind_upper = blind_lower = graph.reward[node, action]
-            look_upper = look_lower = blind_upper - graph.cost[node, action]
+            if graph.margin[node, action] > NO_MARGIN:
+                graph.margin[node, action] = _margin(graph, node, action)
+            blind_lower = graph.reward[node, action]
+            blind_upper = blind_lower + graph.margin[node, action]
+            look_lower = blind_lower - graph.cost[node, action]
+            look_upper = blind_upper - graph.cost[node, action]
             if child >= 0:
                 factor = discount * graph.running[node, action]
                 blind_upper += factor * graph.upper[child]
@@ -291,7 +371,7 @@ def back_up(graph: Graph, bounds: Bounds, discount: float, node: int) -> int:
             if look_lower > lower:
                 safest, lower = 2 * action + 1, look_lower
         out = graph.way_out[node]
-        if out >= 0 and choice_upper(graph, discount, node, out) >= upper - SAME * (1 + abs(upper)):
+        if out >= 0 and choice_upper(graph, discount, node, out) >= upper - TIE * (1 + abs(upper)):
             best = out
         child = graph.child[node, best // 2]
         if best % 2 == 0 or child < 0:

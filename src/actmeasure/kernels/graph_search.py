@@ -8,8 +8,8 @@ import numpy as np
 
 from actmeasure.kernels.belief_graph import (
     NONE,
-    SAME,
     STAMP,
+    TIE,
     Bounds,
     Graph,
     Scratch,
@@ -62,7 +62,7 @@ def descend(
             continue
         before = graph.upper[node]
         renew_tip(graph, bounds, node)
-        fell = before - graph.upper[node] > WORTH_TURNING_BACK * max(before - graph.lower[node], SAME)
+        fell = before - graph.upper[node] > WORTH_TURNING_BACK * max(before - graph.lower[node], TIE)
         if fell and length > 0:
             length -= 1
             node = path[length]
@@ -70,7 +70,7 @@ def descend(
             weight = weights[length]
             continue
         if (graph.upper[node] - graph.lower[node]) * weight > threshold:
-            expand(graph, model, bounds, scratch, node)
+            expand(graph, model, bounds, scratch, discount, node)
             back_up(graph, bounds, discount, node)
             found = True
         break
@@ -122,7 +122,7 @@ def tighten(
             return FULL
         node = node_of(graph, bounds, scratch, states[i])
         if not graph.expanded[node]:
-            expand(graph, model, bounds, scratch, node)
+            expand(graph, model, bounds, scratch, discount, node)
         back_up(graph, bounds, discount, node)
         for action in range(graph.child.shape[1]):
             child = graph.child[node, action]
@@ -145,22 +145,33 @@ def expand_below(
 
 @lean
 def frontier(
-    graph: Graph, bounds: Bounds, scratch: Scratch, discount: float, starts: Any, threshold: float, out: Any, met: Any
-) -> tuple[int, int]:
-    """The nodes at which the best-looking schedule plans anew: the starts, and every state it comes to know.
+    graph: Graph, bounds: Bounds, scratch: Scratch, discount: float, starts: Any, threshold: float, out: Any, met: Any,
+    tips: Any,
+) -> tuple[int, int, int]:  # fmt: skip
+    """Find the nodes at which the best-looking schedule plans anew: the starts, and every state it comes to know.
 
-    Only states whose gap is above `threshold` are followed; they are written to `out`, int64 (S + number of starts,), and
-    counted. So are all such states that are possible on the way, in `met`, int64 (S,). Where blind choices lead round in a
-    circle, its bounds are solved for, which backing up would take for ever to do.
+    Where the schedule comes to a tip, its value is a promise about the states that are possible there, so these are followed next
+    as if they were shown, up to where rewards are earned: the promise can be no better founded than theirs.
+
+    Only states whose gap is above `threshold` are followed. All are written to `out`, int64 (S + number of starts,), first those
+    of the schedule itself; returns the number of these, the number of all, and the number of states with such a gap that are
+    possible on the way, which are written to `met`, int64 (S,). `tips`, int64 like `out`, is room to work in. Where blind choices
+    lead round in a circle, its bounds are solved for, which backing up would take for ever to do.
     """
     first_stamp = _new_stamp(graph)
     for k in range(starts.shape[0]):
         out[k] = starts[k]
         if graph.known[starts[k]] >= 0:
             scratch.used[graph.known[starts[k]]] = True
-    count, i, n_met = starts.shape[0], 0, 0
-    while i < count:
-        node, length = out[i], 0
+    count, i, n_met, n_own = starts.shape[0], 0, 0, 0
+    while i < count or n_own == 0:
+        if i == count:
+            n_own = count
+            for k in range(n_own):
+                if tips[k] >= 0:
+                    count = _add_states(graph, bounds, scratch, tips[k], threshold, out, count)
+            continue
+        node, length, tips[i] = out[i], 0, NONE
         stamp = _new_stamp(graph)
         while graph.expanded[node] and graph.mark[node] < first_stamp and length < scratch.path.shape[0]:
             graph.mark[node] = stamp
@@ -182,13 +193,18 @@ def frontier(
                     begin += 1
                 _solve_circle(graph, bounds, scratch, discount, scratch.path[begin:length], _new_stamp(graph))
                 break
+        if not graph.expanded[node]:
+            if n_own == 0:
+                tips[i] = node
+            else:
+                count = _add_states(graph, bounds, scratch, node, threshold, out, count)
         i += 1
     for k in range(count):
         if graph.known[out[k]] >= 0:
             scratch.used[graph.known[out[k]]] = False
     for k in range(n_met):
         scratch.met[met[k]] = False
-    return count, n_met
+    return n_own, count, n_met
 
 
 @lean
@@ -242,9 +258,8 @@ def _solve_circle(graph: Graph, bounds: Bounds, scratch: Scratch, discount: floa
                 child = graph.child[circle[i], action]
                 if child >= 0 and graph.mark[child] == stamp:
                     inside = values[_index(circle, child)]
-                    best = max(
-                        best, graph.reward[circle[i], action] + discount * graph.running[circle[i], action] * inside
-                    )
+                    reward = graph.reward[circle[i], action] + graph.margin[circle[i], action]
+                    best = max(best, reward + discount * graph.running[circle[i], action] * inside)
             change = max(change, best - values[i])
             values[i] = best
     if change > 0 and discount == 1:
@@ -289,7 +304,7 @@ def _has_free_choice(graph: Graph, circle: Any, free: Any, i: int, stamp: int) -
     for action in range(graph.child.shape[1]):
         child = graph.child[node, action]
         stays = child >= 0 and graph.mark[child] == stamp
-        if stays and graph.reward[node, action] > -SAME and free[_index(circle, child)]:
+        if stays and graph.reward[node, action] > -TIE and free[_index(circle, child)]:
             return True
     return False
 
@@ -335,7 +350,7 @@ def _round_for_ever(graph: Graph, scratch: Scratch, discount: float, circle: Any
         rewards[i] = graph.reward[circle[i], action]
         factors[i] = discount * graph.running[circle[i], action]
         total += factor * rewards[i]
-        pays = pays or abs(rewards[i]) > SAME
+        pays = pays or rewards[i] != 0
         factor *= factors[i]
     if factor < 1:
         values[0] = total / (1 - factor)

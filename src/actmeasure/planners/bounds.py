@@ -74,7 +74,8 @@ def first_bounds(model: Model, clock: Clock, may_look: bool = True) -> Bounds:
     action_values(dynamics(model), model.discount, lower, looks)
     looks -= model.measuring_costs
     looks[model.terminal] = 0.0
-    return Bounds(upper, np.minimum(lower, upper), upper_vectors, np.column_stack([looks, repeats]))
+    ceiling = np.maximum(0.0, np.maximum(upper, upper_vectors.max(axis=1)))
+    return Bounds(upper, np.minimum(lower, upper), upper_vectors, np.column_stack([looks, repeats]), ceiling)
 
 
 def _always(model: Model, vectors: FloatArray, clock: Clock) -> FloatArray:

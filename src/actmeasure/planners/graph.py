@@ -50,6 +50,9 @@ def _allocate(n_states: int, n_actions: int, capacity: int, entries: int) -> Gra
         running=floats(capacity, n_actions),
         reward=floats(capacity, n_actions),
         cost=floats(capacity, n_actions),
+        error=floats(capacity, n_actions),
+        margin=floats(capacity, n_actions),
+        scale=floats(capacity),
         way_out=np.full(capacity, -1, np.int32),
         promise=np.full(capacity, -1, np.int32),
         mark=np.zeros(capacity, np.int64),
@@ -94,6 +97,7 @@ def make_scratch(n_states: int) -> Scratch:
         free=np.empty(LONGEST_PATH, np.bool_),
         used=np.zeros(n_states, np.bool_),
         met=np.zeros(n_states, np.bool_),
+        difference=np.zeros(1),
     )
 
 

@@ -27,6 +27,8 @@ __all__ = ["Search"]
 TIPS_PER_ACTION = 2
 #: For every tip expanded in tightening, so many are expanded in digging.
 DIGGING_SHARE = 2.0
+#: Tips expanded below a node, at least, where the search digs.
+LEAST_TIPS = 4
 #: States are tightened where their gap is at least this share of the whole gap.
 TIGHTENING_SHARE = 0.003
 #: Without progress the threshold for what is worth digging falls, but not below this share of the tolerance.
@@ -62,6 +64,7 @@ class Search:
         self._starts, self._weights = start_nodes(model, self._graph, self.bounds, self._scratch)
         self._out = np.empty(model.n_states + len(self._starts) + 1, np.int64)
         self._met = np.empty(model.n_states, np.int64)
+        self._tips = np.empty_like(self._out)
         #: A value that some schedule is known to have.
         self.at_least = -np.inf
         #: Rounds of the search so far.
@@ -117,9 +120,10 @@ class Search:
     def _round(self, threshold: float, gap: float, interrupts: Interrupts) -> int:
         if not self._make_room():
             return 0
-        count, n_met = graph_search.frontier(
-            self._graph, self.bounds, self._scratch, self.model.discount, self._starts, threshold, self._out, self._met
-        )
+        n_own, count, n_met = graph_search.frontier(
+            self._graph, self.bounds, self._scratch, self.model.discount, self._starts, threshold, self._out, self._met,
+            self._tips,
+        )  # fmt: skip
         met = self._met[:n_met]
         # The most valuable first: they are closest to the reward, and what they promise bounds all others.
         met = met[np.argsort(-self.bounds.upper[met])]
@@ -128,11 +132,13 @@ class Search:
             if self.clock.stops(interrupts):
                 return expanded
             expanded += self._tighten(piece, max(threshold, TIGHTENING_SHARE * gap))
-        times = max(4, int(DIGGING_SHARE * expanded / count))
-        for piece in reversed(_pieces(self._out[:count].copy())):
-            if self.clock.stops(interrupts):
-                return expanded
-            expanded += self._dig(piece, times, threshold)
+        times = max(LEAST_TIPS, int(DIGGING_SHARE * expanded / n_own))
+        nodes = self._out[:count].copy()
+        for part, tips in ((nodes[n_own:], LEAST_TIPS), (nodes[:n_own], times)):
+            for piece in reversed(_pieces(part)):
+                if self.clock.stops(interrupts):
+                    return expanded
+                expanded += self._dig(piece, tips, threshold)
         return expanded
 
     def _tighten(self, states: npt.NDArray[np.int64], threshold: float) -> int:
