@@ -9,17 +9,17 @@ reveals which state it is. So the optimum V at a node is the best over actions o
 where reveal(child) is the mean over the child's states of V at the node in which that state is known. Bounds are kept for
 both, and only ever get tighter, so old values stay sound and are renewed when they matter.
 
-Upper bounds hold in floating point. Write V(w) for the optimum of a vector w >= 0 of weights, V(w) = max over plans of
-sum_i w_i v_i(plan), which is linear in the length of w; then nothing has to sum to 1 exactly. An action moves a node's
-probabilities to weights w, and the child that stands for them has probabilities q and a factor m (`running`) with
-w_i = m q_i (1 + t_i), |t_i| <= e: e is made up of the rounding of the sums and of the relative difference to a belief that is
-already there, if the child is such a one. Let C_i >= 0 bound all v_i from above (`ceiling`) and L <= V(q). The best plan for w
-has sum_i w_i |v_i| = 2 sum_i w_i max(v_i, 0) - V(w), so that
+Upper bounds hold in floating point. Probabilities that are stored stand for themselves divided by their exact sum. An action
+leads from a node to the belief b with probability m, and the child that stands for b has the belief q, b_i = q_i (1 + t_i) with
+|t_i| <= e: e is made up of the rounding of the sums and, if the child was there already, of the relative difference to it. The
+optimum is V(b) = max over plans of sum_i b_i v_i(plan). Let C_i >= 0 bound all v_i from above (`ceiling`) and
+L <= V(q). The best plan for b has sum_i b_i |v_i| = 2 sum_i b_i max(v_i, 0) - V(b), so that
 
-    V(w) <= m V(q) + e m (2 sum_i q_i C_i + max(0, -L)) (1 + e),
+    V(b) <= V(q) + e (2 sum_i q_i C_i + max(0, -L)) (1 + 2 e),
 
-and what is added to m V(q), with the rounding of a back-up, is the `margin` of the action at the node. Means over a node's states
-are rounded upwards by the same argument. Lower bounds guide the search; what a schedule earns is evaluated when it is returned.
+and what is added to discount * m * V(q), with the rounding of m and of a back-up, is the `margin` of the action at the node.
+Where nothing is rounded it is 0, which matters without discount. Means over a node's states are rounded upwards by the same
+argument. Lower bounds guide the search; what a schedule earns is evaluated when it is returned.
 """
 
 from __future__ import annotations
@@ -271,7 +271,7 @@ def expand(graph: Graph, model: Dynamics, bounds: Bounds, scratch: Scratch, disc
     n_entries = graph.offsets[node + 1] - graph.offsets[node]
     for action in range(model.n_actions):
         size, terms, reward, magnitude, cost, mass = 0, 0, 0.0, 0.0, 0.0, 0.0
-        carried = True  # whether every state moves surely to one of its own, so that the probabilities stay what they are
+        exact, ends = True, False  # whether no product or sum is rounded, and whether the episode may end
         for entry in range(graph.offsets[node], graph.offsets[node + 1]):
             row = graph.states[entry] * model.n_actions + action
             weight = graph.probabilities[entry]
@@ -279,39 +279,42 @@ def expand(graph: Graph, model: Dynamics, bounds: Bounds, scratch: Scratch, disc
             magnitude += weight * abs(model.rewards[row])
             cost += weight * model.costs[row]
             for k in range(model.offsets[row], model.offsets[row + 1]):
-                successor = model.successors[k]
-                carried = carried and model.probabilities[k] == 1.0 and not model.terminal[successor]
-                if not model.terminal[successor]:
-                    arriving = weight * model.probabilities[k]
-                    mass += arriving
-                    terms += 1
-                    place = scratch.position[successor]
-                    if place < 0:
-                        scratch.position[successor] = size
-                        scratch.states[size] = successor
-                        scratch.weights[size] = arriving
-                        size += 1
-                    else:
-                        scratch.weights[place] += arriving
-                        carried = False
-        if carried:
-            mass, terms = 1.0, 0
+                successor, probability = model.successors[k], model.probabilities[k]
+                if model.terminal[successor]:
+                    ends = True
+                    continue
+                arriving = weight * probability
+                exact = exact and (weight == 1.0 or probability == 1.0)
+                mass += arriving
+                terms += 1
+                place = scratch.position[successor]
+                if place < 0:
+                    scratch.position[successor] = size
+                    scratch.states[size] = successor
+                    scratch.weights[size] = arriving
+                    size += 1
+                else:
+                    scratch.weights[place] += arriving
+                    exact = False
         for i in range(size):
             scratch.position[scratch.states[i]] = -1
-            if not carried:
+            if ends or not exact:
                 scratch.weights[i] /= mass
         if n_entries > 1:
             reward += ROUNDING * (n_entries + BACK_UP_OPERATIONS) * magnitude
-        graph.reward[node, action], graph.running[node, action] = reward, mass
+        graph.reward[node, action] = reward
         graph.cost[node, action] = cost * (1 - ROUNDING * (n_entries + BACK_UP_OPERATIONS))
+        graph.running[node, action] = mass if ends else 1.0
         child = find_or_add(graph, bounds, scratch, size) if size > 0 else NONE
         graph.child[node, action] = child
-        error = 0.0
-        if child >= 0:
-            error = scratch.difference[0]
-            if not carried or discount < 1 or magnitude > 0:  # otherwise nothing is rounded
-                error += ROUNDING * (terms + BACK_UP_OPERATIONS)
-        graph.error[node, action] = error * discount * mass
+        error = scratch.difference[0] if child >= 0 else 0.0
+        if size > 1 and (ends or not exact):
+            error += 2 * ROUNDING * (terms + BACK_UP_OPERATIONS)
+        if ends:
+            error += ROUNDING * (terms + BACK_UP_OPERATIONS)
+        if discount < 1 or ends or magnitude > 0:
+            error += ROUNDING * BACK_UP_OPERATIONS
+        graph.error[node, action] = error * discount * graph.running[node, action]
         graph.margin[node, action] = _margin(graph, node, action)
     graph.expanded[node] = True
     graph.counts[EXPANDED] += 1

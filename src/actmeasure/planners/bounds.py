@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from actmeasure import markov
 from actmeasure.kernels.belief_graph import Bounds
-from actmeasure.kernels.informed_bound import informed_sweep
+from actmeasure.kernels.informed_bound import OPERATIONS, ROUNDING, informed_sweep
 from actmeasure.kernels.value_iteration import action_values
 from actmeasure.model import Model
 from actmeasure.planners.clock import Clock
@@ -15,7 +15,7 @@ from actmeasure.planners.value_iteration import mdp_values, repeat_values, row_v
 from actmeasure.transitions import FloatArray
 from actmeasure.world import dynamics
 
-__all__ = ["first_bounds", "informed_bounds", "start_bound"]
+__all__ = ["first_bounds", "informed_bounds", "mean_bound", "start_bound"]
 
 #: Sweeps of the informed bound stop when they change less than this; they are sound at any time.
 INFORMED_PRECISION = 1e-8
@@ -46,9 +46,9 @@ def informed_bounds(model: Model, clock: Clock, free_values: FloatArray | None =
     vectors = np.repeat(actions, 2, axis=1)
     vectors[:, 1::2] -= model.measuring_costs
     vectors[model.terminal] = 0.0
-    scratch = np.empty(2 * model.n_actions)
+    ceiling, scratch = _ceiling(values, vectors), np.empty(2 * model.n_actions)
     for _ in range(MOST_SWEEPS):
-        change = informed_sweep(arrays, model.discount, values, vectors, scratch)
+        change = informed_sweep(arrays, model.discount, values, vectors, ceiling, scratch)
         if change < INFORMED_PRECISION or clock.is_over:
             break
     return values, vectors
@@ -57,8 +57,22 @@ def informed_bounds(model: Model, clock: Clock, free_values: FloatArray | None =
 def start_bound(model: Model, values: FloatArray, vectors: FloatArray) -> float:
     """The bound at the start from those of `informed_bounds`."""
     if model.start_is_known:
-        return float(model.initial_probabilities @ values[model.initial_states])
-    return float((model.initial_probabilities @ vectors[model.initial_states]).max())
+        return mean_bound(model.initial_probabilities, values[model.initial_states])
+    by_choice = vectors[model.initial_states]
+    return max(mean_bound(model.initial_probabilities, by_choice[:, k]) for k in range(by_choice.shape[1]))
+
+
+def mean_bound(probabilities: FloatArray, values: FloatArray) -> float:
+    """Return the mean of values, both of shape (n,), rounded upwards."""
+    mean = float(probabilities @ values)
+    if len(values) == 1:
+        return mean
+    return mean + ROUNDING * (len(values) + OPERATIONS) * float(probabilities @ np.abs(values))
+
+
+def _ceiling(values: FloatArray, vectors: FloatArray) -> FloatArray:
+    """Return what bounds in each state are never above, at least 0, shape (S,)."""
+    return np.maximum(0.0, np.maximum(values, vectors.max(axis=1)))
 
 
 def first_bounds(model: Model, clock: Clock, may_look: bool = True) -> Bounds:
@@ -74,8 +88,8 @@ def first_bounds(model: Model, clock: Clock, may_look: bool = True) -> Bounds:
     action_values(dynamics(model), model.discount, lower, looks)
     looks -= model.measuring_costs
     looks[model.terminal] = 0.0
-    ceiling = np.maximum(0.0, np.maximum(upper, upper_vectors.max(axis=1)))
-    return Bounds(upper, np.minimum(lower, upper), upper_vectors, np.column_stack([looks, repeats]), ceiling)
+    lower_vectors = np.column_stack([looks, repeats])
+    return Bounds(upper, np.minimum(lower, upper), upper_vectors, lower_vectors, _ceiling(upper, upper_vectors))
 
 
 def _always(model: Model, vectors: FloatArray, clock: Clock) -> FloatArray:

@@ -10,14 +10,16 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from actmeasure.evaluation import evaluate
 from actmeasure.interrupts import Interrupts, deferred_interrupts
 from actmeasure.kernels import belief_graph, graph_search
 from actmeasure.kernels.belief_graph import Bounds, Graph, Scratch
 from actmeasure.kernels.blind import Dynamics
 from actmeasure.model import Model
-from actmeasure.planners.bounds import PROHIBITIVE, first_bounds
+from actmeasure.planners.bounds import PROHIBITIVE, first_bounds, mean_bound
 from actmeasure.planners.clock import Clock, Stopped
 from actmeasure.planners.graph import extract_schedule, make_graph, make_scratch, start_nodes, with_more_room
+from actmeasure.planners.graph_iteration import lower_upper_bounds
 from actmeasure.schedule import Schedule
 from actmeasure.world import dynamics
 
@@ -41,6 +43,14 @@ MOST_SLOW, MOST_STILL = 3, 20
 MOST_BYTES = 4 << 30
 #: States tightened between two looks at the clock.
 PIECE = 256
+#: Rounds before bounds are first solved for together, which takes as long as several: at a discount of at least this, and below.
+NEAR_ONE, FIRST_NEAR_ONE, FIRST_BELOW = 0.998, 16, 64
+#: Relative error of a back-up that is reckoned with, times 1 / (1 - discount), in a gap that cannot be closed further.
+ROUNDED = 64 * belief_graph.ROUNDING
+#: The most rounds between two times.
+MOST_BETWEEN = 1024
+#: Settling is repeated sooner if it left less than this share of the gap, and later otherwise.
+WORTH_SETTLING = 0.95
 
 
 class Search:
@@ -71,6 +81,11 @@ class Search:
         self.rounds = 0
         #: Why the search can go no further, if so.
         self._stop: Stopped | None = None
+        self._between = FIRST_NEAR_ONE if model.discount >= NEAR_ONE else FIRST_BELOW
+        self._settle_at = self._between
+        self._best: tuple[float, Schedule] | None = None
+        #: A gap that may be due to rounding.
+        self._rounding = ROUNDED * float(np.abs(self.bounds.upper).max()) / max(1 - model.discount, ROUNDED)
         clock.note(self.lower, self.upper)
 
     @property
@@ -81,7 +96,7 @@ class Search:
     @property
     def upper(self) -> float:
         """Upper bound on the optimum from the start."""
-        return float(self._weights @ self._graph.upper[self._starts])
+        return mean_bound(self._weights, self._graph.upper[self._starts])
 
     @property
     def nodes(self) -> int:
@@ -100,6 +115,8 @@ class Search:
                 gap = self.upper - self.lower
                 expanded = self._round(threshold, gap, interrupts)
                 self.rounds += 1
+                if self.rounds >= self._settle_at and self.model.discount < 1:
+                    self._settle(threshold)
                 self.clock.note(self.lower, self.upper)
                 left = (self.upper - self.lower) / gap
                 slow = slow + 1 if expanded == 0 and left > SLOW else 0
@@ -112,18 +129,46 @@ class Search:
 
     def schedule(self) -> Schedule:
         """The schedule behind the lower bound."""
-        return extract_schedule(self.model, self._graph, self.bounds, self._starts, self._scratch)
+        schedule = extract_schedule(self.model, self._graph, self.bounds, self._starts, self._scratch)
+        if self._best is not None and self._best[0] > evaluate(self.model, schedule).discounted_return:
+            return self._best[1]
+        return schedule
+
+    def _settle(self, threshold: float) -> None:
+        """Solve for the bounds of the best-looking schedule and for the values of the safest one, each as a whole.
+
+        Backing up brings both closer by the share 1 - discount a round where known states lead to each other.
+        """
+        gap, graph = self.upper - self.lower, self._graph
+        before = int(graph.counts[belief_graph.STAMP])
+        self._frontier(threshold)
+        on_the_way = (graph.mark[: self.nodes] > before) & graph.expanded[: self.nodes]
+        lower_upper_bounds(graph, self.bounds, self.model.discount, np.flatnonzero(on_the_way))
+        schedule = extract_schedule(self.model, graph, self.bounds, self._starts, self._scratch)
+        evaluation = evaluate(self.model, schedule)
+        if self._best is None or evaluation.discounted_return > self._best[0]:
+            self._best = evaluation.discounted_return, schedule
+            self.at_least = max(self.at_least, evaluation.discounted_return)
+        risen = np.flatnonzero(np.nan_to_num(evaluation.values, nan=-np.inf) > self.bounds.lower)
+        self.bounds.lower[risen] = evaluation.values[risen]
+        nodes = graph.node_of_state[risen]
+        graph.lower[nodes[nodes >= 0]] = evaluation.values[risen[nodes >= 0]]
+        left = (self.upper - self.lower) / gap if gap > 0 else 1.0
+        self._between = max(1, self._between // 4) if left < WORTH_SETTLING else min(2 * self._between, MOST_BETWEEN)
+        self._settle_at = self.rounds + self._between
 
     def _stopped(self, tolerance: float, interrupts: Interrupts) -> Stopped | None:
-        return "closed" if self.upper - self.lower <= tolerance else self._stop or self.clock.stops(interrupts)
+        gap = self.upper - self.lower
+        if gap <= tolerance:
+            return "closed"
+        if self.model.discount < 1 and gap <= self._rounding:
+            return "exhausted"
+        return self._stop or self.clock.stops(interrupts)
 
     def _round(self, threshold: float, gap: float, interrupts: Interrupts) -> int:
         if not self._make_room():
             return 0
-        n_own, count, n_met = graph_search.frontier(
-            self._graph, self.bounds, self._scratch, self.model.discount, self._starts, threshold, self._out, self._met,
-            self._tips,
-        )  # fmt: skip
+        n_own, count, n_met = self._frontier(threshold)
         met = self._met[:n_met]
         # The most valuable first: they are closest to the reward, and what they promise bounds all others.
         met = met[np.argsort(-self.bounds.upper[met])]
@@ -140,6 +185,12 @@ class Search:
                     return expanded
                 expanded += self._dig(piece, tips, threshold)
         return expanded
+
+    def _frontier(self, threshold: float) -> tuple[int, int, int]:
+        return graph_search.frontier(
+            self._graph, self.bounds, self._scratch, self.model.discount, self._starts, threshold, self._out, self._met,
+            self._tips,
+        )  # fmt: skip
 
     def _tighten(self, states: npt.NDArray[np.int64], threshold: float) -> int:
         return self._with_room(states, True, TIPS_PER_ACTION, threshold)
