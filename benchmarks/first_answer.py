@@ -18,7 +18,9 @@ import actmeasure as am
 model = am.problems.frozen_lake(4)
 am.train({agent}, model, episodes=20)
 """
-SCHEDULED = "am.agents.make('schedule', schedule=am.Schedule({s: am.BlindPlan((1,)) for s in range(16)}, 16), model=model)"
+SCHEDULED = (
+    "am.agents.make('schedule', schedule=am.Schedule({s: am.BlindPlan((1,)) for s in range(16)}, 16), model=model)"
+)
 FIT = """
 import actmeasure as am
 am.fit({"unit": [1, 1, 1], "time": [0, 1, 3], "state": ["good", "worn", "worn"], "action": ["wait"] * 3})

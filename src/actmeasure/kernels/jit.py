@@ -141,8 +141,8 @@ class _PartLibrary(JITCodeLibrary):  # type: ignore[misc]
 
 def _widened(argument: types.Type) -> types.Type:
     """The type as which an argument is passed on: one for all signed integers, so that nothing is compiled once for each."""
-    plain = types.unliteral(argument)
-    return types.int64 if isinstance(plain, types.Integer) and plain.signed else plain
+    plain = types.unliteral(argument)  # type: ignore[attr-defined]
+    return types.int64 if isinstance(plain, types.Integer) and plain.signed else plain  # type: ignore[attr-defined]
 
 
 # How long it took, and the notice
