@@ -7,6 +7,7 @@ import sys
 from benchmarks.building import building
 from benchmarks.evaluating import evaluating
 from benchmarks.experiments import experiments
+from benchmarks.first_answer import first_answer
 from benchmarks.fitting import fitting
 from benchmarks.foresight import foresight
 from benchmarks.learning import learning
@@ -17,7 +18,10 @@ from benchmarks.stepping import stepping
 
 def main() -> int:
     missed = 0
-    for benchmark in (building, evaluating, stepping, planning, learning, foresight, searching, fitting, experiments):
+    benchmarks = (
+        first_answer, building, evaluating, stepping, planning, learning, foresight, searching, fitting, experiments,
+    )  # fmt: skip
+    for benchmark in benchmarks:
         for goal in benchmark():
             print(goal, flush=True)
             missed += not goal.met

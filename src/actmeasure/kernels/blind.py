@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from actmeasure.kernels.jit import compiled, lean
+from actmeasure.kernels.jit import lean
 
 
 class Dynamics(NamedTuple):
@@ -28,7 +28,6 @@ class Weights(NamedTuple):
     values: Any  # float64 (S,)
 
 
-@compiled
 def make_weights(n_states: int) -> Weights:
     """Room for a sparse vector over all states."""
     return Weights(np.empty(n_states, np.int64), np.empty(n_states, np.float64))

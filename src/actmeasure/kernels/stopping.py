@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from actmeasure.kernels.blind import Dynamics, Weights, expected, make_weights, push, total
-from actmeasure.kernels.jit import compiled, lean
+from actmeasure.kernels.jit import lean
 
 #: Values this close are equal, so that rounding does not decide between actions.
 TIE = 1e-9
@@ -19,6 +19,7 @@ NEGLIGIBLE = 1e-10
 OVER = 1e-200
 #: How a path ends: with a look, in a known state, with the end of the episode, or it goes on for ever without one.
 LOOK, KNOWN, END, ON = 0, 1, 2, 3
+FIRST_ROOM = 4096
 
 
 class Paths(NamedTuple):
@@ -54,7 +55,6 @@ class Stop(NamedTuple):
     period: int
 
 
-@compiled
 def make_room(n_states: int, n_actions: int) -> Room:
     """Room to work in."""
     return Room(
@@ -172,23 +172,35 @@ def best_stop(model: Dynamics, discount: float, paths: Paths, room: Room, count:
     return Stop(paths.actions.shape[0], ON, earned, 1) if earned > best.value and discount < 1 else best
 
 
-@compiled
 def stops_from(model: Dynamics, discount: float, paths: Paths, room: Room, states: Any, out: Any, values: Any) -> Any:
     """The best stop from each of `states`, when known, int64 (n,).
 
     `out`, int64 (n, 4), gets the length, ending, period and where the actions begin in the array that is returned; `values`,
     float64 (n,), what the stop is worth.
     """
-    actions, used = np.empty(4096, np.int64), 0
-    for i in range(states.shape[0]):
+    actions, done, used = np.empty(FIRST_ROOM, np.int64), 0, 0
+    while done < len(states):
+        done = stops_that_fit(model, discount, paths, room, states, out, values, actions, done, used)
+        used = 0 if done == 0 else int(out[done - 1, 0] + out[done - 1, 3])
+        if done < len(states):
+            actions = np.concatenate([actions, np.empty(len(actions), np.int64)])
+    return actions[:used]
+
+
+@lean
+def stops_that_fit(
+    model: Dynamics, discount: float, paths: Paths, room: Room, states: Any, out: Any, values: Any,
+    actions: Any, first: int, used: int,
+) -> int:  # fmt: skip
+    """Write the stops from states number `first` on, as for `stops_from`; returns the first whose actions do not fit any more."""
+    for i in range(first, states.shape[0]):
         room.weights.states[0], room.weights.values[0] = states[i], 1.0
         stop = best_stop(model, discount, paths, room, 1)
         if used + stop.length > actions.shape[0]:
-            larger = np.empty(2 * (used + stop.length), np.int64)
-            larger[:used] = actions[:used]
-            actions = larger
-        actions[used : used + stop.length] = paths.actions[: stop.length]
+            return i
+        for k in range(stop.length):
+            actions[used + k] = paths.actions[k]
         out[i, 0], out[i, 1], out[i, 2], out[i, 3] = stop.length, stop.ending, stop.period, used
         values[i] = stop.value
         used += stop.length
-    return actions[:used]
+    return states.shape[0]  # type: ignore[no-any-return]

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from actmeasure.kernels.blind import Dynamics, Weights, expected, push, total
+from actmeasure.kernels.blind import Dynamics, Weights, expected, make_weights, push, total
 from actmeasure.kernels.jit import lean
 
 MEASURE, KNOWN, END, REPEAT = 0, 1, 2, 3
@@ -114,8 +114,8 @@ def _plan_room(n_states: int, start_states: Any, start_plan: int) -> PlanRoom:
         entry_states=np.empty(FIRST_ROOM, np.int64),
         entry_weights=np.empty(FIRST_ROOM),
         queued=queued,
-        current=Weights(np.empty(n_states, np.int64), np.empty(n_states)),
-        scratch=Weights(np.empty(n_states, np.int64), np.empty(n_states)),
+        current=make_weights(n_states),
+        scratch=make_weights(n_states),
         position=np.full(n_states, -1),
     )
 

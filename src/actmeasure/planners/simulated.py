@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
 
 from actmeasure.belief import Belief
 from actmeasure.errors import PlanError
@@ -37,6 +36,8 @@ class Mean:
         mean, count = float(found.mean()), len(found)
         if count < 2:
             return cls(mean, math.nan, math.nan)
+        from scipy import stats  # takes longer to load than all else that planning needs
+
         half = float(stats.t.ppf(0.975, count - 1) * found.std(ddof=1) / math.sqrt(count))
         return cls(mean, mean - half, mean + half)
 
