@@ -9,6 +9,7 @@ from benchmarks.evaluating import evaluating
 from benchmarks.experiments import experiments
 from benchmarks.fitting import fitting
 from benchmarks.foresight import foresight
+from benchmarks.intervals import intervals
 from benchmarks.learning import learning
 from benchmarks.planning import planning
 from benchmarks.searching import searching
@@ -17,7 +18,18 @@ from benchmarks.stepping import stepping
 
 def main() -> int:
     missed = 0
-    for benchmark in (building, evaluating, stepping, planning, learning, foresight, searching, fitting, experiments):
+    for benchmark in (
+        building,
+        evaluating,
+        stepping,
+        planning,
+        learning,
+        foresight,
+        searching,
+        fitting,
+        intervals,
+        experiments,
+    ):
         for goal in benchmark():
             print(goal, flush=True)
             missed += not goal.met

@@ -6,9 +6,10 @@ import os
 from importlib.util import find_spec
 from pathlib import Path
 
+from actmeasure import statistics  # which was here before it was everybody's
 from actmeasure.errors import MissingExtraError
 
-__all__ = ["build"]
+__all__ = ["build", "statistics"]
 
 #: What a report is made with, beyond the core.
 NEEDED = ("pandas", "pyarrow", "matplotlib", "jinja2")

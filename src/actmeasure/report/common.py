@@ -12,7 +12,7 @@ import pandas as pd
 
 from actmeasure.experiments.results import Results
 from actmeasure.report.document import NOTHING, Column, Commands, Items, Note, Section, Table, Text, table_of
-from actmeasure.report.statistics import LAST, LEVEL, RESAMPLES
+from actmeasure.statistics import LAST, LEVEL
 
 __all__ = ["HOW_TO_READ", "commands", "machine", "parts_table", "warnings"]
 
@@ -22,9 +22,9 @@ GIGABYTE = 1e9
 
 HOW_TO_READ = (
     f"Every number is the mean of a run's last {LAST} episodes, averaged over runs with different seeds. In "
-    f"brackets is a {LEVEL:.0%} interval for that average: a percentile bootstrap over runs ({RESAMPLES:,} "
-    "resamples). The return is undiscounted: rewards minus what looks cost. Click a heading to sort a table by it, "
-    "or choose it with Tab and Enter."
+    f"brackets is a {LEVEL:.0%} interval for that average, by Student's t over runs; where all runs are alike there is none, "
+    "which does not mean that another run could not differ. The return is undiscounted: rewards minus what looks cost. "
+    "Click a heading to sort a table by it, or choose it with Tab and Enter."
 )
 
 

@@ -22,6 +22,7 @@ __all__ = [
     "Section",
     "Table",
     "Text",
+    "interval_text",
     "number_text",
     "table_of",
 ]
@@ -82,12 +83,17 @@ class Picture:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table: its title, the key of its values, digits after the point, and the keys of an interval for them."""
+    """A column of a table: its title, the key of its values, digits after the point, and the keys of an interval for them.
+
+    A row has the number of runs behind its intervals as `count`, if it has: where there are several without an interval, they are
+    all alike, which is said.
+    """
 
     title: str
     key: str
     digits: int = 2
     interval: tuple[str, str] | None = None
+    count: str = "runs"
 
 
 @dataclass(frozen=True)
@@ -149,9 +155,15 @@ def _cell(row: dict[Any, Any], column: Column) -> Cell:
     text = number_text(value, column.digits)
     if column.interval is not None:
         low, high = (row[key] for key in column.interval)
-        if not math.isnan(low):
-            text += f" [{number_text(low, column.digits)}, {number_text(high, column.digits)}]"
+        text += interval_text(low, high, column.digits, int(row.get(column.count, 0)))
     return Cell(text, float(value))
+
+
+def interval_text(low: float, high: float, digits: int, runs: int) -> str:
+    """Return what follows a mean of so many runs: its interval, that they are all alike, or nothing for a single run."""
+    if not math.isnan(low):
+        return f" [{number_text(low, digits)}, {number_text(high, digits)}]"
+    return " (all alike)" if runs > 1 else ""
 
 
 def number_text(value: float, digits: int) -> str:

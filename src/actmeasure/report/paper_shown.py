@@ -25,8 +25,9 @@ EIGHT = [
     Column("looks of the best", "optimal_measurements"), Column("runs", "runs", 0), Column("episodes", "episodes", 0),
 ]  # fmt: skip
 SCALING = [
-    Column("size", "size", 0), Column("agent", "agent"), Column("published return", "published_return"), RETURN, BEST,
-    Column("looks found", "measurements", 2, ("measurements_low", "measurements_high")), Column("lakes", "lakes", 0),
+    Column("size", "size", 0), Column("agent", "agent"), Column("published return", "published_return"),
+    Column("return found", "scalarized_return", 2, ("low", "high"), "lakes"), BEST,
+    Column("looks found", "measurements", 2, ("measurements_low", "measurements_high"), "lakes"), Column("lakes", "lakes", 0),
 ]  # fmt: skip
 OPTIMA = [
     Column("problem", "problem"), Column("best known return", "optimal_return", 3),
@@ -35,6 +36,7 @@ OPTIMA = [
 ]  # fmt: skip
 PAIRS = [
     Column("part", "part"), Column("agent", "agent"), Column("other", "other"),
+    Column("earns more by", "difference", 2, ("difference_low", "difference_high")),
     Column("probability that it earns more", "probability", 2, ("low", "high")),
 ]  # fmt: skip
 DEVIATIONS = [

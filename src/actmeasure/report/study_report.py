@@ -41,6 +41,7 @@ BEST_KNOWN = (
 )
 PAIRS = [
     Column("agent", "agent"), Column("other", "other"), Column("problems", "problems", 0),
+    Column("earns more by", "difference", 3, ("difference_low", "difference_high")),
     Column("probability that it earns more", "probability", 2, ("low", "high")),
 ]  # fmt: skip
 
@@ -84,8 +85,8 @@ def _part(name: str, tables_of_part: list[pd.DataFrame], outputs: Outputs) -> It
         yield Text(f"Curves of the other {len(problems) - MOST_CURVES} problems are in curves.csv.")
     if not pairs.empty:
         caption = (
-            "How likely a run of one agent earns more than a run of the other, ties counting half, averaged over "
-            "problems; intervals by drawing seeds again, the same for all problems."
+            "How much more one agent earns than the other, and how likely a run of it earns more than a run of the other, "
+            "ties counting half; both averaged over problems, with intervals over seeds, by Student's t."
         )
         yield table_of(pairs, caption, PAIRS, ["comparisons.csv"])
 
