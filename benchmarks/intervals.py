@@ -1,7 +1,7 @@
 """How often intervals over seeds hold the true mean, at 5 and 20 seeds; `python -m benchmarks.intervals` prints more cases.
 
-Goals are for returns as they are usual. Two cases without a goal are printed as well when it is run alone, because they fail: runs
-of which one in five is stuck, which five runs often do not show at all, and a strong skew.
+Goals are for returns as they are usual. Two cases are printed without a goal, because intervals fail there: runs of which one in
+five is stuck, which five runs often do not show at all, and a strong skew.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Estimates with intervals from independent runs: the one method of this library, Student's t over runs.
 
-A run (a seed, a lake, an episode of its own) is one observation; episodes of one run depend on each other and are averaged first. Intervals are
+A run (a seed, or one of several lakes) is one observation; episodes of one run depend on each other and are averaged first.
+Intervals are
 
 - for a mean, Student's t;
 - for an interquartile mean, Student's t with the Winsorized variance (Tukey and McLaughlin, 1963);
@@ -8,10 +9,10 @@ A run (a seed, a lake, an episode of its own) is one observation; episodes of on
 - for the probability that one run earns more than another, Welch's t of placements (Brunner and Munzel, 2000);
 - for the mean of other runs, the prediction interval that goes with Student's t.
 
-For normal runs the first, third and last are exact for any number of runs. Percentile bootstraps are not used: for five runs they
-hold the truth in 84 % of the cases instead of 95 %. Where all runs are alike there is no spread to make an interval of, and none is
-given: 20 equal runs still allow for one in six that is different. `python -m benchmarks.intervals` prints how often intervals hold
-the truth, and where they do not.
+For normal runs the first, third and last are exact for any number of runs (Welch's t nearly so). Percentile bootstraps are not
+used: for five runs they hold the truth in 84 % of the cases instead of 95 %. Where all runs are alike there is no spread to make
+an interval of, and none is given: 20 equal runs still allow for one in six that is different. `python -m benchmarks.intervals`
+prints how often intervals hold the truth, and where they do not.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ class Estimate(NamedTuple):
 
 
 def half_width(deviation: npt.ArrayLike, count: npt.ArrayLike) -> FloatArray:
-    """Return half the width of the interval for the mean of `count` values (Student's t); NaN below two, and without deviation."""
+    """Return half the width of the interval for the mean of `count` values (Student's t); NaN below two or without deviation."""
     counts, deviations = np.asarray(count, dtype=np.float64), np.asarray(deviation, dtype=np.float64)
     several = np.where(counts > 1, counts, np.nan)
     half: FloatArray = np.where(deviations > 0, _quantile(several - 1) * deviations / np.sqrt(several), np.nan)
@@ -95,7 +96,7 @@ def interquartile_mean(runs: npt.ArrayLike) -> Estimate:
     kept = count - 2 * cut
     centre = values[cut : count - cut].mean(axis=0)
     winsorized = np.clip(values, values[cut], values[count - cut - 1])
-    # `half_width` has the deviation of `kept` values; that of a trimmed mean is the Winsorized one of all, by the share that is kept.
+    # The deviation of a trimmed mean is the Winsorized one of all values, divided by the share of them that is kept.
     return _around(centre, half_width(_deviation(winsorized) * np.sqrt(count / kept), kept))
 
 
@@ -177,7 +178,7 @@ def running_means(episodes: npt.ArrayLike, window: int = LAST) -> FloatArray:
     return means
 
 
-def _quantile(freedom: npt.ArrayLike) -> FloatArray:
+def _quantile(freedom: FloatArray | float) -> FloatArray:
     """Return the upper quantile of Student's t for so many degrees of freedom."""
     from scipy.special import stdtrit  # here, because it takes a while to load
 
@@ -223,7 +224,8 @@ def _mean_of_known(values: FloatArray, axis: int) -> FloatArray:
     known = ~np.isnan(values)
     count = known.sum(axis=axis)
     total = np.where(known, values, 0.0).sum(axis=axis)
-    return np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)
+    means: FloatArray = np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)
+    return means
 
 
 def _by_seed(values: FloatArray) -> FloatArray:

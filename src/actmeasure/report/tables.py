@@ -55,7 +55,7 @@ def _summary(labels: tuple[str, ...], runs: pd.DataFrame) -> tuple[object, ...]:
 
 
 def improvements(means: pd.DataFrame) -> pd.DataFrame:
-    """How much more one agent earns than another, and how likely, for all pairs of a part, over the problems that both have runs on."""
+    """How much more one agent earns than another, and how likely, for all pairs of a part, over the problems that both have."""
     rows = []
     for part, of_part in means.groupby("part", sort=False, observed=True):
         returns = {
