@@ -98,10 +98,22 @@ class Column:
 
 @dataclass(frozen=True)
 class Cell:
-    """What is shown, and what it is sorted by: a number, or None for text and for what is not there."""
+    """What is shown, and what it is sorted by: a number, or None for text and for what is not there.
+
+    Attributes
+    ----------
+    text : str
+    number : float or None
+    below : str
+        A second, quieter line.
+    shade : int or None
+        Which shade of the table's legend the cell has, if any.
+    """
 
     text: str
     number: float | None = None
+    below: str = ""
+    shade: int | None = None
 
     @property
     def is_short(self) -> bool:
@@ -111,7 +123,23 @@ class Cell:
 
 @dataclass(frozen=True)
 class Table:
-    """A table with its caption, and the file that it is in."""
+    """A table with its caption, and the file that it is in.
+
+    Attributes
+    ----------
+    caption : str
+    titles : sequence of str
+    rows : sequence of rows of cells
+    numeric : sequence of bool
+        Which columns are of numbers.
+    files : sequence of str
+    groups : sequence of (str, int)
+        Titles above the titles, and how many columns each is of.
+    legend : sequence of str
+        What the shades of cells mean, from the first on.
+    is_sorted : bool
+        Whether a click on a title sorts the rows.
+    """
 
     kind: ClassVar[str] = "table"
     caption: str
@@ -119,6 +147,9 @@ class Table:
     rows: Sequence[Sequence[Cell]]
     numeric: Sequence[bool]
     files: Sequence[str] = ()
+    groups: Sequence[tuple[str, int]] = ()
+    legend: Sequence[str] = ()
+    is_sorted: bool = True
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,41 @@
 
 from __future__ import annotations
 
-from actmeasure.report.deviations import REPETITIONS
-from actmeasure.report.document import Column
+import math
+from itertools import pairwise
+from typing import Any, NamedTuple
 
-__all__ = ["DEVIATIONS", "EIGHT", "OPTIMA", "PAIRS", "SCALING", "TABLE"]
+import pandas as pd
+
+from actmeasure.experiments import paper
+from actmeasure.report.deviations import REPETITIONS
+from actmeasure.report.document import NOTHING, Cell, Column, Table, interval_text, number_text
+
+__all__ = ["DEVIATIONS", "EIGHT", "LOOKS", "OPTIMA", "PAIRS", "RETURNS", "SCALING", "TABLE", "Measure", "matrix"]
+
+
+class Measure(NamedTuple):
+    """What a table in the shape of Table 1 shows: columns of `PaperTables.cells`, and whether cells are shaded."""
+
+    caption: str
+    found: str
+    low: str
+    high: str
+    published: str
+    best: str
+    shaded: bool
+
+
+RETURNS = Measure(
+    "Table 1: return. Shades are the share of the best possible that an agent earns.",
+    "scalarized_return", "low", "high", "published_return", "optimal_return", True,
+)  # fmt: skip
+LOOKS = Measure(
+    "Table 1: looks in an episode.",
+    "measurements", "measurements_low", "measurements_high", "published_measurements", "optimal_measurements", False,
+)  # fmt: skip
+#: The smallest share of the best possible for each shade but the first.
+SHADES = (0.25, 0.5, 0.75, 0.9, 0.975)
 
 RETURN = Column("return found", "scalarized_return", 2, ("low", "high"))
 MIDDLE = Column("interquartile mean", "iqm", 2, ("iqm_low", "iqm_high"))
@@ -13,10 +44,7 @@ BEST = Column("best known", "optimal_return")
 
 TABLE = [
     Column("setting", "problem"), Column("agent", "agent"), Column("published return", "published_return"), RETURN,
-    MIDDLE, BEST,
-    Column("published looks", "published_measurements"),
-    Column("looks found", "measurements", 2, ("measurements_low", "measurements_high")),
-    Column("looks of the best", "optimal_measurements"), Column("runs", "runs", 0), Column("episodes", "episodes", 0),
+    MIDDLE, BEST, Column("runs", "runs", 0), Column("episodes", "episodes", 0),
 ]  # fmt: skip
 EIGHT = [
     Column("agent", "agent"), Column("published return", "published_return"), RETURN,
@@ -44,3 +72,63 @@ DEVIATIONS = [
     Column("found", "found"), Column(f"means of {REPETITIONS} runs, from", "expected_low"), Column("to", "expected_high"),
     Column("what is known about it", "reasons"),
 ]  # fmt: skip
+
+
+def matrix(study: dict[str, Any], cells: pd.DataFrame, measure: Measure) -> Table:
+    """Return a table in the shape of Table 1: a row for each agent, a column for each setting, the best possible on top.
+
+    Parameters
+    ----------
+    study : dict
+        As in `study.json`.
+    cells : pandas.DataFrame
+        As `PaperTables.cells`; what is not there yet is a dash.
+    measure : Measure
+    """
+    halves = {part["name"]: part for part in study["parts"] if part["name"] in (paper.LEFT, paper.RIGHT)}
+    columns = [(name, problem["label"]) for name, part in halves.items() for problem in part["problems"]]
+    agents = list({agent["label"]: agent for part in halves.values() for agent in part["agents"]}.values())
+    agents.sort(key=lambda agent: agent["settings"].get("preset") != "published")  # stable: otherwise as in the study
+    known = {(row["part"], row["problem"], row["agent"]): row for row in cells.to_dict("records")}
+    best = {
+        (row["part"], row["problem"]): float(row[measure.best])
+        for row in known.values()
+        if not math.isnan(row[measure.best])
+    }
+    rows = [[Cell("Best possible"), *(_best_cell(best.get(column)) for column in columns)]]
+    for agent in agents:
+        shown = [_matrix_cell(known.get((*column, agent["label"])), measure) for column in columns]
+        rows.append([Cell(agent["label"]), *shown])
+    groups = [("", 1), *((GROUPS[name], len(part["problems"])) for name, part in halves.items())]
+    titles = ["", *(label.removeprefix("4x4 ") for _, label in columns)]
+    return Table(
+        measure.caption, titles, rows, [False] + [True] * len(columns), ["table1.csv"], groups,
+        _legend() if measure.shaded else (), is_sorted=False,
+    )  # fmt: skip
+
+
+GROUPS = {paper.LEFT: "measuring value, at a cost of a look of", paper.RIGHT: "4x4 frozen lake"}
+
+
+def _best_cell(value: float | None) -> Cell:
+    return Cell(NOTHING) if value is None else Cell(number_text(value, 2), value)
+
+
+def _matrix_cell(row: dict[Any, Any] | None, measure: Measure) -> Cell:
+    """Return what was found with its interval, and below that what was published of an agent with published settings."""
+    if row is None:
+        return Cell(NOTHING)
+    value, best, published = (float(row[name]) for name in (measure.found, measure.best, measure.published))
+    text = number_text(value, 2) + interval_text(row[measure.low], row[measure.high], 2, int(row["runs"]))
+    below = (
+        f"published {number_text(published, 2)}" if row["preset"] == "published" and not math.isnan(published) else ""
+    )
+    # Undefined where nothing can be earned.
+    shade = sum(value / best >= share for share in SHADES) if measure.shaded and best > 0 else None
+    return Cell(text, value, below, shade)
+
+
+def _legend() -> list[str]:
+    bounds = [f"{100 * share:g} %" for share in SHADES]
+    between = [f"{low} to {high}" for low, high in pairwise(bounds)]
+    return [f"below {bounds[0]} of the best possible", *between, f"{bounds[-1]} and more"]

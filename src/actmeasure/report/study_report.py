@@ -59,7 +59,8 @@ def study_report(results: Results, directory: Path) -> tuple[Document, Outputs]:
     sections = [Section("What was run", [Text(common.HOW_TO_READ), common.parts_table(results)])]
     for part in results.study["parts"]:
         here = [frame[frame["part"] == part["name"]] for frame in (found, results.plans, curves, pairs)]
-        sections.append(Section(part["title"], list(_part(part["name"], here, outputs))))
+        far = common.part_so_far(results, part["name"])
+        sections.append(Section(part["title"], [*far, *_part(part["name"], here, outputs)]))
     sections.append(common.machine(results.study, _commands(results.study, directory)))
     title, name = results.study["title"], results.study["name"]
     return Document(title, f"Report of the study {name}", common.warnings(results), sections), outputs
