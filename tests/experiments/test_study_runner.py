@@ -215,6 +215,22 @@ def test_estimates_learn_from_what_trials_take():
     assert pace.expected(other) == pytest.approx(5.0)
 
 
+def test_what_a_worker_loads_first_is_forgotten_once_another_trial_tells_better():
+    first, second, third = small_study().trials()[-3:]
+    pace = Pace(
+        {
+            trial.hash: Expense(name, "slow", "slow", 10.0, 0)
+            for trial, name in ((first, "a"), (second, "b"), (third, "a"))
+        }
+    )
+    pace.note(first, 50.0, has_loaded=True)
+    assert pace.expected(third) == 50.0
+    pace.note(second, 2.0)
+    assert pace.expected(third) == pytest.approx(2.0)
+    pace.note(first, 70.0, has_loaded=True)
+    assert pace.expected(third) == pytest.approx(2.0)
+
+
 def test_the_longest_trial_counts_and_so_does_what_is_done_of_it():
     long, *short = small_study().trials()[-4:]
     pace = Pace({trial.hash: Expense(trial.hash, trial.hash, "a", 1.0, 0) for trial in (long, *short)})

@@ -66,6 +66,8 @@ class Pace:
         self._cells: dict[str, list[float]] = defaultdict(list)
         self._kinds: dict[str, list[tuple[float, float]]] = defaultdict(list)
         self._families: dict[str, list[float]] = defaultdict(list)
+        self._known: dict[str, list[tuple[Expense, float]]] = defaultdict(list)
+        self._loading: set[str] = set()
         self._fits: dict[str, tuple[float, float]] = {}
         self._ratios: dict[str, float] = {}
 
@@ -74,14 +76,29 @@ class Pace:
         """Whether enough is done to tell how fast this machine is: the first trials also load what was compiled."""
         return sum(map(len, self._cells.values())) >= ENOUGH or sum(map(sum, self._cells.values())) >= ENOUGH_SECONDS
 
-    def note(self, trial: Trial, seconds: float) -> None:
-        """A trial has taken so many seconds."""
+    def note(self, trial: Trial, seconds: float, has_loaded: bool = False) -> None:
+        """A trial has taken so many seconds; one that has loaded what was compiled counts until there is another of its kind."""
         expense, taken = self._expenses[trial.hash], max(seconds, SHORTEST)
+        if has_loaded:
+            if expense.kind in self._kinds:
+                return
+            self._loading.add(expense.kind)
+        elif expense.kind in self._loading:
+            self._loading.remove(expense.kind)
+            self._forget(expense.kind)
+        self._known[expense.kind].append((expense, taken))
         self._cells[expense.cell].append(taken)
         self._kinds[expense.kind].append((math.log(expense.work), math.log(taken)))
         self._families[expense.family].append(math.log(taken / expense.work))
         self._fits.pop(expense.kind, None)
         self._ratios.clear()
+
+    def _forget(self, kind: str) -> None:
+        """Forget what trials of a kind have taken."""
+        for expense, taken in self._known.pop(kind):
+            self._cells.pop(expense.cell, None)
+            self._families[expense.family].remove(math.log(taken / expense.work))
+        del self._kinds[kind]
 
     def expected(self, trial: Trial) -> float:
         """Seconds that a trial is going to take; by the rough rule while none is done."""

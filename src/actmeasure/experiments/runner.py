@@ -12,7 +12,7 @@ from pathlib import Path
 from actmeasure.errors import ActMeasureError, StudyError
 from actmeasure.experiments.code import code_of
 from actmeasure.experiments.engines import Engine, LocalEngine, Order
-from actmeasure.experiments.engines.base import unpacked
+from actmeasure.experiments.engines.base import Outcome, unpacked
 from actmeasure.experiments.expense import Appraiser, Expense
 from actmeasure.experiments.journal import Journal
 from actmeasure.experiments.progress import Pace, PartProgress, StudyProgress
@@ -236,21 +236,22 @@ class _Run:
         try:
             for outcome in outcomes:
                 if outcome is not None:
-                    self._take_in(outcome.trial, outcome.table, outcome.seconds, outcome.failure)
+                    self._take_in(outcome)
                 self._show(engine.at_once)
         finally:
             outcomes.close()  # type: ignore[attr-defined]
 
-    def _take_in(self, trial: Trial, table: bytes | None, seconds: float, failure: str) -> None:
+    def _take_in(self, outcome: Outcome) -> None:
+        trial, seconds = outcome.trial, outcome.seconds
         del self._missing[trial.hash]
-        if table is None:
-            self._failures[trial.hash] = Failure(trial, failure)
+        if outcome.table is None:
+            self._failures[trial.hash] = Failure(trial, outcome.failure)
             return
-        self._store.write(trial, unpacked(table), seconds, code_of(trial))
+        self._store.write(trial, unpacked(outcome.table), seconds, code_of(trial))
         self._journal.keep()
         self._done.add(trial.hash)
         self._seconds[trial.hash] = seconds
-        self._pace.note(trial, seconds)
+        self._pace.note(trial, seconds, outcome.has_loaded)
 
     def _show(self, at_once: int) -> None:
         now = time.perf_counter()

@@ -28,8 +28,8 @@ NICE = 10
 class InterimReports:
     """Writes the report of a study now and then while it is run, in a process of its own.
 
-    The study neither waits for a report nor fails with it, and nothing is lost when it is stopped meanwhile: every file is written
-    completely or not at all, and the last report, which `actmeasure.report.build` makes, is the same as without these.
+    The study neither waits for a report nor fails with it, and nothing is lost when it is stopped meanwhile: every file is
+    written completely or not at all, and the last report, which `actmeasure.report.build` makes, is the same as without these.
 
     Parameters
     ----------

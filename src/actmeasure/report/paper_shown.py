@@ -50,7 +50,7 @@ EIGHT = [
     Column("agent", "agent"), Column("published return", "published_return"), RETURN,
     MIDDLE, BEST,
     Column("looks found", "measurements", 2, ("measurements_low", "measurements_high")),
-    Column("looks of the best", "optimal_measurements"), Column("runs", "runs", 0), Column("episodes", "episodes", 0),
+    Column("looks of the best", "optimal_measurements"), Column("runs", "runs", 0),
 ]  # fmt: skip
 SCALING = [
     Column("size", "size", 0), Column("agent", "agent"), Column("published return", "published_return"),

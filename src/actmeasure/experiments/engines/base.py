@@ -25,8 +25,10 @@ OTHER_CODE = (
     "the code that computes it is another where the worker runs than where the study was started; install the same there, or, "
     "if it was edited meanwhile, run the study again"
 )
-#: What a worker sends back: a packed table or None, seconds, and why there is no table.
-Report = tuple[bytes | None, float, str]
+#: What a worker sends back: a packed table or None, seconds, why there is no table, and whether these seconds include loading.
+Report = tuple[bytes | None, float, str] | tuple[bytes | None, float, str, bool]
+#: Agents and methods that this process has run: the first trial of each also loads what was compiled.
+_LOADED: set[str] = set()
 
 
 class Order(NamedTuple):
@@ -60,6 +62,7 @@ class Outcome(NamedTuple):
     table: bytes | None
     seconds: float
     failure: str = ""
+    has_loaded: bool = False
 
 
 class Engine(Protocol):
@@ -93,10 +96,13 @@ def perform(packed: str, contents: bytes | None) -> Report:
         if code_of(trial) != order["code"]:
             raise StudyError(OTHER_CODE)
         begun = time.perf_counter()  # what is loaded once says nothing about other trials
+        name = trial.method if trial.agent is None else trial.agent.name
         table = _pack(run_trial(trial, contents))
     except Exception as error:  # which must not lose the other trials
         return None, time.perf_counter() - begun, _sentence(error)
-    return table, time.perf_counter() - begun, ""
+    has_loaded = name not in _LOADED
+    _LOADED.add(name)
+    return table, time.perf_counter() - begun, "", has_loaded
 
 
 def _sentence(error: Exception) -> str:
