@@ -19,6 +19,8 @@ __all__ = ["HOW_TO_READ", "commands", "machine", "part_so_far", "parts_table", "
 
 #: So many trials that are missing or failed are named; of the others there is the number.
 NAMED = 5
+#: Of more that are missing none is named.
+MANY = 50
 GIGABYTE = 1e9
 
 HOW_TO_READ = (
@@ -84,11 +86,12 @@ def warnings(results: Results) -> list[Note]:
         named = "; ".join(str(trial) for trial in results.missing[:NAMED])
         rest = len(results.missing) - NAMED
         more = f"; and {rest:,} more" if rest > 0 else ""
+        which = f" ({named}{more})" if len(results.missing) <= MANY else ""
         notes.append(
             Note(
-                f"The study is not finished: {_trials(len(results.missing))} missing ({named}{more}). Estimates "
-                "below are from the runs that are there, and what has none is left out. Run the study again, which "
-                "does what is missing."
+                f"The study is not finished: {_trials(len(results.missing))} missing{which}. Estimates "
+                "below are from the runs that are there; what has none is a dash, or left out. While the study runs this page is "
+                "renewed about once a minute; if it was stopped, run it again, which does what is missing."
             )
         )
     if results.other_code:

@@ -65,7 +65,10 @@ def paper_report(results: Results, directory: Path) -> tuple[Document, Outputs]:
         comparisons_section(found.comparisons), deviations_section(differences),
         common.machine(results.study, _commands(results.study["name"], directory)),
     ]  # fmt: skip
-    first = [*_quick(results), *common.warnings(results), *findings(found, differences)]
+    said = (
+        findings(found, differences) if _has_every_cell(results) else []
+    )  # of some cells nothing can be said about all
+    first = [*_quick(results), *common.warnings(results), *said]
     subtitle = "What Krale, Simão and Jansen (ICAPS 2023) report, run again, beside the best that could be earned"
     return Document(results.study["title"], subtitle, first, sections), outputs
 
@@ -105,6 +108,13 @@ def _ceiling(found: PaperTables) -> Section:
     shown = found.optima[found.optima["part"].isin((paper.LEFT, paper.RIGHT, paper.EIGHT))]
     caption = "The best known, for the problems of the tables."
     return Section("What could be earned", [Text(text), *_shown(shown, caption, OPTIMA, "optima.csv")])
+
+
+def _has_every_cell(results: Results) -> bool:
+    """Whether every agent has a run on every problem, and every problem its plans."""
+    there = len(results.runs.drop_duplicates(["part", "problem", "agent"])) + len(results.plans)
+    parts = results.study["parts"]
+    return there == sum(len(part["problems"]) * (len(part["agents"]) + len(part["methods"])) for part in parts)
 
 
 def _with_progress(section: Section, results: Results, *parts: str) -> Section:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from actmeasure.experiments import paper
+from actmeasure.experiments.published import Published
 from actmeasure.report.deviations import REPETITIONS
 from actmeasure.report.document import NOTHING, Cell, Column, Table, interval_text, number_text
 
@@ -22,18 +23,17 @@ class Measure(NamedTuple):
     found: str
     low: str
     high: str
-    published: str
     best: str
     shaded: bool
 
 
 RETURNS = Measure(
     "Table 1: return. Shades are the share of the best possible that an agent earns.",
-    "scalarized_return", "low", "high", "published_return", "optimal_return", True,
+    "scalarized_return", "low", "high", "optimal_return", True,
 )  # fmt: skip
 LOOKS = Measure(
     "Table 1: looks in an episode.",
-    "measurements", "measurements_low", "measurements_high", "published_measurements", "optimal_measurements", False,
+    "measurements", "measurements_low", "measurements_high", "optimal_measurements", False,
 )  # fmt: skip
 #: The smallest share of the best possible for each shade but the first.
 SHADES = (0.25, 0.5, 0.75, 0.9, 0.975)
@@ -89,6 +89,7 @@ def matrix(study: dict[str, Any], cells: pd.DataFrame, measure: Measure) -> Tabl
     columns = [(name, problem["label"]) for name, part in halves.items() for problem in part["problems"]]
     agents = list({agent["label"]: agent for part in halves.values() for agent in part["agents"]}.values())
     agents.sort(key=lambda agent: agent["settings"].get("preset") != "published")  # stable: otherwise as in the study
+    published = {(each.part, each.problem, each.agent): each for each in paper.published()}
     known = {(row["part"], row["problem"], row["agent"]): row for row in cells.to_dict("records")}
     best = {
         (row["part"], row["problem"]): float(row[measure.best])
@@ -97,7 +98,11 @@ def matrix(study: dict[str, Any], cells: pd.DataFrame, measure: Measure) -> Tabl
     }
     rows = [[Cell("Best possible"), *(_best_cell(best.get(column)) for column in columns)]]
     for agent in agents:
-        shown = [_matrix_cell(known.get((*column, agent["label"])), measure) for column in columns]
+        theirs = agent["name"] if agent["settings"].get("preset") == "published" else ""
+        shown = [
+            _matrix_cell(known.get((*column, agent["label"])), published.get((*column, theirs)), measure)
+            for column in columns
+        ]
         rows.append([Cell(agent["label"]), *shown])
     groups = [("", 1), *((GROUPS[name], len(part["problems"])) for name, part in halves.items())]
     titles = ["", *(label.removeprefix("4x4 ") for _, label in columns)]
@@ -114,15 +119,14 @@ def _best_cell(value: float | None) -> Cell:
     return Cell(NOTHING) if value is None else Cell(number_text(value, 2), value)
 
 
-def _matrix_cell(row: dict[Any, Any] | None, measure: Measure) -> Cell:
-    """Return what was found with its interval, and below that what was published of an agent with published settings."""
+def _matrix_cell(row: dict[Any, Any] | None, published: Published | None, measure: Measure) -> Cell:
+    """Return what was found with its interval, and below that what was published, if anything."""
+    theirs = None if published is None else getattr(published, measure.found)
+    below = "" if theirs is None else f"published {number_text(theirs, 2)}"
     if row is None:
-        return Cell(NOTHING)
-    value, best, published = (float(row[name]) for name in (measure.found, measure.best, measure.published))
+        return Cell(NOTHING, below=below)
+    value, best = float(row[measure.found]), float(row[measure.best])
     text = number_text(value, 2) + interval_text(row[measure.low], row[measure.high], 2, int(row["runs"]))
-    below = (
-        f"published {number_text(published, 2)}" if row["preset"] == "published" and not math.isnan(published) else ""
-    )
     # Undefined where nothing can be earned.
     shade = sum(value / best >= share for share in SHADES) if measure.shaded and best > 0 else None
     return Cell(text, value, below, shade)
