@@ -29,6 +29,8 @@ __all__ = [
 
 #: Stands where there is nothing.
 NOTHING = "\N{EN DASH}"
+#: A space at which a line is not broken: an interval goes to the next line, where there is no room, as a whole.
+JOINED = "\N{NO-BREAK SPACE}"
 #: Text of so many letters is not broken into lines.
 SHORT = 36
 
@@ -193,8 +195,8 @@ def _cell(row: dict[Any, Any], column: Column) -> Cell:
 def interval_text(low: float, high: float, digits: int, runs: int) -> str:
     """Return what follows a mean of so many runs: its interval, that they are all alike, or nothing for a single run."""
     if not math.isnan(low):
-        return f" [{number_text(low, digits)}, {number_text(high, digits)}]"
-    return " (all alike)" if runs > 1 else ""
+        return f" [{number_text(low, digits)},{JOINED}{number_text(high, digits)}]"
+    return f" (all{JOINED}alike)" if runs > 1 else ""
 
 
 def number_text(value: float, digits: int) -> str:
