@@ -22,7 +22,7 @@ FIRST_SECONDS, PATIENCE_SECONDS = 4.0, 20.0
 #: It is renewed this often, in seconds, or at least so many times the computing that it takes apart, if that is more.
 EVERY_SECONDS, APART = 60.0, 10.0
 #: How far later reports give way to the study, as Unix counts.
-NICE = 10
+NICE = 5
 
 
 class InterimReports:
