@@ -1,6 +1,7 @@
 """What the tests of studies share: a small study, an engine without processes, and tables as text."""
 
 from actmeasure.experiments import AgentSpec, Part, ProblemSpec, Study, read_results
+from actmeasure.experiments.code import code_of
 from actmeasure.experiments.engines.base import Outcome, perform
 
 
@@ -21,8 +22,13 @@ def tables(directory):
 
 
 def stored(directory):
-    """The names of stored trials."""
-    return {path.stem for path in (directory / "trials").glob("*.parquet")}
+    """The hashes of stored trials."""
+    return {path.stem.partition("-")[0] for path in (directory / "trials").glob("*.parquet")}
+
+
+def place_of(directory, trial):
+    """The file of a trial, as the code that is here computes it."""
+    return directory / "trials" / f"{trial.hash}-{code_of(trial)}.parquet"
 
 
 class InlineEngine:

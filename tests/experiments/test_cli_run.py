@@ -15,7 +15,7 @@ from study_tools import InlineEngine, stored
 import actmeasure as am
 from actmeasure import report
 from actmeasure.cli import app, progress, running
-from actmeasure.experiments import PartProgress, StudyProgress, read_study
+from actmeasure.experiments import PartProgress, StudyProgress, code, read_study
 
 STUDY = """\
 name = "mine"
@@ -89,7 +89,8 @@ def test_the_report_is_written_or_said_to_be_missing(study, inline, capsys, monk
     assert call(study, "--json") == 0
     out, err = capsys.readouterr()
     assert json.loads(out)["report"] == "results/mine/report.html"
-    assert err == "Report: results/mine/report.html\n"
+    first = "Report: results/mine/report.html, from the first results on; renewed about once a minute\n"
+    assert err == first + "Report: results/mine/report.html\n"
 
     def refuse(directory):
         raise am.MissingExtraError("a report", "report")
@@ -117,6 +118,21 @@ def test_the_summary_is_shown_whatever_becomes_of_the_report(study, inline, caps
 def test_the_study_says_which_file_it_is_from(study, inline):
     assert call(study, "--quick", "--no-report", "--out", "small") == 0
     assert json.loads(Path("small/study.json").read_text())["source"] == {"file": "study.toml", "quick": True}
+
+
+def test_other_code_is_told_at_once_and_can_be_kept(study, inline, capsys, monkeypatch):
+    assert call(study, "--no-report") == 0
+    monkeypatch.setattr(code, "_code", lambda agent, problem: "0" * 16)  # as if all of it had been edited
+    capsys.readouterr()
+    kept = "5 of 5 trials were computed by other code (amrl-q, plans, random) and are kept; the report says so.\n"
+    assert call(study, "--no-report", "--keep") == 0
+    assert capsys.readouterr().err == kept + "Results: results/mine\n"
+    assert len(inline.ran) == 5
+    assert call(study, "--no-report") == 0
+    assert "5 of 5 trials were computed by other code" in capsys.readouterr().err
+    assert len(inline.ran) == 10
+    assert call(study, "--no-report") == 0
+    assert capsys.readouterr().err == "Results: results/mine\n"
 
 
 def test_failed_trials_are_told(study, inline, capsys):
@@ -187,9 +203,9 @@ def test_bars_show_every_part(monkeypatch):
     finally:
         bars.stop()
     assert left == [
-        ("a", 1, 4, "61 s left"),
-        ("b", 0, 2, "12 min left"),
-        ("all", 1, 6, "12 min left (Ctrl-C: stop, go on later)"),
+        ("a", 1, 4, "about 61 s left"),
+        ("b", 0, 2, "about 12 min left"),
+        ("all", 1, 6, "about 12 min left (Ctrl-C: stop, go on later)"),
     ]
 
 
@@ -208,4 +224,4 @@ def test_a_log_gets_a_line_now_and_then(capsys, monkeypatch):
         assert capsys.readouterr().err == ""
         monkeypatch.setattr(progress, "BETWEEN_LINES", 0.0)
         show(now)
-        assert capsys.readouterr().err == "1 of 6 trials, 12 min left\n"
+        assert capsys.readouterr().err == "1 of 6 trials, about 12 min left\n"

@@ -14,6 +14,7 @@ from study_tools import InlineEngine, small_study, stored, tables
 
 import actmeasure as am
 from actmeasure.experiments import AgentSpec, LocalEngine, Part, ProblemSpec, Study, Trial, read_results, run_study
+from actmeasure.experiments.code import code_of
 from actmeasure.experiments.engines import local
 from actmeasure.experiments.engines.base import Order, perform
 
@@ -161,10 +162,13 @@ def test_workers_that_cannot_start_are_a_sentence(tmp_path, monkeypatch):
 
 
 def test_errors_in_a_worker_are_sentences():
-    order = AgentSpec("a", "atmq"), 10, 0
-    table, _, why = perform(*Order(Trial.train(ProblemSpec("x", "no-problem"), *order), None, 0).packed())
+    trial = Trial.train(ProblemSpec("x", "no-problem"), AgentSpec("a", "atmq"), 10, 0)
+    table, _, why = perform(*Order(trial, None, 0, code_of(trial)).packed())
     assert table is None
     assert "unknown problem 'no-problem'" in why
+    table, _, why = perform(*Order(trial, None, 0, "0" * 16).packed())
+    assert table is None
+    assert "the code that computes it is another where the worker runs" in why
     table, _, why = perform("not JSON", None)
     assert table is None
     assert why.startswith("JSONDecodeError: ")

@@ -1,10 +1,12 @@
 """Running studies: only what is missing, whatever stops them, with the same tables in the end."""
 
+import hashlib
+import heapq
 import json
-import math
 import os
 import signal
 
+import numpy as np
 import pandas as pd
 import pytest
 from study_tools import InlineEngine, small_study, stored, tables
@@ -13,7 +15,9 @@ import actmeasure as am
 from actmeasure.experiments import AgentSpec, Part, ProblemSpec, Study, read_results, run_study, runner
 from actmeasure.experiments.expense import WORKER_BYTES, Appraiser, Expense
 from actmeasure.experiments.memory import available_memory, total_memory, workers_that_fit
+from actmeasure.experiments.paper import paper_study
 from actmeasure.experiments.progress import Pace
+from actmeasure.experiments.runner import check_study, in_order
 
 
 def part_counts(summary):
@@ -118,10 +122,34 @@ def test_a_failed_trial_does_not_lose_the_others(tmp_path):
     assert {trial.hash for trial in again.ran} == {trial.hash for trial in failed}
 
 
-def test_the_longest_come_first(finished):
+def test_all_have_their_first_seed_before_any_has_a_second(finished):
+    """The last round has its longest trials first, the others their shortest."""
     ran = finished[2].ran
-    costs = [Appraiser().appraise(trial, None).work for trial in ran]
-    assert costs == sorted(costs, reverse=True)
+    rounds = [trial.seed for trial in ran]
+    assert rounds == sorted(rounds)
+    assert set(rounds) == {0, 1, 2, 3}
+    expected = {trial.hash: Appraiser().appraise(trial, None).work for trial in ran}
+    second = [expected[trial.hash] for trial in ran if trial.seed == 1]
+    assert second == sorted(second)
+    third = [trial for trial in small_study().trials() if trial.seed < 3 and trial.kind == "train"]
+    (*_, last) = in_order(small_study(), {trial.hash: trial for trial in third}, lambda trial: expected[trial.hash])
+    assert expected[last.hash] == min(expected[trial.hash] for trial in third if trial.seed == 2)
+
+
+def test_there_is_soon_something_of_everything():
+    """A part whose trials are all long does not wait for a part of which there are many."""
+    study = paper_study()
+    appraiser = Appraiser()
+    expected = {trial.hash: appraiser.appraise(trial, None).work for trial in study.trials()}
+    order = in_order(study, {trial.hash: trial for trial in study.trials()}, lambda trial: expected[trial.hash])
+    place = {trial.hash: number for number, trial in enumerate(order)}
+    for part in study.parts:
+        for agent in part.agents:
+            assert min(place[trial.hash] for _, one, trial in part.runs() if one == agent) < 60
+        assert min(place[trial.hash] for trial in part.trials()) < 40
+    seeds = [trial.seed for trial in order]
+    assert seeds == sorted(seeds)
+    assert len(order) == len(study.trials())
 
 
 def test_a_summary_is_a_table_and_json(finished):
@@ -130,16 +158,6 @@ def test_a_summary_is_a_table_and_json(finished):
     assert lines[0].split() == ["part", "done", "now", "found", "failed", "left", "computing"]
     assert lines[2].split()[:5] == ["second", "4", "0", "0", "0"]
     assert json.loads(json.dumps(summary.to_json()))["parts"][0]["done"] == 18
-
-
-def test_trials_of_another_version_are_told(finished, tmp_path, monkeypatch):
-    from actmeasure.experiments import store
-
-    monkeypatch.setattr(store, "__version__", "0.0.1")
-    run_study(small_study(), tmp_path, InlineEngine())
-    monkeypatch.undo()
-    (note,) = run_study(small_study(), tmp_path, InlineEngine()).notes
-    assert "made by actmeasure 0.0.1" in note
 
 
 @pytest.mark.parametrize(
@@ -179,17 +197,91 @@ def test_fewer_workers_where_memory_would_not_suffice():
 
 
 def test_estimates_learn_from_what_trials_take():
-    slow, fast, other = small_study().trials()[-3:]
+    slow, same, larger, other, strange = small_study().trials()[-5:]
     pace = Pace({
-        slow.hash: Expense("slow", 10.0, 0), fast.hash: Expense("fast", 10.0, 0), other.hash: Expense("slow", 20.0, 0)
+        slow.hash: Expense("a", "slow", "slow", 10.0, 0), same.hash: Expense("a", "slow", "slow", 10.0, 0),
+        larger.hash: Expense("b", "slow", "slow", 20.0, 0), other.hash: Expense("c", "slow, else", "slow", 10.0, 0),
+        strange.hash: Expense("d", "strange", "strange", 10.0, 0),
     })  # fmt: skip
-    assert math.isnan(pace.expected(fast))
+    assert not pace.knows
+    assert pace.expected(strange) == 10.0  # by the rough rule
     pace.note(slow, 5.0)
-    assert pace.expected(other) == 10.0
-    assert pace.expected(fast) == 5.0  # as the only ones known
-    pace.note(fast, 1.0)
-    assert pace.expected(fast) == 1.0
-    assert pace.finishing([other, fast], 2) == {other.hash: 10.0, fast.hash: 6.0}
+    assert pace.knows
+    assert pace.expected(same) == 5.0
+    assert pace.expected(larger) == pytest.approx(10.0)  # in proportion to work
+    assert [pace.expected(each) for each in (other, strange)] == pytest.approx([5.0, 5.0])  # as the only ones known
+    pace.note(strange, 1.0)
+    assert pace.expected(strange) == 1.0
+    assert pace.expected(other) == pytest.approx(5.0)
+
+
+def test_what_a_worker_loads_first_is_forgotten_once_another_trial_tells_better():
+    first, second, third = small_study().trials()[-3:]
+    pace = Pace(
+        {
+            trial.hash: Expense(name, "slow", "slow", 10.0, 0)
+            for trial, name in ((first, "a"), (second, "b"), (third, "a"))
+        }
+    )
+    pace.note(first, 50.0, has_loaded=True)
+    assert pace.expected(third) == 50.0
+    pace.note(second, 2.0)
+    assert pace.expected(third) == pytest.approx(2.0)
+    pace.note(first, 70.0, has_loaded=True)
+    assert pace.expected(third) == pytest.approx(2.0)
+
+
+def test_the_longest_trial_counts_and_so_does_what_is_done_of_it():
+    long, *short = small_study().trials()[-4:]
+    pace = Pace({trial.hash: Expense(trial.hash, trial.hash, "a", 1.0, 0) for trial in (long, *short)})
+    for trial in (long, *short):
+        pace.note(trial, 30.0 if trial is long else 2.0)
+    ends = pace.finishing([long, *short], 2)
+    assert [ends[trial.hash] for trial in (long, *short)] == pytest.approx([30.0, 2.0, 4.0, 6.0])
+    ends = pace.finishing([long, *short], 2, {long.hash: 29.0, short[0].hash: 4.0})
+    assert ends[long.hash] == pytest.approx(5.8)  # at least a fifth of the time that it has taken
+    assert ends[short[0].hash] == pytest.approx(0.8)  # overdue
+
+
+def simulated_estimates(workers, seconds_of):
+    """Run the paper's study in no time: when each estimate was made, what it said, and when all was done."""
+    study = paper_study()
+    trials = {trial.hash: trial for trial in study.trials()}
+    expenses = check_study(study)
+    pace = Pace(expenses)
+    waiting = in_order(study, trials, pace.expected)
+    missing, free, told, now = {trial.hash: trial for trial in waiting}, [], [], 0.0
+    begun = {}
+    queue = list(reversed(waiting))
+    while queue or free:
+        while queue and len(free) < workers:
+            trial = queue.pop()
+            begun[trial.hash] = now
+            heapq.heappush(free, (now + seconds_of(trial, expenses[trial.hash]), trial.hash))
+        now, name = heapq.heappop(free)
+        pace.note(missing.pop(name), now - begun[name])
+        if missing and (not told or now - told[-1][0] > 30.0):
+            running = {other: now - begun[other] for _, other in free}
+            told.append((now, max(pace.finishing(list(missing.values()), workers, running).values())))
+    return np.array(told), now
+
+
+def unequal(trial, expense):
+    """Seconds that the rough rule is far off of: another speed for each kind of trial, and another growth with size."""
+    kind = int.from_bytes(hashlib.sha256(expense.kind.encode()).digest()[:4]) / 2**32
+    chance = int.from_bytes(hashlib.sha256(trial.hash.encode()).digest()[:4]) / 2**32
+    return 0.01 + 4 ** (2 * kind - 1) * expense.work ** (1.0 + 0.4 * kind) * (0.7 + 0.6 * chance)
+
+
+@pytest.mark.parametrize("workers", [1, 2, 8])
+def test_the_time_left_is_honest_where_trials_are_unequal(workers):
+    told, end = simulated_estimates(workers, unequal)
+    left = end - told[:, 0]
+    share = told[:, 0] / end
+    ratio = told[:, 1] / left
+    for at, most in ((0.1, 2.0), (0.25, 1.5), (0.5, 1.3), (0.75, 1.2), (0.9, 1.2)):
+        number = int(np.abs(share - at).argmin())
+        assert 1 / most < ratio[number] < most, (at, ratio[number])
 
 
 def test_progress_tells_part_by_part(tmp_path):

@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from study_tools import InlineEngine, small_study, stored, tables
+from study_tools import InlineEngine, place_of, small_study, stored, tables
 
 import actmeasure as am
 from actmeasure.experiments import AgentSpec, Part, ProblemSpec, Study, Trial, journal, read_results, run_study
@@ -20,6 +20,7 @@ from actmeasure.experiments.store import ABOUT, DamagedError, open_store
 LAKE = ProblemSpec("lake", "frozen-lake", {"size": 4})
 TRIAL, OTHER = (Trial.train(LAKE, AgentSpec("a", "atmq"), 10, seed) for seed in (0, 1))
 TABLE = pa.table({"episode": [0, 1, 2], "reward": [0.1, math.nan, -math.inf], "stopped": ["closed", "beliefs", "tüv"]})
+CODE = "0123456789abcdef"
 #: A study of one trial, for what only needs any.
 TINY = Study("tiny", "Tiny", [Part("a", "A", [LAKE], ["random"], episodes=5, seeds=1)])
 
@@ -31,14 +32,14 @@ def store(tmp_path):
 
 
 def test_what_is_written_is_read(store):
-    assert store.read(TRIAL) is None
-    store.write(TRIAL, TABLE, 1.5)
-    found = store.read(TRIAL)
+    assert store.read(TRIAL, CODE) is None
+    store.write(TRIAL, TABLE, 1.5, CODE)
+    found = store.read(TRIAL, CODE)
     assert found.table.schema == TABLE.schema
     assert str(found.table.to_pylist()) == str(TABLE.to_pylist())  # as text, for nan is not nan
-    assert (found.seconds, found.version) == (1.5, am.__version__)
-    assert store.read(OTHER) is None
-    assert list((store.directory / "trials").iterdir()) == [store.path(TRIAL)]
+    assert (found.seconds, found.version, found.code) == (1.5, am.__version__, CODE)
+    assert store.read(OTHER, CODE) is None
+    assert list((store.directory / "trials").iterdir()) == [store.path(TRIAL, CODE)]
 
 
 def rewritten(contents, **changes):
@@ -73,28 +74,28 @@ def foreign():
     ],
 )
 def test_damage_is_noticed(store, damage, why):
-    store.write(TRIAL, TABLE, 1.5)
-    place = store.path(TRIAL)
+    store.write(TRIAL, TABLE, 1.5, CODE)
+    place = store.path(TRIAL, CODE)
     place.write_bytes(damage(place.read_bytes()))
     with pytest.raises(DamagedError, match=why):
-        store.read(TRIAL)
+        store.read(TRIAL, CODE)
 
 
 def test_a_folder_in_the_place_of_a_file_is_noticed(store):
-    store.path(TRIAL).mkdir()
+    store.path(TRIAL, CODE).mkdir()
     with pytest.raises(DamagedError, match="folder"):
-        store.read(TRIAL)
+        store.read(TRIAL, CODE)
 
 
 def test_no_flipped_bit_changes_what_is_read(store):
-    store.write(TRIAL, TABLE, 1.5)
-    place = store.path(TRIAL)
+    store.write(TRIAL, TABLE, 1.5, CODE)
+    place = store.path(TRIAL, CODE)
     contents = place.read_bytes()
     noticed = 0
     for position in range(0, len(contents), 7):
         place.write_bytes(contents[:position] + bytes([contents[position] ^ 0x10]) + contents[position + 1 :])
         try:
-            found = store.read(TRIAL)
+            found = store.read(TRIAL, CODE)
         except DamagedError:
             noticed += 1
         else:
@@ -107,7 +108,7 @@ def test_damaged_files_are_set_aside_and_done_again(tmp_path):
     run_study(study, tmp_path / "one", InlineEngine())
     before = tables(tmp_path / "one")
     broken = study.trials()[3]
-    place = tmp_path / "one" / "trials" / f"{broken.hash}.parquet"
+    place = place_of(tmp_path / "one", broken)
     place.write_bytes(place.read_bytes()[:-10])
     half = read_results(tmp_path / "one")
     assert [trial.hash for trial in half.missing] == [broken.hash]
@@ -116,7 +117,7 @@ def test_damaged_files_are_set_aside_and_done_again(tmp_path):
         engine = InlineEngine()
         summary = run_study(study, tmp_path / "one", engine)
         assert [trial.hash for trial in engine.ran] == [broken.hash]
-        assert (tmp_path / "one" / "damaged" / f"{broken.hash}-{number}.parquet").exists()
+        assert (tmp_path / "one" / "damaged" / f"{place.stem}-{number}.parquet").exists()
         assert "damaged" in summary.notes[0]
         assert tables(tmp_path / "one") == before
         place.write_bytes(b"")
@@ -282,8 +283,6 @@ except StudyError as error:
     assert not read_results(tmp_path).missing
 
 
-#: The trial that is expected to take longer, and so comes first, is the one with little to write.
-FULL = Study(
-    "full", "Full", [Part("a", "A", [LAKE], [AgentSpec("short", "acno-otp", {"simulations": 2}, episodes=60),
-                                              AgentSpec("long", "random", episodes=5000)], seeds=1)]
-)  # fmt: skip
+#: The trial that comes first, because it is expected to take less time, is the one with little to write.
+AGENTS = [AgentSpec("short", "random", episodes=60), AgentSpec("long", "random", episodes=5000)]
+FULL = Study("full", "Full", [Part("a", "A", [LAKE], AGENTS, seeds=1)])

@@ -35,7 +35,8 @@ def test_paper_runs_the_study_in_full_or_in_small(monkeypatch, tmp_path):
     monkeypatch.setattr(paper_command, "run_and_report", lambda *arguments: asked.append(arguments))
     for arguments in (["paper"], ["paper", "--quick", "--out", str(tmp_path), "--workers", "1", "--json"]):
         assert CliRunner().invoke(app, arguments).exit_code == 0
-    (full, nowhere, _, _, plain, *_), (quick, where, engine, report, as_json, file, in_small) = asked
+    (full, nowhere, _, _, plain, *_), (quick, where, engine, report, as_json, file, in_small, keep) = asked
+    assert keep is False
     assert (file, in_small) == (None, True)
     assert [full, quick] == [paper.paper_study(), paper.paper_study(quick=True)]
     assert (nowhere, plain, where, report, as_json) == (None, False, tmp_path, True, True)

@@ -112,8 +112,8 @@ def differing(earn, **habits):
 
 
 def test_numbers_that_five_runs_may_give_do_not_differ():
-    """Runs that earn 0.65 or 0.75 have means about these; a published 0.75 or 0.65 is one of them, 0.41 is not."""
-    found = differing(lambda problem, agent, seed: 0.65 + 0.1 * seed)
+    """Two runs that earn 0.69 and 0.71 tell little: a published 0.75 or 0.65 may come from such runs, 0.41 does not."""
+    found = differing(lambda problem, agent, seed: 0.69 + 0.02 * seed)
     assert not found.loc["ATMQ (published)", "differs"]
     assert not found.loc["Dyna-ATMQ (published)", "differs"]
     assert found.loc["AMRL-Q (published)", "differs"]

@@ -61,7 +61,7 @@ def test_tables_sort_by_numbers_when_clicked(page):
 
 
 def test_tables_sort_from_the_keyboard_and_what_is_not_there_stays_last(page):
-    table = page.locator("table", has=page.get_by_role("button", name="published looks")).first
+    table = page.locator("table", has=page.get_by_role("button", name="episodes")).nth(1)  # the first says what was run
     heading = table.locator("th", has_text="published return")
     for _ in range(2):
         heading.get_by_role("button").focus()
@@ -86,6 +86,54 @@ def test_a_phone_need_not_scroll_sideways(chromium, page_of_the_paper):
     with opened(chromium, page_of_the_paper, width=380) as found:
         assert found.evaluate(OVERFLOW) <= 0
         assert found.locator("figure img").first.bounding_box()["width"] > 300
+
+
+WIDTHS = "[...document.querySelectorAll('.wide')].map(box => box.scrollWidth - box.clientWidth)"
+
+
+@pytest.fixture(scope="module")
+def wide_page(tmp_path_factory):
+    """A study with long names, and returns that differ so much that their intervals are long."""
+    results = results_of(
+        own_study(problem="a lake of a long name, slippery", agent="a learner of a long name"),
+        earn=lambda problem, agent, seed: -1000.0 + 123.456 * seed,
+    )
+    return written(tmp_path_factory.mktemp("wide") / "report.html", study_report(results, Path("results/mine"))[0])
+
+
+def test_no_table_is_wider_than_the_page(chromium, page_of_the_paper, wide_page):
+    for place in (page_of_the_paper, wide_page):
+        with opened(chromium, place, width=1200) as found:
+            assert found.evaluate(OVERFLOW) <= 0
+            assert max(found.evaluate(WIDTHS)) <= 0
+        with opened(chromium, place, width=800) as found:  # a table may scroll in its own box, the page may not
+            assert found.evaluate(OVERFLOW) <= 0
+
+
+def test_table_1_is_coloured_and_readable(page):
+    """A cell of any shade, with a legend; text keeps a contrast of 4.5 to 1, in the light and in the dark."""
+    table = page.locator("table").first
+    assert table.locator("tbody tr").first.locator("td").first.inner_text() == "Best possible"
+    assert table.locator("th button").count() == 0
+    assert page.locator(".legend span").count() == 6
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        for number in range(6):
+            colours = page.evaluate(
+                f"""(() => {{ const shade = document.querySelector('.legend .shade-{number}');
+                const page = getComputedStyle(document.body).backgroundColor;
+                const own = getComputedStyle(shade).backgroundColor;
+                return [own === 'rgba(0, 0, 0, 0)' ? page : own, getComputedStyle(shade).color]; }})()"""
+            )
+            light, dark = sorted((luminance(colour) for colour in colours), reverse=True)
+            assert (light + 0.05) / (dark + 0.05) > 4.5
+
+
+def luminance(colour):
+    """The relative luminance of rgb(r, g, b), as the Web Content Accessibility Guidelines have it."""
+    parts = [int(part) / 255 for part in colour.removeprefix("rgb(").rstrip(")").split(",")]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
 
 
 def test_it_can_be_printed_and_read_in_the_dark(page):

@@ -192,15 +192,15 @@ def _time_left(seconds: float) -> str:
     Examples
     --------
     >>> _time_left(0), _time_left(42.3), _time_left(754), _time_left(12_000), _time_left(math.nan)
-    ('done', '42 s left', '13 min left', '3.3 h left', '')
+    ('done', 'about 42 s left', 'about 13 min left', 'about 3.3 h left', '')
     """
     if math.isnan(seconds):
         return ""
     if seconds == 0:
         return "done"
     if seconds < 100:
-        return f"{seconds:.0f} s left"
-    return f"{seconds / 60:.0f} min left" if seconds < 6000 else f"{seconds / 3600:.1f} h left"
+        return f"about {seconds:.0f} s left"
+    return f"about {seconds / 60:.0f} min left" if seconds < 6000 else f"about {seconds / 3600:.1f} h left"
 
 
 @contextmanager

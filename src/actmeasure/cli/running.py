@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,13 +14,26 @@ from actmeasure.cli.progress import study_bars
 from actmeasure.errors import ActMeasureError, StudyError, unknown_name
 
 if TYPE_CHECKING:
-    from actmeasure.experiments import Engine, Study
+    from actmeasure.experiments import Engine, Study, StudyProgress
 
-__all__ = ["Address", "EngineName", "NoReport", "Out", "Quick", "Workers", "make_engine", "register", "run_and_report"]
+__all__ = [
+    "Address",
+    "EngineName",
+    "Keep",
+    "NoReport",
+    "Out",
+    "Quick",
+    "Workers",
+    "make_engine",
+    "register",
+    "run_and_report",
+]
 
 #: Exit codes of studies: all done, some trials or the report failed, stopped with Ctrl-C.
 EXIT_CODES = {"done": 0, "failed": 1, "interrupted": 130}
 ENGINES = ("local", "ray")
+#: The page of a report.
+PAGE = "report.html"
 
 StudyFile = Annotated[
     Path,
@@ -45,6 +60,9 @@ Workers = Annotated[
 ]
 Quick = Annotated[bool, typer.Option("--quick", help="The study in small: 2 seeds and 100 episodes at most.")]
 NoReport = Annotated[bool, typer.Option("--no-report", help="Only run the trials; see: actmeasure report.")]
+Keep = Annotated[
+    bool, typer.Option("--keep", help="Keep stored results that other code has computed; the report says how many.")
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -62,19 +80,21 @@ def run(
     address: Address = None,
     workers: Workers = None,
     quick: Quick = False,
+    keep: Keep = False,
     no_report: NoReport = False,
     as_json: Json = False,
 ) -> None:
-    """Run a study: every agent on every problem with every seed, then write its report.
+    """Run a study: every agent on every problem with every seed, and write its report.
 
-    Results are stored trial by trial. Whatever stops the study, run it again and it does what is missing; a changed setting is
-    a new trial. Exit code 1 if trials failed or the report could not be written, 130 after Ctrl-C.
+    Results are stored trial by trial, and the report is renewed about once a minute. Whatever stops the study, run it again
+    and it does what is missing; a changed setting is a new trial, and trials whose code has changed are run again. Exit code 1
+    if trials failed or the report could not be written, 130 after Ctrl-C.
     """
     chosen = make_engine(engine, address, workers)
     from actmeasure.experiments import read_study
 
     found = read_study(study)
-    run_and_report(found.quick() if quick else found, out, chosen, not no_report, as_json, study, quick)
+    run_and_report(found.quick() if quick else found, out, chosen, not no_report, as_json, study, quick, keep)
 
 
 def make_engine(name: str, address: str | None, workers: int | None) -> Engine:
@@ -98,32 +118,55 @@ def run_and_report(
     as_json: bool,
     file: Path | None = None,
     quick: bool = False,
+    keep: bool = False,
 ) -> None:
-    """Run a study with bars on the terminal, print its summary, and write its report."""
+    """Run a study with bars on the terminal, print its summary, and write its report, now and then also while it runs."""
     from actmeasure.experiments import run_study
 
     directory = Path("results") / study.name if out is None else out
+    if report:
+        say(f"Report: {directory / PAGE}, from the first results on; renewed about once a minute")
     try:
-        with study_bars() as show:
-            summary = run_study(study, directory, engine, show, file=file, quick=quick)
+        with study_bars() as show, _interim(directory, report) as renew:
+
+            def watch(now: StudyProgress) -> None:
+                show(now)
+                renew(now)
+
+            summary = run_study(study, directory, engine, watch, file=file, quick=quick, keep=keep, tell=say)
     except KeyboardInterrupt:  # pressed again, by somebody in a hurry, or before anything began
         say(_last_words("interrupted", 0, directory, None))
         raise typer.Exit(EXIT_CODES["interrupted"]) from None
     if not as_json:
         typer.echo(summary.table())
-    for remark in summary.remarks():
-        say(remark)
+    for failure in summary.failures:
+        say(f"Failed: {failure.trial}: {failure.why}")
     page, wanted = None, report and summary.stopped != "interrupted"
     try:
         page = _report(directory) if wanted else None
     finally:  # whatever becomes of the report, the study was run
         if as_json:
             print_json(summary.to_json() | {"report": None if page is None else str(page)})
-    say(_last_words(summary.stopped, len(summary.failures), directory, page))
+    shown = directory / PAGE if report and page is None and (directory / PAGE).exists() else page
+    say(_last_words(summary.stopped, len(summary.failures), directory, shown))
     if summary.stopped != "done":
         raise typer.Exit(EXIT_CODES[summary.stopped])
     if wanted and page is None:
         raise typer.Exit(EXIT_CODES["failed"])
+
+
+@contextmanager
+def _interim(directory: Path, wanted: bool) -> Iterator[Callable[[StudyProgress], None]]:
+    """What has reports written while a study is run, if they are wanted and can be."""
+    from actmeasure import report
+
+    if not wanted or not report.is_possible():
+        yield lambda now: None
+        return
+    from actmeasure.report.interim import InterimReports
+
+    with InterimReports(directory, say) as reports:
+        yield reports.attend
 
 
 def _report(directory: Path) -> Path | None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from actmeasure import __version__
 from actmeasure.errors import StudyError
+from actmeasure.experiments.code import code_of, what_computes
 from actmeasure.experiments.memory import total_memory
 from actmeasure.experiments.spec import Study
 from actmeasure.experiments.store import DamagedError, Store
@@ -35,11 +36,14 @@ class Journal:
         Where the study comes from: `file`, as typed, and whether it is `quick`.
     begun : float
         When the study was begun, as `time.perf_counter` tells.
+    keep : bool
+        Whether results of other code are kept.
     """
 
-    def __init__(self, store: Store, study: Study, source: dict[str, Any], begun: float) -> None:
+    def __init__(self, store: Store, study: Study, source: dict[str, Any], begun: float, keep: bool) -> None:
         self._store, self._begun, self._kept = store, begun, begun
-        self._data: dict[str, Any] = {**study.to_json(), "source": source}
+        codes = {what_computes(trial): code_of(trial) for trial in study.trials()}
+        self._data: dict[str, Any] = {**study.to_json(), "source": source, "code": codes, "keep": keep}
         before = self._before()
         same = before if before.get("parts") == self._data["parts"] else {}
         self._earlier = float(same.get("wall_seconds") or 0.0)

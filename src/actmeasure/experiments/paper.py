@@ -13,7 +13,19 @@ from typing import Any
 from actmeasure.experiments.published import RANDOM_LAKES, Published, published_results
 from actmeasure.experiments.spec import AgentSpec, Part, ProblemSpec, Study
 
-__all__ = ["EIGHT", "LEFT", "NAMES", "OPTIMA", "RIGHT", "SCALING", "SWEEP", "SWEEP_OTP", "paper_study", "published"]
+__all__ = [
+    "EIGHT",
+    "LEFT",
+    "NAMES",
+    "OPTIMA",
+    "PATIENT",
+    "RIGHT",
+    "SCALING",
+    "SWEEP",
+    "SWEEP_OTP",
+    "paper_study",
+    "published",
+]
 
 #: The study is called by one of these, in full or quick; its parts are called:
 NAMES = ("paper", "paper-quick")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from actmeasure.errors import ActMeasureError, StudyError
+from actmeasure.experiments.code import what_computes
 from actmeasure.experiments.extras import pandas
 from actmeasure.experiments.plain import canonical
 from actmeasure.experiments.spec import Study, Trial
@@ -45,6 +46,8 @@ class Results:
         `scalarized_return`, `reward`, `measurements`, `steps`, `lower`, `upper`, `stopped`.
     missing : tuple of Trial
         Trials that are not there yet, or whose files are damaged.
+    other_code : tuple of Trial
+        Trials whose results were computed by other code than the study was last run with, and kept.
     """
 
     study: dict[str, Any]
@@ -52,6 +55,7 @@ class Results:
     episodes: pd.DataFrame
     plans: pd.DataFrame
     missing: tuple[Trial, ...]
+    other_code: tuple[Trial, ...] = ()
 
 
 def read_results(directory: str | os.PathLike[str]) -> Results:
@@ -61,10 +65,19 @@ def read_results(directory: str | os.PathLike[str]) -> Results:
     study = _study(store, data)
     pandas("reading results")
     trials: dict[str, Trial] = {trial.hash: trial for trial in study.trials()}
-    stored = {name: found for name, trial in trials.items() if (found := _read(store, trial)) is not None}
+    # By the digests of the last run, not of the code that is here now: a report needs none of it.
+    codes, keep = _codes(store, data)
+    stored = {
+        name: found
+        for name, trial in trials.items()
+        if (found := _read(store, trial, codes.get(what_computes(trial), ""), keep)) is not None
+    }
     runs, episodes = _runs(study, stored)
     missing = tuple(trial for name, trial in trials.items() if name not in stored)
-    return Results(data, runs, episodes, _plans(study, stored), missing)
+    others = tuple(
+        trials[name] for name, found in stored.items() if found.code != codes.get(what_computes(trials[name]), "")
+    )
+    return Results(data, runs, episodes, _plans(study, stored), missing, others)
 
 
 def _study_data(store: Store) -> dict[str, Any]:
@@ -90,11 +103,22 @@ def _study(store: Store, data: dict[str, Any]) -> Study:
         ) from error
 
 
-def _read(store: Store, trial: Trial) -> StoredTrial | None:
+def _codes(store: Store, data: dict[str, Any]) -> tuple[dict[str, str], bool]:
+    """The digest of the code for each kind of trial, and whether results of other code were kept."""
+    codes, keep = data.get("code", {}), data.get("keep", False)
+    if not isinstance(codes, dict) or not all(isinstance(code, str) for code in codes.values()):
+        raise StudyError(
+            f"{store.directory / STUDY} does not say by which code trials were computed; run the study again, which keeps them"
+        )
+    return codes, bool(keep)
+
+
+def _read(store: Store, trial: Trial, code: str, keep: bool) -> StoredTrial | None:
     try:
-        return store.read(trial)
+        found = store.read(trial, code)
     except DamagedError:
-        return None
+        found = None
+    return store.read_other(trial, code) if found is None and keep else found
 
 
 def _runs(study: Study, stored: dict[str, StoredTrial]) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -1,4 +1,6 @@
-"""The folder of a study: one Parquet file per trial, under the hash of its specification.
+"""The folder of a study: one Parquet file per trial, under the hash of its specification and that of the code that computed it.
+
+Results of other code stay where they are: whoever goes back to that code finds them again.
 
 A file is written under a temporary name and renamed, so that it is there completely or not at all. It holds the specification
 and a checksum of the data; a file that is damaged, or not what its name says, is noticed when it is read.
@@ -10,6 +12,7 @@ import hashlib
 import io
 import json
 import os
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -39,11 +42,12 @@ class DamagedError(Exception):
 
 
 class StoredTrial(NamedTuple):
-    """A trial's table, the seconds that it took, and the version of actmeasure that made it."""
+    """A trial's table, the seconds that it took, the version of actmeasure that made it, and the digest of the code that did."""
 
     table: pyarrow.Table
     seconds: float
     version: str
+    code: str
 
 
 class Store:
@@ -56,20 +60,36 @@ class Store:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
+        self._names: dict[str, list[str]] | None = None
 
-    def path(self, trial: Trial) -> Path:
-        """Where a trial's table is, or would be."""
-        return self.directory / TRIALS / f"{trial.hash}.parquet"
+    def path(self, trial: Trial, code: str) -> Path:
+        """Where the table of a trial that this code computes is, or would be; without a code, that of an older version."""
+        return self.directory / TRIALS / f"{trial.hash}{'-' * bool(code)}{code}.parquet"
 
-    def read(self, trial: Trial) -> StoredTrial | None:
-        """A trial's table, or None if it is not there.
+    def read(self, trial: Trial, code: str) -> StoredTrial | None:
+        """A trial's table as this code computes it, or None if it is not there.
 
         Raises
         ------
         DamagedError
             If there is a file, but not one of this trial.
         """
-        place = self.path(trial)
+        return self._read(self.path(trial, code), trial)
+
+    def read_other(self, trial: Trial, code: str) -> StoredTrial | None:
+        """The newest table of a trial that other code has computed, or None if there is none that can be read."""
+        if self._names is None:  # once, before anything is written
+            self._names = defaultdict(list)
+            for place in sorted((self.directory / TRIALS).glob("*.parquet")):
+                self._names[place.stem.partition("-")[0]].append(place.name)
+        places = [self.directory / TRIALS / name for name in self._names.get(trial.hash, ())]
+        for place in sorted(places, key=_age):
+            if place != self.path(trial, code):
+                with suppress(DamagedError):
+                    return self._read(place, trial)
+        return None
+
+    def _read(self, place: Path, trial: Trial) -> StoredTrial | None:
         try:
             contents = place.read_bytes()
         except FileNotFoundError:
@@ -80,12 +100,13 @@ class Store:
             raise StudyError(str(explain(error, place, "read"))) from error
         return _parsed(contents, trial)
 
-    def write(self, trial: Trial, table: pyarrow.Table, seconds: float) -> None:
-        """Store a trial's table."""
+    def write(self, trial: Trial, table: pyarrow.Table, seconds: float, code: str) -> None:
+        """Store a trial's table, as this code has computed it."""
         about = {
             "specification": trial.specification, "sha256": _checksum(table), "seconds": seconds, "version": __version__,
+            "code": code,
         }  # fmt: skip
-        place = self.path(trial)
+        place = self.path(trial, code)
         try:
             # Should the power fail before this is on disk, the checksum tells, and the trial is done again.
             with replacing(place, durable=False) as file:
@@ -213,7 +234,7 @@ def _parsed(contents: bytes, trial: Trial) -> StoredTrial:
         table = parquet(FEATURE).read_table(io.BytesIO(contents))
         about = json.loads(table.schema.metadata[ABOUT])
         specification, checksum = about["specification"], about["sha256"]
-        seconds, version = float(about["seconds"]), str(about["version"])
+        seconds, version, code = float(about["seconds"]), str(about["version"]), str(about.get("code", ""))
         found = _checksum(table)
     except errors as error:
         raise DamagedError(f"it cannot be read ({_first_line(error)})") from error
@@ -221,7 +242,15 @@ def _parsed(contents: bytes, trial: Trial) -> StoredTrial:
         raise DamagedError("it is of another trial")
     if found != checksum:
         raise DamagedError("its checksum is wrong")
-    return StoredTrial(table.replace_schema_metadata(None), seconds, version)
+    return StoredTrial(table.replace_schema_metadata(None), seconds, version, code)
+
+
+def _age(place: Path) -> float:
+    """What sorts the newest files first."""
+    try:
+        return -place.stat().st_mtime
+    except OSError:
+        return 0.0
 
 
 def _first_line(error: BaseException) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from actmeasure import statistics
 from actmeasure.belief import Belief
 from actmeasure.errors import PlanError
 from actmeasure.interrupts import deferred_interrupts
@@ -24,7 +25,7 @@ __all__ = ["Mean", "SimulatedReturn", "simulate"]
 
 @dataclass(frozen=True)
 class Mean:
-    """A mean over episodes, and its 95 % interval by Student's t; not a number after a single episode."""
+    """A mean over episodes, and its 95 % interval by Student's t; not numbers for one episode, or equal ones."""
 
     value: float
     low: float
@@ -33,13 +34,7 @@ class Mean:
     @classmethod
     def of(cls, found: FloatArray) -> Mean:
         """Of one number for every episode."""
-        mean, count = float(found.mean()), len(found)
-        if count < 2:
-            return cls(mean, math.nan, math.nan)
-        from scipy import stats  # takes longer to load than all else that planning needs
-
-        half = float(stats.t.ppf(0.975, count - 1) * found.std(ddof=1) / math.sqrt(count))
-        return cls(mean, mean - half, mean + half)
+        return cls(*statistics.mean(found))
 
     def __str__(self) -> str:
         return f"{self.value:.4g}" if math.isnan(self.low) else f"{self.value:.4g} ({self.low:.4g} to {self.high:.4g})"

@@ -6,12 +6,18 @@ import os
 from importlib.util import find_spec
 from pathlib import Path
 
+from actmeasure import statistics  # which was here before it was everybody's
 from actmeasure.errors import MissingExtraError
 
-__all__ = ["build"]
+__all__ = ["build", "is_possible", "statistics"]
 
 #: What a report is made with, beyond the core.
 NEEDED = ("pandas", "pyarrow", "matplotlib", "jinja2")
+
+
+def is_possible() -> bool:
+    """Whether all is installed that a report is made with."""
+    return all(find_spec(name) is not None for name in NEEDED)
 
 
 def build(directory: str | os.PathLike[str]) -> Path:
@@ -34,7 +40,7 @@ def build(directory: str | os.PathLike[str]) -> Path:
     StudyError
         If there is no study in the folder, or nothing can be written to it.
     """
-    if any(find_spec(name) is None for name in NEEDED):
+    if not is_possible():
         raise MissingExtraError("a report", "report")
     from actmeasure.report.builder import build_report
 

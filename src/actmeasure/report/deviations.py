@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from actmeasure import statistics
 from actmeasure.experiments import paper
-from actmeasure.report import statistics
-from actmeasure.report.tables import generator_of
 
 __all__ = ["REASONS", "REPETITIONS", "TEXT_AND_RUNS", "deviations"]
 
@@ -92,7 +91,7 @@ def _cases(cell: Any, means: pd.DataFrame) -> list[Case]:
 
 def _row(case: Case) -> tuple[Any, ...]:
     labels = [str(case.cell[name]) for name in ("part", "problem", "agent")]
-    low, high = statistics.expected_means(case.runs, REPETITIONS, generator_of("five runs", case.measure, *labels))
+    low, high = statistics.expected_means(case.runs, REPETITIONS)
     found = float(case.runs.mean())
     slack = NEGLIGIBLE[case.measure]
     differs = case.published < low - slack or case.published > high + slack  # unknown bounds tell nothing

@@ -22,12 +22,15 @@ __all__ = [
     "Section",
     "Table",
     "Text",
+    "interval_text",
     "number_text",
     "table_of",
 ]
 
 #: Stands where there is nothing.
 NOTHING = "\N{EN DASH}"
+#: A space at which a line is not broken: an interval goes to the next line, where there is no room, as a whole.
+JOINED = "\N{NO-BREAK SPACE}"
 #: Text of so many letters is not broken into lines.
 SHORT = 36
 
@@ -82,20 +85,37 @@ class Picture:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table: its title, the key of its values, digits after the point, and the keys of an interval for them."""
+    """A column of a table: its title, the key of its values, digits after the point, and the keys of an interval for them.
+
+    A row has the number of runs behind its intervals as `count`, if it has: where there are several without an interval, they are
+    all alike, which is said.
+    """
 
     title: str
     key: str
     digits: int = 2
     interval: tuple[str, str] | None = None
+    count: str = "runs"
 
 
 @dataclass(frozen=True)
 class Cell:
-    """What is shown, and what it is sorted by: a number, or None for text and for what is not there."""
+    """What is shown, and what it is sorted by: a number, or None for text and for what is not there.
+
+    Attributes
+    ----------
+    text : str
+    number : float or None
+    below : str
+        A second, quieter line.
+    shade : int or None
+        Which shade of the table's legend the cell has, if any.
+    """
 
     text: str
     number: float | None = None
+    below: str = ""
+    shade: int | None = None
 
     @property
     def is_short(self) -> bool:
@@ -105,7 +125,23 @@ class Cell:
 
 @dataclass(frozen=True)
 class Table:
-    """A table with its caption, and the file that it is in."""
+    """A table with its caption, and the file that it is in.
+
+    Attributes
+    ----------
+    caption : str
+    titles : sequence of str
+    rows : sequence of rows of cells
+    numeric : sequence of bool
+        Which columns are of numbers.
+    files : sequence of str
+    groups : sequence of (str, int)
+        Titles above the titles, and how many columns each is of.
+    legend : sequence of str
+        What the shades of cells mean, from the first on.
+    is_sorted : bool
+        Whether a click on a title sorts the rows.
+    """
 
     kind: ClassVar[str] = "table"
     caption: str
@@ -113,6 +149,9 @@ class Table:
     rows: Sequence[Sequence[Cell]]
     numeric: Sequence[bool]
     files: Sequence[str] = ()
+    groups: Sequence[tuple[str, int]] = ()
+    legend: Sequence[str] = ()
+    is_sorted: bool = True
 
 
 @dataclass(frozen=True)
@@ -149,9 +188,15 @@ def _cell(row: dict[Any, Any], column: Column) -> Cell:
     text = number_text(value, column.digits)
     if column.interval is not None:
         low, high = (row[key] for key in column.interval)
-        if not math.isnan(low):
-            text += f" [{number_text(low, column.digits)}, {number_text(high, column.digits)}]"
+        text += interval_text(low, high, column.digits, int(row.get(column.count, 0)))
     return Cell(text, float(value))
+
+
+def interval_text(low: float, high: float, digits: int, runs: int) -> str:
+    """Return what follows a mean of so many runs: its interval, that they are all alike, or nothing for a single run."""
+    if not math.isnan(low):
+        return f" [{number_text(low, digits)},{JOINED}{number_text(high, digits)}]"
+    return f" (all{JOINED}alike)" if runs > 1 else ""
 
 
 def number_text(value: float, digits: int) -> str:

@@ -11,7 +11,7 @@ from actmeasure.report.deviations import REPETITIONS, TEXT_AND_RUNS
 from actmeasure.report.document import Items, Section, Text, number_text, table_of
 from actmeasure.report.paper_shown import DEVIATIONS, PAIRS
 from actmeasure.report.paper_tables import PaperTables
-from actmeasure.report.statistics import LEVEL
+from actmeasure.statistics import LEVEL
 
 __all__ = ["comparisons_section", "deviations_section", "findings"]
 
@@ -84,13 +84,14 @@ def comparisons_section(pairs: pd.DataFrame) -> Section:
     turned = pairs.assign(
         agent=pairs["other"], other=pairs["agent"],
         probability=1 - pairs["probability"], low=1 - pairs["high"], high=1 - pairs["low"],
+        difference=-pairs["difference"], difference_low=-pairs["difference_high"], difference_high=-pairs["difference_low"],
     )  # fmt: skip
     shown = pd.concat([turned[swapped], pairs[pairs["agent"] == FORESIGHT], turned[settings]])
     parts = {paper.LEFT: "measuring value", paper.RIGHT: "4x4 lakes"}
     text = (
-        "How likely a run of one agent earns more in its last episodes than a run of the other, ties counting "
-        "half, averaged over the three settings of each half of Table 1; intervals by drawing seeds again, the "
-        "same for all settings."
+        "How much more one agent earns than the other in its last episodes, and how likely a run of it earns more than a "
+        "run of the other, ties counting half; both averaged over the three settings of each half of Table 1, with "
+        "intervals over seeds, by Student's t: seed by seed where both have the same seeds, otherwise Welch's."
     )
     title = "Who earns more"
     if shown.empty:

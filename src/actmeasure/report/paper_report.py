@@ -16,7 +16,7 @@ from actmeasure.report.document import Column, Document, Note, Section, Text, ta
 from actmeasure.report.outputs import Outputs
 from actmeasure.report.paper_figures import costs_figure, curves_figure, scaling_figure
 from actmeasure.report.paper_findings import comparisons_section, deviations_section, findings
-from actmeasure.report.paper_shown import EIGHT, OPTIMA, SCALING, TABLE
+from actmeasure.report.paper_shown import EIGHT, LOOKS, OPTIMA, RETURNS, SCALING, TABLE, matrix
 from actmeasure.report.paper_tables import CURVES, PaperTables
 
 __all__ = ["is_paper", "paper_report"]
@@ -55,11 +55,20 @@ def paper_report(results: Results, directory: Path) -> tuple[Document, Outputs]:
     ):  # fmt: skip
         outputs.add_table(name, table)
     sections = [
-        _what(results), _ceiling(found), *_tables(found), _costs(found, outputs), _curves(found, outputs), _eight(found),
-        _scaling(found, outputs), comparisons_section(found.comparisons), deviations_section(differences),
+        _table1(results, found), _what(results),
+        _with_progress(_ceiling(found), results, paper.OPTIMA, paper.PATIENT),
+        *_tables(found),
+        _with_progress(_costs(found, outputs), results, paper.SWEEP, paper.SWEEP_OTP),
+        _with_progress(_curves(found, outputs), results, paper.RIGHT),
+        _with_progress(_eight(found), results, paper.EIGHT),
+        _with_progress(_scaling(found, outputs), results, paper.SCALING),
+        comparisons_section(found.comparisons), deviations_section(differences),
         common.machine(results.study, _commands(results.study["name"], directory)),
     ]  # fmt: skip
-    first = [*_quick(results), *common.warnings(results), *findings(found, differences)]
+    said = (
+        findings(found, differences) if _has_every_cell(results) else []
+    )  # of some cells nothing can be said about all
+    first = [*_quick(results), *common.warnings(results), *said]
     subtitle = "What Krale, Simão and Jansen (ICAPS 2023) report, run again, beside the best that could be earned"
     return Document(results.study["title"], subtitle, first, sections), outputs
 
@@ -101,13 +110,35 @@ def _ceiling(found: PaperTables) -> Section:
     return Section("What could be earned", [Text(text), *_shown(shown, caption, OPTIMA, "optima.csv")])
 
 
+def _has_every_cell(results: Results) -> bool:
+    """Whether every agent has a run on every problem, and every problem its plans."""
+    there = len(results.runs.drop_duplicates(["part", "problem", "agent"])) + len(results.plans)
+    parts = results.study["parts"]
+    return there == sum(len(part["problems"]) * (len(part["agents"]) + len(part["methods"])) for part in parts)
+
+
+def _with_progress(section: Section, results: Results, *parts: str) -> Section:
+    """Return a section that begins with how far its parts are, if they are not finished."""
+    return Section(section.title, [*common.part_so_far(results, *parts), *section.blocks])
+
+
+def _table1(results: Results, found: PaperTables) -> Section:
+    """Table 1 as the paper has it: a row for each agent, a column for each setting."""
+    text = (
+        "What was found here, with its interval, and below that what was published, for the agents that have the settings of the "
+        "published runs. On top is the best that could be earned; how that is known is said below."
+    )
+    blocks = [Text(text), matrix(results.study, found.cells, RETURNS), matrix(results.study, found.cells, LOOKS)]
+    return _with_progress(Section("Table 1", blocks), results, paper.LEFT, paper.RIGHT)
+
+
 def _tables(found: PaperTables) -> list[Section]:
     sections = []
     for part, title, what in (
-        (paper.LEFT, "Table 1, left: the measuring value problem", "at three costs of a look"),
-        (paper.RIGHT, "Table 1, right: the 4x4 frozen lake", "in its three variants"),
+        (paper.LEFT, "The measuring value problem in detail", "at three costs of a look"),
+        (paper.RIGHT, "The 4x4 frozen lake in detail", "in its three variants"),
     ):
-        caption = f"Return and looks {what}: in the paper, found here, and the best known."
+        caption = f"Returns {what}, sorted as you like: in the paper, found here, and the best known."
         cells = found.cells[found.cells["part"] == part]
         sections.append(Section(title, _shown(cells, caption, TABLE, "table1.csv")))
     return sections

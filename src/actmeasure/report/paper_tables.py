@@ -8,10 +8,11 @@ from typing import Any
 
 import pandas as pd
 
+from actmeasure import statistics
 from actmeasure.experiments import paper
 from actmeasure.experiments.published import RANDOM_LAKES
 from actmeasure.experiments.results import Results
-from actmeasure.report import statistics, tables
+from actmeasure.report import tables
 from actmeasure.report.optima import best_known
 
 __all__ = ["CURVES", "PaperTables"]
@@ -139,7 +140,7 @@ def _scaling(means: pd.DataFrame, optima: pd.DataFrame) -> pd.DataFrame:
             {
                 "size": size, "agent": agent, "agent_name": first["agent_name"], "preset": first["preset"],
                 "episodes": first["episodes"], "lakes": len(runs),
-                **_estimates(runs, size, agent),
+                **_estimates(runs),
                 "published_return": RANDOM_LAKES.get(first["agent_name"], {}).get(size, float("nan")),
                 "optimal_return": runs["optimal_return"].mean(),
             }
@@ -151,13 +152,13 @@ def _scaling(means: pd.DataFrame, optima: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
-def _estimates(runs: pd.DataFrame, *labels: object) -> dict[str, float]:
+def _estimates(runs: pd.DataFrame) -> dict[str, float]:
     found: dict[str, float] = {}
     for column, names in (
         ("scalarized_return", ("scalarized_return", "low", "high")),
         ("measurements", ("measurements", "measurements_low", "measurements_high")),
     ):
-        estimate = statistics.mean(runs[column].to_numpy(), tables.generator_of("scaling", column, *labels))
+        estimate = statistics.mean(runs[column].to_numpy())
         found |= dict(zip(names, estimate, strict=True))
     return found
 

@@ -41,6 +41,7 @@ BEST_KNOWN = (
 )
 PAIRS = [
     Column("agent", "agent"), Column("other", "other"), Column("problems", "problems", 0),
+    Column("earns more by", "difference", 3, ("difference_low", "difference_high")),
     Column("probability that it earns more", "probability", 2, ("low", "high")),
 ]  # fmt: skip
 
@@ -58,7 +59,8 @@ def study_report(results: Results, directory: Path) -> tuple[Document, Outputs]:
     sections = [Section("What was run", [Text(common.HOW_TO_READ), common.parts_table(results)])]
     for part in results.study["parts"]:
         here = [frame[frame["part"] == part["name"]] for frame in (found, results.plans, curves, pairs)]
-        sections.append(Section(part["title"], list(_part(part["name"], here, outputs))))
+        far = common.part_so_far(results, part["name"])
+        sections.append(Section(part["title"], [*far, *_part(part["name"], here, outputs)]))
     sections.append(common.machine(results.study, _commands(results.study, directory)))
     title, name = results.study["title"], results.study["name"]
     return Document(title, f"Report of the study {name}", common.warnings(results), sections), outputs
@@ -84,8 +86,8 @@ def _part(name: str, tables_of_part: list[pd.DataFrame], outputs: Outputs) -> It
         yield Text(f"Curves of the other {len(problems) - MOST_CURVES} problems are in curves.csv.")
     if not pairs.empty:
         caption = (
-            "How likely a run of one agent earns more than a run of the other, ties counting half, averaged over "
-            "problems; intervals by drawing seeds again, the same for all problems."
+            "How much more one agent earns than the other, and how likely a run of it earns more than a run of the other, "
+            "ties counting half; both averaged over problems, with intervals over seeds, by Student's t."
         )
         yield table_of(pairs, caption, PAIRS, ["comparisons.csv"])
 

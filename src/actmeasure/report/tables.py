@@ -1,22 +1,17 @@
-"""From the episodes of a study to tables of estimates; pure functions of data frames.
-
-An interval depends on its own runs only: chance is derived from the labels of a cell, so that a table is the same whenever
-and with whatever else it is made.
-"""
+"""From the episodes of a study to tables of estimates; pure functions of data frames."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator
 from itertools import combinations
 
 import numpy as np
 import pandas as pd
 
-from actmeasure.report import statistics
-from actmeasure.report.statistics import LAST, FloatArray
+from actmeasure import statistics
+from actmeasure.statistics import LAST, FloatArray
 
-__all__ = ["curves", "generator_of", "improvements", "run_means", "summaries"]
+__all__ = ["curves", "improvements", "run_means", "summaries"]
 
 CELL = ["part", "problem", "agent"]
 MEASURES = ["scalarized_return", "reward", "measurements", "steps"]
@@ -24,12 +19,6 @@ MEASURES = ["scalarized_return", "reward", "measurements", "steps"]
 POINTS = 150
 #: A running mean covers this share of a short run.
 SMOOTHED = 0.1
-
-
-def generator_of(*labels: object) -> np.random.Generator:
-    """Chance that depends on these labels and nothing else."""
-    digest = hashlib.sha256("\0".join(map(str, labels)).encode()).digest()
-    return np.random.default_rng(int.from_bytes(digest[:16], "big"))
 
 
 def run_means(episodes: pd.DataFrame, last: int = LAST) -> pd.DataFrame:
@@ -58,15 +47,15 @@ def _summary(labels: tuple[str, ...], runs: pd.DataFrame) -> tuple[object, ...]:
     returns, looks = _array(runs, "scalarized_return"), _array(runs, "measurements")
     return (
         *labels, len(runs),
-        *statistics.mean(returns, generator_of("mean", *labels)),
-        *statistics.interquartile_mean(returns, generator_of("iqm", *labels)),
-        *statistics.mean(looks, generator_of("looks", *labels)),
+        *statistics.mean(returns),
+        *statistics.interquartile_mean(returns),
+        *statistics.mean(looks),
         float(_array(runs, "steps").mean()),
     )  # fmt: skip
 
 
 def improvements(means: pd.DataFrame) -> pd.DataFrame:
-    """How likely one agent earns more than another, for all pairs of a part, over the problems that both have runs on."""
+    """How much more one agent earns than another, and how likely, for all pairs of a part, over the problems that both have."""
     rows = []
     for part, of_part in means.groupby("part", sort=False, observed=True):
         returns = {
@@ -80,11 +69,20 @@ def improvements(means: pd.DataFrame) -> pd.DataFrame:
             if not shared:
                 continue
             left, right = (returns[agent].loc[shared].dropna(axis="columns", how="all") for agent in (one, other))
-            found = statistics.probability_of_improvement(
-                left.to_numpy(), right.to_numpy(), generator_of("improvement", part, one, other, *shared)
-            )
-            rows.append((part, one, other, len(shared), *found))
-    return pd.DataFrame(rows, columns=["part", "agent", "other", "problems", "probability", "low", "high"])
+            rows.append((part, one, other, len(shared), *_compared(left, right)))
+    columns = [
+        "part", "agent", "other", "problems", "difference", "difference_low", "difference_high", "probability", "low", "high",
+    ]  # fmt: skip
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _compared(left: pd.DataFrame, right: pd.DataFrame) -> tuple[float, ...]:
+    """Difference and probability of improvement of two agents, with their intervals; rows are problems, columns seeds."""
+    if list(left.columns) != list(right.columns):  # not to be taken for pairs by their number alone
+        both = left.columns.union(right.columns)
+        left, right = left.reindex(columns=both), right.reindex(columns=both)
+    one, other = left.to_numpy(dtype=np.float64), right.to_numpy(dtype=np.float64)
+    return *statistics.difference(one, other), *statistics.probability_of_improvement(one, other)
 
 
 def curves(episodes: pd.DataFrame, points: int = POINTS) -> pd.DataFrame:
@@ -106,8 +104,8 @@ def _curve(labels: tuple[str, ...], runs: pd.DataFrame, points: int) -> pd.DataF
     window = max(1, min(LAST, int(SMOOTHED * returns.shape[1])))
     smooth = [statistics.running_means(values, window) for values in (returns, looks)]
     chosen = np.unique(np.linspace(0, smooth[0].shape[1] - 1, points).round().astype(int))
-    earned = statistics.mean(smooth[0][:, chosen], generator_of("curve", *labels))
-    looked = statistics.mean(smooth[1][:, chosen], generator_of("curve of looks", *labels))
+    earned = statistics.mean(smooth[0][:, chosen])
+    looked = statistics.mean(smooth[1][:, chosen])
     return pd.DataFrame(
         dict(zip(CELL, labels, strict=True))
         | {"episode": chosen + window, "window": window, "runs": len(returns)}

@@ -11,8 +11,8 @@ import numpy.typing as npt
 from actmeasure.errors import AgentError
 from actmeasure.planners.drawing import INK, check_path, new_figure, save_figure
 from actmeasure.planners.extras import matplotlib_for
-from actmeasure.seeds.runs import LAST, half_width
 from actmeasure.settings import whole
+from actmeasure.statistics import LAST, half_width
 from actmeasure.transitions import FloatArray
 
 if TYPE_CHECKING:

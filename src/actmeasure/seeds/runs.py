@@ -10,21 +10,19 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from actmeasure import statistics
 from actmeasure.episodes import Episodes
 from actmeasure.errors import AgentError
 from actmeasure.planners.extras import pandas_for
 from actmeasure.settings import whole
+from actmeasure.statistics import LAST
 from actmeasure.transitions import FloatArray
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["LAST", "Estimate", "SeedRuns", "Stopped", "half_width"]
+__all__ = ["LAST", "Estimate", "SeedRuns", "Stopped"]
 
-#: Results are means over so many last episodes, unless told otherwise.
-LAST = 50
-#: Share of intervals that contain what they are for.
-CONFIDENCE = 0.95
 FIGURES = ("scalarized_return", "reward", "measurements", "steps")
 
 #: Why training ended: all is done, Ctrl-C, or a worker process could not go on.
@@ -41,7 +39,8 @@ class Estimate:
     deviation : float
         Standard deviation between seeds; not a number for a single one.
     low, high : float
-        95 % interval for the mean, by Student's t; not numbers for a single seed.
+        95 % interval for the mean, by Student's t; not numbers for a single seed, and where all seeds are alike: without any
+        spread nothing says how different another seed may be.
     """
 
     mean: float
@@ -52,23 +51,10 @@ class Estimate:
     @classmethod
     def of(cls, values: FloatArray) -> Estimate:
         """From one value per seed."""
-        mean = float(values.mean())
+        mean, low, high = statistics.mean(values)
         deviation = float(values.std(ddof=1)) if len(values) > 1 else math.nan
-        half = float(half_width(np.float64(deviation), np.int64(len(values))))
-        return cls(mean, deviation, mean - half, mean + half)
-
-
-def half_width(deviation: npt.ArrayLike, count: npt.ArrayLike) -> FloatArray:
-    """Half the width of the interval for the mean of `count` values (Student's t); not a number below two of them.
-
-    A bootstrap is too narrow for the handful of seeds that is usual: it cannot resample what it has not seen.
-    """
-    from scipy.special import stdtrit
-
-    counts = np.asarray(count, dtype=np.float64)
-    several = np.where(counts > 1, counts, np.nan)
-    half: FloatArray = stdtrit(several - 1, (1 + CONFIDENCE) / 2) * np.asarray(deviation) / np.sqrt(several)
-    return half
+        alike = len(values) > 1 and math.isnan(low)
+        return cls(mean, 0.0 if alike else deviation, low, high)
 
 
 @dataclass(frozen=True, eq=False)

@@ -66,5 +66,5 @@ def _together(found: dict[str, Estimate]) -> list[list[str]]:
 
 def _interval(estimate: Estimate, form: str) -> str:
     if math.isnan(estimate.low):
-        return "?"
+        return "all alike"
     return f"{number(estimate.low, form)} to {number(estimate.high, form)}"

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from actmeasure.errors import ActMeasureError
+from actmeasure.errors import ActMeasureError, StudyError
 from actmeasure.experiments.extras import arrow
 from actmeasure.experiments.spec import Trial
 from actmeasure.interrupts import Interrupts
@@ -21,20 +21,38 @@ if TYPE_CHECKING:
 
 __all__ = ["Engine", "Order", "Outcome", "Report", "environment", "perform", "unpacked"]
 
-#: What a worker sends back: a packed table or None, seconds, and why there is no table.
-Report = tuple[bytes | None, float, str]
+OTHER_CODE = (
+    "the code that computes it is another where the worker runs than where the study was started; install the same there, or, "
+    "if it was edited meanwhile, run the study again"
+)
+#: What a worker sends back: a packed table or None, seconds, why there is no table, and whether these seconds include loading.
+Report = tuple[bytes | None, float, str] | tuple[bytes | None, float, str, bool]
+#: Agents and methods that this process has run: the first trial of each also loads what was compiled.
+_LOADED: set[str] = set()
 
 
 class Order(NamedTuple):
-    """A trial to run, the contents of its model file if it has one, and the bytes of memory that a worker takes for it."""
+    """A trial to run.
+
+    Attributes
+    ----------
+    trial : Trial
+    contents : bytes or None
+        Of its model file, if it has one.
+    memory : int
+        Bytes that a worker takes for it.
+    code : str
+        Digest of the code that is to compute it, as `code_of` gives it where the study was started.
+    """
 
     trial: Trial
     contents: bytes | None
     memory: int
+    code: str
 
     def packed(self) -> tuple[str, bytes | None]:
         """What is sent to a worker."""
-        return json.dumps(self.trial.to_json()), self.contents
+        return json.dumps({"trial": self.trial.to_json(), "code": self.code}), self.contents
 
 
 class Outcome(NamedTuple):
@@ -44,6 +62,7 @@ class Outcome(NamedTuple):
     table: bytes | None
     seconds: float
     failure: str = ""
+    has_loaded: bool = False
 
 
 class Engine(Protocol):
@@ -69,12 +88,21 @@ def perform(packed: str, contents: bytes | None) -> Report:
     """Run a trial in a worker; whatever goes wrong is a sentence."""
     begun = time.perf_counter()
     try:
+        from actmeasure.experiments.code import code_of
         from actmeasure.experiments.trial import run_trial
 
-        table = _pack(run_trial(Trial.from_json(json.loads(packed)), contents))
+        order = json.loads(packed)
+        trial = Trial.from_json(order["trial"])
+        if code_of(trial) != order["code"]:
+            raise StudyError(OTHER_CODE)
+        begun = time.perf_counter()  # what is loaded once says nothing about other trials
+        name = trial.method if trial.agent is None else trial.agent.name
+        table = _pack(run_trial(trial, contents))
     except Exception as error:  # which must not lose the other trials
         return None, time.perf_counter() - begun, _sentence(error)
-    return table, time.perf_counter() - begun, ""
+    has_loaded = name not in _LOADED
+    _LOADED.add(name)
+    return table, time.perf_counter() - begun, "", has_loaded
 
 
 def _sentence(error: Exception) -> str:

@@ -1,7 +1,7 @@
 "use strict";
 // A table is sorted by the column whose heading is clicked, or chosen with Tab and Enter; once more turns it round.
 // What is not there is always last.
-for (const table of document.querySelectorAll("table")) {
+for (const table of document.querySelectorAll("table:has(th button)")) {
   const headings = [...table.tHead.rows[0].cells];
   headings.forEach((heading, column) => {
     heading.setAttribute("aria-sort", "none");
