@@ -72,7 +72,7 @@ def mean_bound(probabilities: FloatArray, values: FloatArray) -> float:
 
 def _ceiling(values: FloatArray, vectors: FloatArray) -> FloatArray:
     """Return what bounds in each state are never above, at least 0, shape (S,)."""
-    return np.maximum(0.0, np.maximum(values, vectors.max(axis=1)))
+    return np.asarray(np.maximum(0.0, np.maximum(values, vectors.max(axis=1))))
 
 
 def first_bounds(model: Model, clock: Clock, may_look: bool = True) -> Bounds:

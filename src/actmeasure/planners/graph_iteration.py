@@ -103,7 +103,7 @@ class _Part:
             blind=blind,
             blind_constants=np.where(running & (blind < 0), graph.upper[children], 0.0),
             shown=shown,
-            shown_constants=np.bincount(rows, weights=outside, minlength=len(unique)),
+            shown_constants=np.bincount(rows, weights=outside, minlength=len(unique)).astype(np.float64),
             roundings=ROUNDING * (sizes + BACK_UP_OPERATIONS) * (sizes > 1),
             scales=graph.scale[unique],
             beliefs=beliefs,
@@ -150,7 +150,7 @@ class _Part:
         n_nodes = len(choices)
         every, actions, pays = np.arange(n_nodes), choices // 2, choices % 2 == 1
         looks = pays | self.counts_as_shown[every, actions]
-        factors, beliefs, blind = (each[every, actions] for each in (self.factors, self.beliefs, self.blind))
+        factors, beliefs, blind = self.factors[every, actions], self.beliefs[every, actions], self.blind[every, actions]
         constants = self.rewards[every, actions] - np.where(pays, self.costs[every, actions], 0.0)
         constants += np.where(looks, 0.0, factors * self.blind_constants[every, actions])
         going = np.flatnonzero(~looks & (blind >= 0))

@@ -10,6 +10,8 @@ Here v is the solution for rewards that are a little too high, so that the inequ
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
@@ -38,6 +40,8 @@ ROUNDING, OPERATIONS = 2.0**-52, 8
 MOST_IMPROVEMENTS = 200
 #: Relative gain below which an action is no better than another.
 NO_GAIN = 1e-13
+#: So many rows are checked in exact arithmetic, where rounding leaves open whether they are proved.
+MOST_EXACT = 10_000
 #: Attempts to find values without discount that are proved, each with rewards raised by this factor more.
 MOST_ATTEMPTS, RAISED = 20, 8.0
 #: Stands for the best row of every state instead of a given one.
@@ -182,7 +186,9 @@ class _Ending:
         taken = model.transitions.stacked()[rows].tocoo()
         row, to = taken.coords
         ends = model.terminal[to]
-        self._ends = np.bincount(row[ends], weights=taken.data[ends], minlength=len(rows))
+        self._ends: FloatArray = np.bincount(row[ends], weights=taken.data[ends], minlength=len(rows)).astype(
+            np.float64
+        )
         shape = (len(rows), n_places)
         self._moves = sparse.csr_array((taken.data[~ends], (row[~ends], place_of[to[~ends]])), shape=shape)
         self._moves.sum_duplicates()
@@ -199,15 +205,33 @@ class _Ending:
         values = self._improve(policy, self.rewards, can_rest)
         if values is None:
             return None
-        raised = self._rounding(values)
+        raised = np.zeros(len(self.rewards))
         for _ in range(MOST_ATTEMPTS):
-            proposed = self._improve(policy, self.rewards + raised, can_rest)
-            if proposed is None:
+            if self._holds(values):
+                return values
+            raised = RAISED * np.maximum(raised, self._rounding(values))
+            values = self._improve(policy, self.rewards + raised, can_rest)
+            if values is None:
                 return None
-            if np.all(proposed[self.place] >= self.rewards + self._moves @ proposed + self._rounding(proposed)):
-                return proposed
-            raised = RAISED * np.maximum(raised, self._rounding(proposed))
         return None
+
+    def _holds(self, values: FloatArray) -> bool:
+        """Return whether values, shape (n_places,), are surely at least those of every row."""
+        slack = values[self.place] - (self.rewards + self._moves @ values)
+        rounding = self._rounding(values)
+        doubtful = np.flatnonzero(slack < rounding)
+        if np.any(slack < -rounding):
+            return False
+        return len(doubtful) <= MOST_EXACT and all(self._holds_exactly(row, values) for row in doubtful.tolist())
+
+    def _holds_exactly(self, row: int, values: FloatArray) -> bool:
+        """Return whether a place is worth at least as much as one of its rows, in exact arithmetic."""
+        entries = slice(self._moves.indptr[row], self._moves.indptr[row + 1])
+        chances = [Fraction(chance) for chance in self._moves.data[entries].tolist()]
+        ahead = [Fraction(value) for value in values[self._moves.indices[entries]].tolist()]
+        whole = sum(chances, Fraction(float(self._ends[row])))
+        mean = sum((chance * value for chance, value in zip(chances, ahead, strict=True)), Fraction(0)) / whole
+        return Fraction(float(values[self.place[row]])) >= Fraction(float(self.rewards[row])) + mean
 
     def _rounding(self, values: FloatArray) -> FloatArray:
         """Bounds on the rounding of a row's value, shape (n_rows,); 0 where only zeros are added up."""
