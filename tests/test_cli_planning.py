@@ -10,6 +10,7 @@ import sys
 
 import numpy as np
 import pytest
+from command_line import actmeasure
 
 import actmeasure as am
 from actmeasure.cli import app
@@ -33,9 +34,7 @@ def command(*arguments):
 
 
 def run(*arguments, code=0):
-    done = subprocess.run(command(*arguments), capture_output=True, text=True, check=False)
-    assert done.returncode == code, done.stderr
-    assert "Traceback" not in done.stderr
+    done = actmeasure(*arguments, code=code)
     return done.stdout if code == 0 else done.stderr
 
 

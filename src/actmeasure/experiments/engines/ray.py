@@ -92,7 +92,7 @@ class RayEngine:
                     queue.submit()
                     yield queue.next_outcome()
                 queue.survey(at_once=True)  # for the notes
-            except (ray.exceptions.RayError, ConnectionError) as error:
+            except (ray.exceptions.RayError, OSError) as error:  # a socket, if the head dies without a word
                 raise StudyError(
                     f"the Ray cluster is lost: {_first_line(error)}; what is stored is safe, run again to do what is missing"
                 ) from error
