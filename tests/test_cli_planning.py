@@ -146,6 +146,7 @@ def test_ctrl_c_gives_the_best_so_far_and_progress_shows_the_gap():
     assert "after seeing" in text
 
 
+@pytest.mark.slow
 def test_tradeoff_says_that_and_why_it_is_not_within_tolerance():
     long = ("tradeoff", *SLIPPERY_LAKE, "--tolerance", "1e-9")
     text = run(*long, "--time-limit", "2")

@@ -125,6 +125,7 @@ class Started:
         return text, self.shown.decode()
 
 
+@pytest.mark.slow
 def test_ctrl_c_keeps_what_is_done(tmp_path):
     out = tmp_path / "episodes.csv"
     started = Started(*LAKE, *ENDLESS, "--out", out, "--json")
@@ -144,6 +145,7 @@ def test_ctrl_c_keeps_what_is_done(tmp_path):
     np.testing.assert_array_equal(returns, alone.scalarized_return[: len(returns)])
 
 
+@pytest.mark.slow
 def test_a_killed_worker_is_said(tmp_path):
     out = tmp_path / "episodes.csv"
     started = Started(*LAKE, *ENDLESS, "--out", out)

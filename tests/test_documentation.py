@@ -30,16 +30,22 @@ def test_code_in_the_documentation_runs(page, tmp_path, monkeypatch):
             assert printed == body
 
 
-@pytest.mark.parametrize("script", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.name)
+#: Run by a test of its own.
+PRICE_OF_A_LOOK = ROOT / "examples" / "price_of_a_look.py"
+EXAMPLES = sorted(set((ROOT / "examples").glob("*.py")) - {PRICE_OF_A_LOOK})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script", EXAMPLES, ids=lambda path: path.name)
 def test_examples_run(script, tmp_path):
     done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout
 
 
+@pytest.mark.slow
 def test_no_schedule_of_the_example_beats_the_certified_optimum(tmp_path):
-    script = ROOT / "examples" / "price_of_a_look.py"
-    done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, PRICE_OF_A_LOOK], cwd=tmp_path, capture_output=True, text=True, check=True)
     rows = [line.split() for line in done.stdout.splitlines() if line.startswith("measuring value")]
     assert len(rows) == 3
     for row in rows:

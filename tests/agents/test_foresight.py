@@ -8,9 +8,9 @@ import sys
 import gymnasium
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from strategies import models
+from strategies import examples, models
 
 import actmeasure as am
 from actmeasure.agents.foresight_plan import reliance
@@ -52,7 +52,7 @@ class TestContract:
         am.testing.check_agent(lambda model: make(), episodes=30)
 
     @given(models(), st.integers(0, 10**6))
-    @settings(max_examples=25, deadline=None)
+    @examples(25)
     def test_compiled_loop_equals_the_gymnasium_loop(self, model, seed):
         """Random and hidden starts, costs per state and action, negative rewards, a single action: all are among the models."""
         agent, _ = both_loops(model, 15, seed, max_steps=20, beliefs=50)

@@ -8,8 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-import click
 import pytest
+import typer
 from study_tools import InlineEngine, stored
 
 import actmeasure as am
@@ -49,7 +49,7 @@ def call(*arguments):
     """The exit code of the command in this process."""
     try:
         result = app(["run", *map(str, arguments)], standalone_mode=False)
-    except click.exceptions.Exit as left:
+    except typer.Exit as left:
         return left.exit_code
     return result or 0
 

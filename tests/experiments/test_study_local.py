@@ -66,6 +66,7 @@ def test_the_number_of_workers_changes_nothing(tmp_path):
     assert not multiprocessing.active_children()
 
 
+@pytest.mark.slow
 def test_killed_and_resumed_equals_never_interrupted(uninterrupted, tmp_path):
     """SIGKILL in mid-study: nothing half written, and the same tables byte for byte."""
     out = tmp_path / "out"
@@ -81,6 +82,7 @@ def test_killed_and_resumed_equals_never_interrupted(uninterrupted, tmp_path):
     assert tables(out) == uninterrupted
 
 
+@pytest.mark.slow
 def test_workers_end_with_the_process_that_started_them(tmp_path):
     """Even if it is killed, and in the middle of a trial that would take hours."""
     with start(tmp_path, tmp_path / "out", "ENDLESS") as process:
@@ -92,6 +94,7 @@ def test_workers_end_with_the_process_that_started_them(tmp_path):
     assert not alive
 
 
+@pytest.mark.slow
 def test_a_killed_worker_loses_nothing(uninterrupted, tmp_path):
     killed = []
 
@@ -107,6 +110,7 @@ def test_a_killed_worker_loses_nothing(uninterrupted, tmp_path):
     assert tables(tmp_path) == uninterrupted
 
 
+@pytest.mark.slow
 def test_ctrl_c_stops_at_once_and_keeps_what_is_done(uninterrupted, tmp_path):
     pressed = []
 

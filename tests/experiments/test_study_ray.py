@@ -34,10 +34,7 @@ if __name__ == "__main__":
 """
 TINY = Study("tiny", "Tiny", [Part("a", "A", ["chain"], ["random"], episodes=5, seeds=1)])
 
-needs_ray = pytest.mark.skipif(
-    not ray_engine.is_installed(), reason="Ray is not installed; see requirements-ray.lock and .ci/run"
-)
-
+needs_ray = pytest.mark.extras("ray")
 
 #: Of a node: small, in the foreground. Everything else is as `ray start` has it, but for addresses on the loopback interface.
 NODE = ["--block", "--num-cpus", "1", "--object-store-memory", str(80 << 20), "--node-ip-address"]
