@@ -1,7 +1,8 @@
 """Pin and hash what pyproject.toml asks for: `make lock`, or `python .ci/lock.py --keep` to change only what has to change.
 
 Three files, none of which names a package index: requirements.lock (to run and test actmeasure), and beyond it
-requirements-tools.lock (to lint, check types, build the documentation) and requirements-extras.lock (for tests marked `extras`). requirements-sb3.lock is kept by hand: pip-tools would pin CUDA with torch.
+requirements-tools.lock (to lint, check types, build the documentation) and requirements-extras.lock (for tests marked `extras`).
+requirements-sb3.lock is kept by hand: pip-tools would pin CUDA with torch.
 """
 
 import re

@@ -67,6 +67,24 @@ def test_first_screen_of_the_readme_has_the_two_commands():
     assert commands == ["make paper", "make test"]
 
 
+@pytest.mark.parametrize(("page", "folder"), [("README.md", "."), ("docs/index.md", "docs")])
+def test_first_screens_show_pictures_that_are_there_and_small(page, folder):
+    first_screen = "\n".join((ROOT / page).read_text().splitlines()[:25])
+    pictures = [ROOT / folder / name for name in re.findall(r"[\w/-]+\.png", first_screen)]
+    assert {picture.name for picture in pictures} == {"plan-page.png", "lake-plan.png"}
+    assert all(picture.stat().st_size < 200 * 1024 for picture in pictures)
+
+
+def test_the_documentation_can_be_searched_also_when_it_is_opened_from_disk():
+    """Browsers start no workers in pages from disk: without the plugin `offline` the theme hides its search box there."""
+    settings = (ROOT / "mkdocs.yml").read_text()
+    plugins = re.search(r"^plugins:\n((?: .*\n)+)", settings, re.MULTILINE)[1]
+    assert {"search", "offline"} <= set(re.findall(r"^  - (\w+)", plugins, re.MULTILINE))
+    script = re.search(r"^  polyfills: \[(.*?)\]", settings, re.MULTILINE)[1]
+    assert "iframe-worker" in script  # or the plugin would load it from the network
+    assert (ROOT / "docs" / script).exists()
+
+
 def test_every_public_name_is_there_and_documented():
     import actmeasure as am
 
