@@ -118,3 +118,16 @@ def test_everything_but_the_rooms_is_imported_where_nothing_else_is_installed():
         check=False,
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_lock_files_agree_and_name_no_package_index():
+    pinned = {}
+    for path in sorted(ROOT.glob("requirements*.lock")):
+        text = path.read_text()
+        assert "://" not in text, path.name
+        assert "--index-url" not in text, path.name
+        for name, version in re.findall(r"^([\w.-]+)==(\S+)", text, re.MULTILINE):
+            assert pinned.setdefault(name_of(name), version) == version, f"{path.name}: {name}"
+    wanted = [line for extra in ("test", "tools", "extras") for line in PROJECT["optional-dependencies"][extra]]
+    assert {name_of(line) for line in wanted} - {"actmeasure"} <= set(pinned)
+    assert CORE <= LOCKED
