@@ -231,6 +231,14 @@ def test_without_ray_a_sentence_says_what_to_install(tmp_path, monkeypatch):
         run_study(TINY, tmp_path, RayEngine())
 
 
+def test_modules_in_the_present_folder_do_not_stand_in_for_those_of_python(tmp_path, monkeypatch):
+    """A `code.py` beside the study once kept Ray from being loaded."""
+    (tmp_path / "code.py").write_text("raise SystemExit('not this one')")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(ray_engine, "PROBE", "import code")
+    assert ray_engine._probe("127.0.0.1:1") == ("", True)
+
+
 def test_nodes_with_another_version_are_refused():
     table, _, why = ray_engine._perform_there("{}", None, "0.0.0")
     assert table is None

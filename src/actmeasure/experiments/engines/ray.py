@@ -267,7 +267,7 @@ def _check_answers(address: str) -> None:
 
 def _probe(address: str) -> tuple[str, bool]:
     """Connect from a process of its own; what it printed if that failed (else nothing), and whether it ended in time."""
-    command = [sys.executable, "-c", PROBE, address]
+    command = [sys.executable, "-P", "-c", PROBE, address]  # without the modules of the present folder
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         begun = time.monotonic()
