@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 from importlib.util import find_spec
 
 import pytest
@@ -12,6 +13,9 @@ SAME = {"derandomize": True, "deadline": None, "print_blob": True, "suppress_hea
 settings.register_profile("short", **SAME)
 settings.register_profile("all", **SAME)  # chosen by `make test-all`: see `strategies.examples`
 settings.load_profile("short")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in jobs in the background: tests of Ctrl-C need it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 #: Set where extras are installed (.ci/run): that one is missing is then a failure.
 REQUIRED = "ACTMEASURE_REQUIRE_EXTRAS"

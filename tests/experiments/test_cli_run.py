@@ -65,7 +65,7 @@ def test_help_has_examples_and_loads_nothing_heavy():
 def test_run_stores_shows_and_goes_on(study):
     done = subprocess.run([*COMMAND, study, "--no-report"], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[1].split()[:5] == ["lakes", "5", "0", "0", "0"]
-    assert done.stderr == "Results: results/mine\n"
+    assert done.stderr.splitlines()[-1] == "Results: results/mine"  # after progress, on a busy machine
     assert len(stored(Path("results/mine"))) == 5
     again = subprocess.run(
         [*COMMAND, study, "--no-report", "--json", "--workers", "1"], capture_output=True, text=True, check=True

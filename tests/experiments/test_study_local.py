@@ -143,6 +143,7 @@ def still_born_work(connection):
     sys.exit(3)
 
 
+@pytest.mark.slow
 def test_a_trial_that_kills_its_workers_is_given_up(tmp_path, monkeypatch):
     monkeypatch.setattr(local, "_work", deadly_work)
     monkeypatch.setattr(local, "TRIES", 2)
