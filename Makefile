@@ -2,22 +2,26 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+TOOLS := .venv/.tools
+EXTRAS := .venv/.extras
+# What is locked is complete, and Python compiles what is imported: to do either here takes half a minute more.
+INSTALL := $(BIN)/python -m pip install -q -q --disable-pip-version-check --no-deps --no-compile
 
-.PHONY: help setup paper test check bench bench-long docs lock clean
+.PHONY: help setup paper test test-all check bench bench-long docs extras lock clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
 
-setup: $(READY)  ## Set up .venv with pinned, hash-checked dependencies and compile the kernels
+setup: $(READY)  ## Set up .venv with what running and testing need, pinned and hash-checked, and compile the kernels
 
 # The hashed lock refuses `-e .`, so the package itself goes in second, without dependencies.
 $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "actmeasure needs Python 3.11 or newer; run: make $(MAKECMDGOALS) PYTHON=/path/to/python3.11"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@echo "Installing the pinned dependencies into .venv (a minute or two the first time) ..."
-	@$(BIN)/python -m pip install -q -q --require-hashes -r requirements.lock
-	@$(BIN)/python -m pip install -q -q --no-deps --no-build-isolation -e .
+	@echo "Installing the pinned dependencies into .venv (about half a minute) ..."
+	@$(INSTALL) --require-hashes -r requirements.lock
+	@$(INSTALL) --no-build-isolation -e .
 	@echo "Compiling the kernels ..."
 	@$(BIN)/python -m actmeasure.warm
 	@touch $@
@@ -25,10 +29,29 @@ $(READY): requirements.lock pyproject.toml
 paper: $(READY)  ## Run the paper's experiments and write results/paper/report.html: 20 minutes on two cores
 	@$(BIN)/actmeasure paper --out results/paper
 
-test: $(READY)  ## Run all tests (those of Ray, Stable-Baselines3, Storm and the browser where these are installed)
-	@$(BIN)/python -m pytest -n auto
+# Linters and types, and the documentation.
+$(TOOLS): $(READY) requirements-tools.lock
+	@echo "Installing the pinned tools into .venv ..."
+	@$(INSTALL) --require-hashes -r requirements-tools.lock
+	@touch $@
 
-check: $(READY)  ## Lint, format, types, direction of imports
+# torch is not hashed: its CPU build differs from machine to machine.
+$(EXTRAS): $(TOOLS) requirements-extras.lock requirements-sb3.lock
+	@echo "Installing Ray, Playwright, PyTorch and Stable-Baselines3 into .venv (large) ..."
+	@$(INSTALL) --require-hashes -r requirements-extras.lock
+	@$(INSTALL) torch==2.13.0
+	@$(INSTALL) --require-hashes -r requirements-sb3.lock
+	@touch $@
+
+test: $(READY)  ## Run the tests that need minutes and nothing else installed
+	@$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow and not extras"
+
+test-all: $(READY)  ## Run all tests, slow ones and those of extras where installed, with all examples of property tests
+	@$(BIN)/python -m pytest -n auto --dist worksteal --hypothesis-profile=all
+
+extras: $(EXTRAS)  ## Install what tests of Ray, Stable-Baselines3 and pages need (for these also: chromium, from your system)
+
+check: $(TOOLS)  ## Lint, format, types, direction of imports
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
@@ -40,17 +63,14 @@ bench: $(READY)  ## Measure the speed and size goals
 bench-long: $(READY)  ## Measure how far planning scales: up to half an hour
 	@ACTMEASURE_BENCH_SECONDS=600 $(BIN)/python -m benchmarks.planning_scale
 
-docs: $(READY)  ## Build the documentation site into site/
+docs: $(TOOLS)  ## Build the documentation site into site/
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "Open site/index.html"
 
-lock:  ## Refresh requirements.lock
+lock:  ## Refresh the lock files (requirements-sb3.lock is kept by hand)
 	@$(PYTHON) -m venv .venv/lock
 	@.venv/lock/bin/python -m pip install -q -q pip-tools
-	@.venv/lock/bin/pip-compile --quiet --upgrade --extra dev --generate-hashes --strip-extras --no-header --no-annotate \
-	  --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --output-file requirements.lock pyproject.toml
-	@sed -i -E '/^(#|actmeasure @)/d' requirements.lock  # remarks of pip-compile, and this package itself
-	@sed -i '1i # Pinned and hash-checked dependencies for development; refresh with `make lock`.' requirements.lock
+	@.venv/lock/bin/python .ci/lock.py
 
 clean:  ## Remove .venv, caches, built files and results
 	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache site build dist results

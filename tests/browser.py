@@ -8,13 +8,11 @@ import pytest
 
 @pytest.fixture(scope="session")
 def chromium():
-    """A real browser; tests that need one are skipped where there is none."""
-    path = shutil.which("chromium")
-    if path is None:
-        pytest.skip("no chromium on this machine; install it to test pages in a browser")
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    with playwright.sync_playwright() as running:
-        browser = running.chromium.launch(executable_path=path, args=["--no-sandbox"])
+    """A real browser; tests that need one have the marker `extras` by that (see conftest.py)."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as running:
+        browser = running.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         yield browser
         browser.close()
 

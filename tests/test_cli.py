@@ -5,13 +5,13 @@ import subprocess
 import sys
 
 import pytest
+from command_line import actmeasure
 
 import actmeasure as am
 
 
 def run(*arguments, code=0):
-    done = subprocess.run([sys.executable, "-m", "actmeasure", *arguments], capture_output=True, text=True, check=False)
-    assert done.returncode == code, done.stderr
+    done = actmeasure(*arguments, code=code)
     return done.stdout if code == 0 else done.stderr
 
 

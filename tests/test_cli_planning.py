@@ -10,6 +10,7 @@ import sys
 
 import numpy as np
 import pytest
+from command_line import actmeasure
 
 import actmeasure as am
 from actmeasure.cli import app
@@ -33,9 +34,7 @@ def command(*arguments):
 
 
 def run(*arguments, code=0):
-    done = subprocess.run(command(*arguments), capture_output=True, text=True, check=False)
-    assert done.returncode == code, done.stderr
-    assert "Traceback" not in done.stderr
+    done = actmeasure(*arguments, code=code)
     return done.stdout if code == 0 else done.stderr
 
 
@@ -147,6 +146,7 @@ def test_ctrl_c_gives_the_best_so_far_and_progress_shows_the_gap():
     assert "after seeing" in text
 
 
+@pytest.mark.slow
 def test_tradeoff_says_that_and_why_it_is_not_within_tolerance():
     long = ("tradeoff", *SLIPPERY_LAKE, "--tolerance", "1e-9")
     text = run(*long, "--time-limit", "2")

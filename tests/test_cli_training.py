@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import psutil
 import pytest
+from command_line import actmeasure
 
 import actmeasure as am
 from actmeasure.cli import app
@@ -27,9 +28,7 @@ def command(*arguments):
 
 
 def run(*arguments, code=0):
-    done = subprocess.run(command(*arguments), capture_output=True, text=True, check=False)
-    assert done.returncode == code, done.stderr
-    assert "Traceback" not in done.stderr
+    done = actmeasure(*arguments, code=code)
     return done.stdout if code == 0 else done.stderr
 
 
@@ -126,6 +125,7 @@ class Started:
         return text, self.shown.decode()
 
 
+@pytest.mark.slow
 def test_ctrl_c_keeps_what_is_done(tmp_path):
     out = tmp_path / "episodes.csv"
     started = Started(*LAKE, *ENDLESS, "--out", out, "--json")
@@ -145,6 +145,7 @@ def test_ctrl_c_keeps_what_is_done(tmp_path):
     np.testing.assert_array_equal(returns, alone.scalarized_return[: len(returns)])
 
 
+@pytest.mark.slow
 def test_a_killed_worker_is_said(tmp_path):
     out = tmp_path / "episodes.csv"
     started = Started(*LAKE, *ENDLESS, "--out", out)

@@ -30,16 +30,22 @@ def test_code_in_the_documentation_runs(page, tmp_path, monkeypatch):
             assert printed == body
 
 
-@pytest.mark.parametrize("script", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.name)
+#: Run by a test of its own.
+PRICE_OF_A_LOOK = ROOT / "examples" / "price_of_a_look.py"
+EXAMPLES = sorted(set((ROOT / "examples").glob("*.py")) - {PRICE_OF_A_LOOK})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script", EXAMPLES, ids=lambda path: path.name)
 def test_examples_run(script, tmp_path):
     done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout
 
 
+@pytest.mark.slow
 def test_no_schedule_of_the_example_beats_the_certified_optimum(tmp_path):
-    script = ROOT / "examples" / "price_of_a_look.py"
-    done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, PRICE_OF_A_LOOK], cwd=tmp_path, capture_output=True, text=True, check=True)
     rows = [line.split() for line in done.stdout.splitlines() if line.startswith("measuring value")]
     assert len(rows) == 3
     for row in rows:
@@ -59,6 +65,24 @@ def test_first_screen_of_the_readme_has_the_two_commands():
     first_screen = (ROOT / "README.md").read_text().splitlines()[:25]
     commands = [line.split("#")[0].strip() for line in first_screen if line.startswith("make ")]
     assert commands == ["make paper", "make test"]
+
+
+@pytest.mark.parametrize(("page", "folder"), [("README.md", "."), ("docs/index.md", "docs")])
+def test_first_screens_show_pictures_that_are_there_and_small(page, folder):
+    first_screen = "\n".join((ROOT / page).read_text().splitlines()[:25])
+    pictures = [ROOT / folder / name for name in re.findall(r"[\w/-]+\.png", first_screen)]
+    assert {picture.name for picture in pictures} == {"plan-page.png", "lake-plan.png"}
+    assert all(picture.stat().st_size < 200 * 1024 for picture in pictures)
+
+
+def test_the_documentation_can_be_searched_also_when_it_is_opened_from_disk():
+    """Browsers start no workers in pages from disk: without the plugin `offline` the theme hides its search box there."""
+    settings = (ROOT / "mkdocs.yml").read_text()
+    plugins = re.search(r"^plugins:\n((?: .*\n)+)", settings, re.MULTILINE)[1]
+    assert {"search", "offline"} <= set(re.findall(r"^  - (\w+)", plugins, re.MULTILINE))
+    script = re.search(r"^  polyfills: \[(.*?)\]", settings, re.MULTILINE)[1]
+    assert "iframe-worker" in script  # or the plugin would load it from the network
+    assert (ROOT / "docs" / script).exists()
 
 
 def test_every_public_name_is_there_and_documented():

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 import reference
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from strategies import models, random_schedule
+from strategies import examples, models, random_schedule
 
 import actmeasure as am
 from actmeasure.kernels.trace import trace_tail
@@ -144,7 +144,7 @@ def test_alternating_rewards_have_no_total():
 
 
 @given(models(), st.integers(0, 2**32 - 1), st.sampled_from([1, 2, 3, 7, 40]))
-@settings(max_examples=150)
+@examples(150)
 def test_agrees_with_the_dense_product_chain(model, seed, horizon):
     schedule = random_schedule(model, np.random.default_rng(seed))
     discounted, sums = reference.evaluate(model, schedule, horizon)
@@ -163,7 +163,7 @@ def test_agrees_with_the_dense_product_chain(model, seed, horizon):
 
 
 @given(models(max_states=4), st.integers(0, 2**32 - 1))
-@settings(max_examples=100)
+@examples(100)
 def test_all_time_sums_and_averages_agree_with_the_far_future(model, seed):
     schedule = random_schedule(model, np.random.default_rng(seed))
     result = am.evaluate(model, schedule)
@@ -190,7 +190,7 @@ def test_all_time_sums_and_averages_agree_with_the_far_future(model, seed):
 
 
 @given(models(max_states=5, discounts=(0.5, 0.9)), st.integers(0, 2**32 - 1))
-@settings(max_examples=25)
+@examples(25)
 def test_agrees_with_simulation_within_its_error(model, seed):
     """Independent play, one step at a time; 5 standard errors over some hundred comparisons."""
     rng = np.random.default_rng(seed)
@@ -209,7 +209,7 @@ def test_agrees_with_simulation_within_its_error(model, seed):
 
 
 @given(models(), st.integers(0, 2**32 - 1))
-@settings(max_examples=60)
+@examples(60)
 def test_compiled_agent_earns_what_evaluation_says(model, seed):
     schedule = random_schedule(model, np.random.default_rng(seed))
     agent = am.agents.make("schedule", schedule=schedule, model=model)
@@ -222,7 +222,7 @@ def test_compiled_agent_earns_what_evaluation_says(model, seed):
 
 
 @given(models(may_end=(True,)), st.integers(0, 2**32 - 1))
-@settings(max_examples=60)
+@examples(60)
 def test_policies_of_the_belief_are_unrolled(model, seed):
     """A policy that looks when in doubt, as a function and as the schedule it amounts to."""
     weights = np.random.default_rng(seed).normal(size=(model.n_states, model.n_actions))

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from scipy import sparse
-from strategies import models
+from strategies import examples, models
 
 import actmeasure as am
 
@@ -378,6 +378,7 @@ class TestFromGymnasium:
 
 
 @given(models())
+@examples(100)
 def test_random_models_pass_the_public_check(model):
     am.testing.check_model(model)
 

@@ -70,6 +70,7 @@ def test_the_number_of_workers_changes_nothing(lake):
         np.testing.assert_array_equal(episodes.scalarized_return, alone.scalarized_return)
 
 
+@pytest.mark.slow
 def test_a_run_that_takes_long_is_handed_over_and_gives_the_same(lake, monkeypatch):
     monkeypatch.setattr(seed_training, "TRIAL_SECONDS", 0.0)
     monkeypatch.setattr(seed_training, "STARTING_SECONDS", -1e9)
@@ -100,7 +101,7 @@ def test_progress_tells_the_recent_return_of_running_seeds():
     assert shown[1].recent_return == pytest.approx(runs.episodes[1].scalarized_return[20:70].mean())
 
 
-@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("count", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_ctrl_c_keeps_what_is_done(lake, count):
     def press(now):
         if now.done and not pressed:
@@ -124,6 +125,7 @@ def test_ctrl_c_before_the_first_episode_leaves_nothing_to_return(lake, monkeypa
         am.train_seeds("random", lake, 5, 2, workers=1)
 
 
+@pytest.mark.slow
 def test_a_killed_worker_is_said_and_the_rest_kept(lake):
     def kill(now):
         if now.done and not killed:

@@ -7,9 +7,9 @@ import threading
 import gymnasium
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from strategies import models, random_schedule
+from strategies import examples, models, random_schedule
 
 import actmeasure as am
 
@@ -37,7 +37,7 @@ def test_every_agent_passes_the_public_check(name):
 
 
 @given(models(), st.integers(0, 10**6), st.sampled_from(sorted(MAKERS)))
-@settings(max_examples=40)
+@examples(40)
 def test_compiled_loop_equals_the_gymnasium_loop(model, seed, name):
     compiled = am.train(MAKERS[name](model), model, episodes=15, seed=seed, max_steps=20)
     played = am.train(MAKERS[name](model), am.envs.TabularEnv(model), episodes=15, seed=seed, max_steps=20)

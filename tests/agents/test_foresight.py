@@ -8,9 +8,9 @@ import sys
 import gymnasium
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from strategies import models
+from strategies import examples, models
 
 import actmeasure as am
 from actmeasure.agents.foresight_plan import reliance
@@ -52,7 +52,7 @@ class TestContract:
         am.testing.check_agent(lambda model: make(), episodes=30)
 
     @given(models(), st.integers(0, 10**6))
-    @settings(max_examples=25, deadline=None)
+    @examples(25)
     def test_compiled_loop_equals_the_gymnasium_loop(self, model, seed):
         """Random and hidden starts, costs per state and action, negative rewards, a single action: all are among the models."""
         agent, _ = both_loops(model, 15, seed, max_steps=20, beliefs=50)
@@ -261,6 +261,7 @@ for model in worlds:
 """
 
 
+@pytest.mark.slow
 def test_compiled_and_plain_runs_agree():
     """Bit for bit: returns, and every table that was learned."""
     lines = []
@@ -279,11 +280,12 @@ class TestWhatItEarns:
         ("model", "published", "optimum"),
         [
             (am.problems.measuring_value(measuring_cost=0.05), 0.94, 0.9375),
-            (am.problems.measuring_value(measuring_cost=0.10), 0.86, 0.875),
-            (am.problems.measuring_value(measuring_cost=0.20), 0.82, 0.80),
+            pytest.param(am.problems.measuring_value(measuring_cost=0.10), 0.86, 0.875, marks=pytest.mark.slow),
+            pytest.param(am.problems.measuring_value(measuring_cost=0.20), 0.82, 0.80, marks=pytest.mark.slow),
             (am.problems.frozen_lake(4, "deterministic", measuring_cost=0.05), 1.00, 1.00),
-            (am.problems.frozen_lake(4, "semi-slippery", measuring_cost=0.05), 0.90, 0.90),  # .75 is published; more is asked
-            (am.problems.frozen_lake(4, "slippery", measuring_cost=0.05), 0.04, 0.064),
+            # .75 is published; more is asked
+            pytest.param(am.problems.frozen_lake(4, "semi-slippery", measuring_cost=0.05), 0.90, 0.90, marks=pytest.mark.slow),
+            pytest.param(am.problems.frozen_lake(4, "slippery", measuring_cost=0.05), 0.04, 0.064, marks=pytest.mark.slow),
         ],
         ids=["value c=.05", "value c=.10", "value c=.20", "deterministic", "semi-slippery", "slippery"],
     )  # fmt: skip
@@ -307,7 +309,7 @@ class TestWhatItEarns:
         assert episodes.scalarized_return[-50:] == pytest.approx(1 - n / 100)
         assert not episodes.measurements[-50:].any()
 
-    @pytest.mark.parametrize("cost", [0.0, 1.0])
+    @pytest.mark.parametrize("cost", [0.0, pytest.param(1.0, marks=pytest.mark.slow)])
     def test_looks_that_cost_nothing_and_looks_that_cost_as_much_as_can_be_won(self, cost):
         model = LAKE.replace(measuring_cost=cost)
         best = am.evaluate(model, am.solve(model.replace(discount=0.99)).schedule, horizon=1000).scalarized_return
@@ -315,6 +317,7 @@ class TestWhatItEarns:
             episodes = am.train(am.agents.make("foresight"), model, 1000, seed=seed)
             assert episodes.scalarized_return[-500:].mean() >= best - 0.07  # three standard errors of a mean of 500
 
+    @pytest.mark.slow
     def test_looks_that_nobody_can_afford_are_given_up_soon(self):
         for seed in range(3):
             agent = am.agents.make("foresight")

@@ -3,9 +3,9 @@
 import gymnasium
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from strategies import models
+from strategies import examples, models
 
 import actmeasure as am
 from actmeasure.kernels import amrl_q, atmq
@@ -40,7 +40,7 @@ def same_tables(one, other):
 @given(
     models(), st.integers(0, 10**6), st.sampled_from(LEARNERS), st.sampled_from(PRESETS), st.sampled_from([0.0, 0.3])
 )
-@settings(max_examples=60)
+@examples(60)
 def test_compiled_loop_equals_the_gymnasium_loop(model, seed, name, preset, chance):
     """Random and hidden starts, costs per state and action, negative rewards, a single action: all are among the models."""
     extra = {} if name == "amrl-q" else {"random_measuring": chance, "exploratory_measurements": 2, "particles": 20}

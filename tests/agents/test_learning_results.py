@@ -77,8 +77,8 @@ def test_default_does_not_get_stuck(name):
     [
         ("atmq", "deterministic", 0.0),
         # With 200 steps, one run in 20 is stuck and earns nothing, the others 0.85: a standard deviation of 0.2.
-        ("atmq", "semi-slippery", 0.10),
-        ("atmq", "slippery", 0.02),
+        pytest.param("atmq", "semi-slippery", 0.10, marks=pytest.mark.slow),
+        pytest.param("atmq", "slippery", 0.02, marks=pytest.mark.slow),
         ("atmq", 0.05, 0.02),
         ("atmq", 0.10, 0.04),
         # One run in 20 ends far below 0; a standard deviation of 0.26.
@@ -116,7 +116,7 @@ def test_published_measurements_are_in_the_same_range():
         assert abs(measurements.mean() - published) < 0.3
 
 
-@pytest.mark.parametrize(("name", "seeds"), [("atmq", 20), ("dyna-atmq", 5)])
+@pytest.mark.parametrize(("name", "seeds"), [pytest.param("atmq", 20, marks=pytest.mark.slow), ("dyna-atmq", 5)])
 def test_paper_preset_gets_stuck(name, seeds):
     """As the main text has it, the learner stops looking and walks in circles."""
     returns, measurements = results(name, "paper", "semi-slippery", seeds)
@@ -143,6 +143,7 @@ def test_nothing_is_measured_on_the_deterministic_lake_after_convergence(name, p
     assert returns.tolist() == [1.0] * seeds
 
 
+@pytest.mark.slow
 def test_taxi_is_learned_through_the_wrapper():
     """Acting at random earns about -375 in 100 steps; in its last episodes the learner mostly delivers the passenger."""
     env = am.ActiveMeasuring(gymnasium.make("Taxi-v4"), measuring_cost=0.01)

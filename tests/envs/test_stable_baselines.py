@@ -5,9 +5,7 @@ import pytest
 
 from actmeasure.envs import ActiveMeasuring
 
-WHY = "needs PyTorch and Stable-Baselines3, which are large: pip install torch stable-baselines3"
-pytest.importorskip("torch", reason=WHY)
-stable_baselines3 = pytest.importorskip("stable_baselines3", reason=WHY)
+pytestmark = pytest.mark.extras("torch", "stable_baselines3")
 
 STEPS = 256
 
@@ -33,6 +31,8 @@ def pendulum():
     [(lake, "MlpPolicy"), (taxi, "MlpPolicy"), (cart_pole, "MultiInputPolicy"), (pendulum, "MultiInputPolicy")],
 )
 def test_ppo_trains(make, policy):
+    import stable_baselines3
+
     env = make()
     agent = stable_baselines3.PPO(policy, env, n_steps=64, batch_size=32, n_epochs=1, seed=0, device="cpu")
     agent.learn(STEPS)
@@ -51,6 +51,7 @@ def test_its_own_check_passes(make):
 
 
 def test_ppo_trains_on_several_lakes_at_once():
+    import stable_baselines3
     from stable_baselines3.common.env_util import make_vec_env
 
     envs = make_vec_env("actmeasure/FrozenLake-v0", n_envs=3, env_kwargs={"size": 4, "measuring_cost": 0.05}, seed=0)

@@ -8,8 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-import click
 import pytest
+import typer
 from study_tools import InlineEngine, stored
 
 import actmeasure as am
@@ -49,7 +49,7 @@ def call(*arguments):
     """The exit code of the command in this process."""
     try:
         result = app(["run", *map(str, arguments)], standalone_mode=False)
-    except click.exceptions.Exit as left:
+    except typer.Exit as left:
         return left.exit_code
     return result or 0
 
@@ -65,7 +65,7 @@ def test_help_has_examples_and_loads_nothing_heavy():
 def test_run_stores_shows_and_goes_on(study):
     done = subprocess.run([*COMMAND, study, "--no-report"], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[1].split()[:5] == ["lakes", "5", "0", "0", "0"]
-    assert done.stderr == "Results: results/mine\n"
+    assert done.stderr.splitlines()[-1] == "Results: results/mine"  # after progress, on a busy machine
     assert len(stored(Path("results/mine"))) == 5
     again = subprocess.run(
         [*COMMAND, study, "--no-report", "--json", "--workers", "1"], capture_output=True, text=True, check=True

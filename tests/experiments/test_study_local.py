@@ -67,6 +67,7 @@ def test_the_number_of_workers_changes_nothing(tmp_path):
     assert not multiprocessing.active_children()
 
 
+@pytest.mark.slow
 def test_killed_and_resumed_equals_never_interrupted(uninterrupted, tmp_path):
     """SIGKILL in mid-study: nothing half written, and the same tables byte for byte."""
     out = tmp_path / "out"
@@ -82,6 +83,7 @@ def test_killed_and_resumed_equals_never_interrupted(uninterrupted, tmp_path):
     assert tables(out) == uninterrupted
 
 
+@pytest.mark.slow
 def test_workers_end_with_the_process_that_started_them(tmp_path):
     """Even if it is killed, and in the middle of a trial that would take hours."""
     with start(tmp_path, tmp_path / "out", "ENDLESS") as process:
@@ -93,6 +95,7 @@ def test_workers_end_with_the_process_that_started_them(tmp_path):
     assert not alive
 
 
+@pytest.mark.slow
 def test_a_killed_worker_loses_nothing(uninterrupted, tmp_path):
     killed = []
 
@@ -108,6 +111,7 @@ def test_a_killed_worker_loses_nothing(uninterrupted, tmp_path):
     assert tables(tmp_path) == uninterrupted
 
 
+@pytest.mark.slow
 def test_ctrl_c_stops_at_once_and_keeps_what_is_done(uninterrupted, tmp_path):
     pressed = []
 
@@ -140,6 +144,7 @@ def still_born_work(connection):
     sys.exit(3)
 
 
+@pytest.mark.slow
 def test_a_trial_that_kills_its_workers_is_given_up(tmp_path, monkeypatch):
     monkeypatch.setattr(local, "_work", deadly_work)
     monkeypatch.setattr(local, "TRIES", 2)

@@ -10,6 +10,7 @@ import time
 
 import numpy as np
 import pytest
+from command_line import actmeasure
 from simulated import CHAINS, records, write_csv
 
 import actmeasure as am
@@ -25,10 +26,7 @@ def command(*arguments):
 
 
 def run(*arguments, code=0):
-    done = subprocess.run(command(*arguments), capture_output=True, text=True, check=False)
-    assert done.returncode == code, done.stderr
-    assert "Traceback" not in done.stderr
-    return done
+    return actmeasure("fit", *arguments, code=code)
 
 
 def call(*arguments):

@@ -4,9 +4,10 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from simulated import CHAINS, records
+from strategies import examples
 
 from actmeasure.fitting.estimation import maximise, persistent_start, random_start
 from actmeasure.fitting.gaps import find_gaps
@@ -76,7 +77,7 @@ def likelihood_of(rows, noticed=()):
 
 
 @given(tiny_records(), st.integers(0, 100), st.sampled_from([(), ("c",), ("b", "c")]))
-@settings(max_examples=60)
+@examples(60)
 def test_likelihood_and_expected_transitions_are_those_of_all_paths(rows, seed, noticed):
     likelihood, probabilities = likelihood_of(rows, noticed), chains(seed)
     value, expected = likelihood.expected(probabilities, likelihood.gaps.counts())
@@ -86,7 +87,7 @@ def test_likelihood_and_expected_transitions_are_those_of_all_paths(rows, seed, 
 
 
 @given(tiny_records(), st.integers(0, 100))
-@settings(max_examples=40)
+@examples(40)
 def test_no_round_lowers_the_likelihood(rows, seed):
     likelihood = likelihood_of(rows)
     free = np.full((2, 3, 3), np.nan)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+from command_line import actmeasure
 from machines import machine
 
 import actmeasure as am
@@ -28,11 +29,7 @@ broken = "400 EUR/month"
 
 
 def run(*arguments, code=0):
-    command = [sys.executable, "-m", "actmeasure", "plan", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == code, done.stderr
-    assert "Traceback" not in done.stderr
-    return done
+    return actmeasure("plan", *arguments, code=code)
 
 
 @pytest.fixture

@@ -4,16 +4,16 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from machines import machine
-from strategies import models, random_schedule
+from strategies import examples, models, random_schedule
 
 import actmeasure as am
 from actmeasure.inspection.complete import completed, without_claims
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(models(), st.integers(0, 2**32 - 1))
 def test_schedules_without_claims_behave_the_same(model, seed):
     schedule = random_schedule(model, np.random.default_rng(seed))

@@ -5,10 +5,10 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from machines import machine
-from strategies import models, random_schedule
+from strategies import examples, models, random_schedule
 
 import actmeasure as am
 from actmeasure.inspection.calendar import Calendars
@@ -36,7 +36,7 @@ def rule_values(model, same_interval):
         yield am.evaluate(model, am.Schedule(plans, model.n_states, start)).discounted_return
 
 
-@settings(max_examples=12)
+@examples(12)
 @given(models(max_states=2, max_actions=2))
 def test_the_best_condition_rules_are_those_of_brute_force(model):
     search = ConditionRules(model, LONGEST, Clock())
@@ -45,7 +45,7 @@ def test_the_best_condition_rules_are_those_of_brute_force(model):
         assert found == pytest.approx(max(rule_values(model, same)), abs=1e-9)
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(models(max_states=5))
 def test_families_are_ordered_and_below_the_optimum(model):
     search = ConditionRules(model, 8, Clock())
@@ -57,7 +57,7 @@ def test_families_are_ordered_and_below_the_optimum(model):
     assert by_condition <= am.solve(model).upper + 1e-9
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(models(max_states=5), st.integers(1, 5))
 def test_calendars_are_those_of_solve(model, k):
     calendars = Calendars(model)
@@ -70,7 +70,7 @@ def test_the_best_calendar_is_the_best():
     assert Calendars(machine()).best(20, Clock()) == (1 + int(np.argmax(values)), 20)
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(models(discounts=(0.5, 0.99)), st.integers(0, 2**32 - 1))
 def test_worth_is_what_evaluate_says(model, seed):
     schedule = random_schedule(model, np.random.default_rng(seed))

@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 SCRIPT = """
 import hashlib
 import numpy as np
@@ -39,6 +41,7 @@ def output(**environment):
     return subprocess.run(command, env=os.environ | environment, capture_output=True, text=True, check=True).stdout
 
 
+@pytest.mark.slow
 def test_compiled_and_plain_runs_agree():
     """Bit for bit: returns, lengths, and every table that was learned."""
     plain = output(NUMBA_DISABLE_JIT="1")

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from judge import Judge, best_of_all_schedules
-from strategies import models
+from strategies import examples, models
 
 import actmeasure as am
 from actmeasure.planners.clock import Clock
@@ -47,7 +47,7 @@ def acyclic_model(rng):
 
 
 @given(SMALL)
-@settings(max_examples=300)
+@examples(300)
 def test_the_optimum_is_what_the_judge_says(model):
     judge = Judge(model)
     solution = am.solve(model, "optimal", tolerance=1e-6)
@@ -57,7 +57,7 @@ def test_the_optimum_is_what_the_judge_says(model):
 
 
 @given(SMALL, st.integers(1, 6))
-@settings(max_examples=300)
+@examples(300)
 def test_stopped_at_any_moment_the_bounds_hold_and_the_schedule_keeps_its_promise(model, rounds):
     judge = Judge(model)
     search = Search(model, stopped_after(rounds))
@@ -68,7 +68,7 @@ def test_stopped_at_any_moment_the_bounds_hold_and_the_schedule_keeps_its_promis
 
 
 @given(models(max_states=6, max_actions=3, discounts=(0.5, 0.9, 0.99)), st.integers(1, 4))
-@settings(max_examples=100)
+@examples(100)
 def test_bounds_of_a_stopped_search_contain_those_of_a_longer_one(model, rounds):
     search = Search(model, stopped_after(rounds))
     search.run(1e-12)
@@ -81,7 +81,7 @@ def test_bounds_of_a_stopped_search_contain_those_of_a_longer_one(model, rounds)
 
 
 @given(SMALL)
-@settings(max_examples=100)
+@examples(100)
 def test_every_bound_on_the_way_holds(model):
     judge = Judge(model)
     solution = am.solve(model, "optimal", tolerance=1e-6)
@@ -90,7 +90,7 @@ def test_every_bound_on_the_way_holds(model):
 
 
 @given(models(max_states=3, max_actions=2, discounts=(0.3, 0.5, 0.7)))
-@settings(max_examples=40)
+@examples(40)
 def test_no_schedule_that_can_be_written_out_beats_the_upper_bound(model):
     model = model.replace(reveal_start=True)
     by_hand = best_of_all_schedules(model, longest=2 if np.count_nonzero(~model.terminal) > 2 else 3)

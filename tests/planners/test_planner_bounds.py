@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from judge import Judge
-from strategies import models
+from strategies import examples, models
 
 import actmeasure as am
 from actmeasure.planners.control import Control
@@ -16,7 +16,7 @@ SETTLED = 1e-8
 
 
 @given(models(max_states=3, max_actions=2, discounts=(0.3, 0.5, 0.7)))
-@settings(max_examples=60)
+@examples(60)
 def test_the_bounds_of_every_method_contain_the_optimum(model):
     judge = Judge(model)
     for method in METHODS:
@@ -27,7 +27,7 @@ def test_the_bounds_of_every_method_contain_the_optimum(model):
 
 
 @given(models(discounts=(0.5, 0.9, 0.95)))
-@settings(max_examples=60)
+@examples(60)
 def test_bounds_and_values_of_every_method_are_consistent(model):
     optimum = am.solve(model, "optimal", tolerance=1e-4, time_limit=2)
     for method in METHODS[1:]:
@@ -39,13 +39,13 @@ def test_bounds_and_values_of_every_method_are_consistent(model):
 
 
 @given(models())
-@settings(max_examples=100)
+@examples(100)
 def test_act_then_measure_is_at_least_as_good_as_looking_always(model):
     assert am.solve(model, "atm").value >= am.solve(model, "always").value - SETTLED
 
 
 @given(models())
-@settings(max_examples=60)
+@examples(60)
 def test_looking_at_every_step_is_looking_always(model):
     assert am.solve(model, "every-1").value == pytest.approx(am.solve(model, "always").value, abs=SETTLED)
 
@@ -79,7 +79,7 @@ def some_measuring_rule(model, rng):
 
 
 @given(models(), st.integers(0, 2**32 - 1))
-@settings(max_examples=100)
+@examples(100)
 def test_no_other_measuring_rule_with_the_same_control_is_better(model, seed):
     best, rng = am.solve(model, "atm").value, np.random.default_rng(seed)
     for _ in range(5):
@@ -87,7 +87,7 @@ def test_no_other_measuring_rule_with_the_same_control_is_better(model, seed):
 
 
 @given(models(discounts=(0.5, 0.9)), st.sampled_from([0.0, 0.05, 0.3, 1.0]))
-@settings(max_examples=100)
+@examples(100)
 def test_act_then_measure_loses_at_most_a_look_at_every_step(model, cost):
     model = model.replace(measuring_cost=cost)
     optimum = am.solve(model, tolerance=1e-6, time_limit=5)
@@ -95,7 +95,7 @@ def test_act_then_measure_loses_at_most_a_look_at_every_step(model, cost):
 
 
 @given(models(discounts=(0.5, 0.9)))
-@settings(max_examples=60)
+@examples(60)
 def test_never_does_not_look_and_bounds_the_best_that_does_not(model):
     solution = am.solve(model, "never", tolerance=1e-4, time_limit=2)
     assert solution.evaluation.discounted_measurements == 0
@@ -107,7 +107,7 @@ def test_never_does_not_look_and_bounds_the_best_that_does_not(model):
 
 
 @given(models(max_states=3, max_actions=2, discounts=(0.3, 0.5, 0.7)))
-@settings(max_examples=60)
+@examples(60)
 def test_never_is_the_optimum_when_a_look_is_too_dear(model):
     dear = model.replace(measuring_cost=1e6)
     judge, solution = Judge(dear), am.solve(model, "never", tolerance=1e-6)
@@ -117,7 +117,7 @@ def test_never_is_the_optimum_when_a_look_is_too_dear(model):
 
 
 @given(models(discounts=(0.5, 0.9, 0.95)))
-@settings(max_examples=60)
+@examples(60)
 def test_q_mdp_solves_the_bellman_equations_from_above(model):
     values = am.q_mdp(model)
     P, R = model.transitions.dense(), np.array(model.rewards)

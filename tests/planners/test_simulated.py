@@ -1,11 +1,10 @@
 """What POMCP earns in simulated episodes, from Python and from the command line."""
 
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
+from command_line import actmeasure
 
 import actmeasure as am
 from actmeasure.planners.simulated import Mean
@@ -75,10 +74,7 @@ def test_bad_input(settings, message):
 
 
 def run(*arguments, code=0):
-    command = [sys.executable, "-m", "actmeasure", "solve", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == code, done.stderr
-    assert "Traceback" not in done.stderr
+    done = actmeasure("solve", *arguments, code=code)
     return done.stdout if code == 0 else done.stderr
 
 

@@ -7,12 +7,12 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from strategies import examples, models
 
 import actmeasure as am
 from actmeasure.planners.tradeoff import tradeoff
-from tests.strategies import models
 
 TOLERANCE = 1e-3
 
@@ -95,7 +95,7 @@ def test_break_even_is_certified(lake):
 
 
 @given(models(max_states=4, max_actions=2, discounts=(0.5, 0.9)), st.integers(0, 2**32 - 1))
-@settings(max_examples=15, deadline=None)
+@examples(15)
 def test_bounds_hold_at_random_prices_of_random_models(model, seed):
     frontier = tradeoff(model, tolerance=0.01)
     assert frontier.closed

@@ -1,9 +1,7 @@
 """`actmeasure paper` and `actmeasure report`, as a user types them."""
 
-import subprocess
-import sys
-
 import pytest
+from command_line import actmeasure
 from synthetic import own_study
 from typer.testing import CliRunner
 
@@ -22,10 +20,7 @@ def test_report_makes_the_page_anew_and_prints_its_path(tmp_path):
 
 
 def test_a_folder_without_a_study_is_a_sentence_and_exit_code_2(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-m", "actmeasure", "report", tmp_path], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 2
+    done = actmeasure("report", tmp_path, code=2)
     assert done.stderr.startswith(f"actmeasure: there is no study in '{tmp_path}'")
     assert done.stderr.count("\n") == 1
 
