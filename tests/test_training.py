@@ -264,7 +264,7 @@ class TestBadInput:
     @pytest.mark.parametrize(
         ("settings", "message"),
         [
-            ({"planned_episodes": 0}, "planned_episodes is 0, expected a whole number from 1 up"),
+            ({"planned_episodes": 0}, "planned_episodes is 0, expected a whole number from 1 to"),
             ({"planned_episodes": 2.5}, "planned_episodes is 2.5"),
             ({"discount": 0}, "discount is 0, expected a number above 0 and at most 1"),
             ({"discount": 1.5}, "discount is 1.5"),
@@ -385,7 +385,7 @@ FULL_INFO = {"reward": 0.0, "measuring_cost": 0.0, "measured": False}
     [
         (HalfContract(), "info of the environment's step has no 'reward'"),
         (HalfContract(measuring_cost=None), "measuring_cost is None"),
-        (HalfContract(info=FULL_INFO | {"reward": float("nan")}), "expected finite numbers"),
+        (HalfContract(info=FULL_INFO | {"reward": float("nan")}), "expected one finite number"),
     ],
 )
 def test_half_a_measuring_contract_is_a_sentence(env, words):
