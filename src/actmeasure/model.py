@@ -63,6 +63,7 @@ class Model:
     def __post_init__(self) -> None:
         if not isinstance(self.discount, (int, float)) or not 0 < self.discount <= 1:
             raise ModelError(f"discount is {self.discount!r}, expected a number above 0 and at most 1, such as 0.95")
+        structure.check_returns(self)
         if self.discount == 1:
             structure.check_undiscounted(self)
 

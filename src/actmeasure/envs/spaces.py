@@ -56,7 +56,9 @@ class Actions:
             raise SpaceError(f"the action is {action!r}, expected {self.space.shape[0]} numbers in {self.space}")
         if isinstance(self.space, spaces.Box):
             if np.isnan(array[-1]):
-                raise SpaceError(f"the action is {action!r}, expected its last number to be above 0 (look) or not (do not)")
+                raise SpaceError(
+                    f"the action is {action!r}, expected its last number to be above 0 (look) or not (do not)"
+                )
             return array[:-1].astype(self._base.dtype), bool(array[-1] > 0)
         above = array.astype(np.int64) - self.space.start
         if array[-1] not in (0, 1):
