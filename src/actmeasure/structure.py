@@ -63,7 +63,7 @@ def _check_longest(model: Model) -> None:
     first[1:] = (np.diff(tails[order]) != 0) | (np.diff(heads[order]) != 0)
     kept = order[first]
     backward = sparse.csr_array((weights[kept], (heads[kept], tails[kept])), shape=(n_states + 1,) * 2)
-    paths = csgraph.dijkstra(backward, indices=n_states)[:n_states][~model.terminal]
+    paths = csgraph.dijkstra(backward, indices=[n_states])[0, :n_states][~model.terminal]
     longest = float((np.log(n_states) + paths.max()) / np.log(10))
     if longest + np.log10(largest) > np.log10(LARGEST_RETURN):
         raise ModelError(
