@@ -11,6 +11,7 @@ from scipy import sparse
 from strategies import models
 
 import actmeasure as am
+from actmeasure.report.inspection_page import page_html
 
 P = np.array([[[0.9, 0.1, 0.0], [0.0, 0.0, 1.0]], [[0.0, 1.0, 0.0], [0.5, 0.5, 0.0]], [[0.0, 0.0, 1.0]] * 2])
 R = np.array([[1.0, -2.0], [0.5, 0.0], [0.0, 0.0]])
@@ -485,3 +486,49 @@ class TestLargeNumbers:
         found = am.evaluate(model, am.Schedule({0: am.BlindPlan((0,), then="measure")}, n_states=2), horizon=50)
         assert found.steps == pytest.approx(50.0)
         assert found.measurements == pytest.approx(50.0)
+
+
+EVIL = "\u202eevil\x1b[31m\x00\n\u2028"
+
+
+class TestNamesOfAnybodys:
+    """Control characters in names stay in the data and are escaped where people read them."""
+
+    def model(self):
+        return build(state_names=[f"{EVIL}{state}" for state in range(3)], action_names=[f"a{EVIL}", f"b{EVIL}"])
+
+    def test_data_keep_them(self, tmp_path):
+        model = self.model()
+        assert model.state_names[1] == f"{EVIL}1"
+        for suffix in (".json", ".npz", ".pomdp"):
+            model.save(tmp_path / f"model{suffix}")
+            assert am.Model.load(tmp_path / f"model{suffix}").state_names == model.state_names
+
+    def test_texts_do_not(self):
+        model = self.model()
+        solution = am.solve(model, time_limit=60)
+        env = am.envs.TabularEnv(model, render_mode="ansi")
+        env.reset(seed=0)
+        env.step([0, 1])
+        advice = am.inspection.advise(model, time_limit=60, title=EVIL, currency=EVIL, period=EVIL)
+        texts = [model.state_name(0), model.action_name(0), repr(model), repr(solution), str(solution), env.render()]
+        texts += [
+            solution.schedule.describe(model),
+            str(solution.explain()),
+            str(advice),
+            repr(advice),
+            page_html(advice),
+        ]
+        for text in texts:
+            assert "evil" in text or "(" in text
+            for line in text.split("\n"):
+                assert not set(line) & set(EVIL) - set("evil[31m\n"), line
+
+    def test_errors_do_not(self):
+        with pytest.raises(am.ModelError) as told:
+            am.Model.from_arrays(P, R, measuring_cost=0.1, state_names=[EVIL] * 3)
+        assert str(told.value).isprintable()
+        with pytest.raises(am.PlanError) as told:
+            am.solve(self.model(), time_limit=60).explain("no such")
+        assert str(told.value).isprintable()
+        assert am.errors.shown("caf\u00e9 \u00a0") == "caf\u00e9 \u00a0"  # ordinary letters and spaces are left alone

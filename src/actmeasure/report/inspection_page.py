@@ -6,12 +6,13 @@ import base64
 import hashlib
 import json
 import os
+from collections.abc import Mapping
 from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from actmeasure.errors import MissingExtraError, PlanError
+from actmeasure.errors import MissingExtraError, PlanError, shown
 from actmeasure.files.atomic import explain, replacing
 from actmeasure.files.places import check_place, check_suffix
 from actmeasure.inspection.advice import Advice
@@ -67,9 +68,18 @@ def page_html(advice: Advice) -> str:
         "form-action 'none'",
         style=Markup(style),  # our own files are no one else's markup
         script=Markup(script),
-        data=Markup(embedded_json(page_data(advice))),  # escaped there
-        **page_words(advice),
+        data=Markup(embedded_json(_shown(page_data(advice)))),  # escaped there
+        **_shown(page_words(advice)),
     )
+
+
+def _shown(found: Any) -> Any:
+    """The same with all text as it can be shown; names are anybody's."""
+    if isinstance(found, str):
+        return shown(found)
+    if isinstance(found, Mapping):
+        return {_shown(name): _shown(value) for name, value in found.items()}
+    return [_shown(value) for value in found] if isinstance(found, list | tuple) else found
 
 
 def _text(name: str) -> str:
