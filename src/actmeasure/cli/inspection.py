@@ -46,7 +46,7 @@ Price = Annotated[
 Currency = Annotated[str, typer.Option(help="What the figures of a model are in, such as EUR.")]
 Period = Annotated[str, typer.Option(help="What a step of a model is called, such as year.")]
 TimeLimit = Annotated[float, typer.Option(help="Seconds for everything; what there was no time for is said.")]
-Report = Annotated[Path | None, typer.Option(metavar="FILE.html", help="Write an interactive page, one file.")]
+Report = Annotated[Path | None, typer.Option(metavar="FILE.html", help="Write an interactive page, one .html file.")]
 Table = Annotated[Path | None, typer.Option("--csv", metavar="FILE.csv", help="Write the schedule as a table.")]
 
 
