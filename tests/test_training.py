@@ -264,7 +264,7 @@ class TestBadInput:
     @pytest.mark.parametrize(
         ("settings", "message"),
         [
-            ({"planned_episodes": 0}, "planned_episodes is 0, expected a whole number from 1 to"),
+            ({"planned_episodes": 0}, "planned_episodes is 0, expected a whole number from 1 up"),
             ({"planned_episodes": 2.5}, "planned_episodes is 2.5"),
             ({"discount": 0}, "discount is 0, expected a number above 0 and at most 1"),
             ({"discount": 1.5}, "discount is 1.5"),

@@ -25,8 +25,6 @@ __all__ = ["train"]
 #: Compiled runs are cut into pieces of about this many seconds, between which Ctrl-C and progress are attended to.
 PIECE_SECONDS = 0.2
 
-#: Most episodes that an agent can be told to expect: a 64-bit number.
-LARGEST_PLANNED = 2**63 - 1
 
 #: Most pairs of state and action that an environment may have: successors are 32-bit numbers.
 MOST_PAIRS = 2**31 - 1
@@ -73,11 +71,7 @@ def train(
     """
     episodes = whole(episodes, "episodes", 1, MOST_EPISODES, AgentError)
     seed, max_steps = whole(seed, "seed", error=AgentError), whole(max_steps, "max_steps", 1, MOST_STEPS, AgentError)
-    planned = (
-        episodes
-        if planned_episodes is None
-        else whole(planned_episodes, "planned_episodes", 1, LARGEST_PLANNED, AgentError)
-    )
+    planned = episodes if planned_episodes is None else whole(planned_episodes, "planned_episodes", 1, error=AgentError)
     if not isinstance(agent, Agent):
         remedy = "call the class" if isinstance(agent, type) else "see actmeasure.agents"
         remedy = f"use am.agents.make({agent!r:.30})" if isinstance(agent, str) else remedy

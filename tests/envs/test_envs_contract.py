@@ -214,7 +214,7 @@ def test_a_vector_of_environments_is_refused_with_what_to_do():
         am.ActiveMeasuring(None, measuring_cost=0.1)
 
 
-@pytest.mark.parametrize("setting", ["episodes", "max_steps", "planned_episodes"])
+@pytest.mark.parametrize("setting", ["episodes", "max_steps"])
 @pytest.mark.parametrize("value", [10**19, 10**40])
 def test_absurd_sizes_are_refused(setting, value):
     with pytest.raises(AgentError, match=f"^{setting} is 1000.*, expected a whole number from 1 to "):
@@ -257,3 +257,11 @@ def test_a_look_that_is_no_number():
     env.reset()
     with pytest.raises(SpaceError, match="expected its last number to be above 0"):
         env.step(np.array([0.0, np.nan]))
+
+
+@pytest.mark.parametrize("name", sorted(MAKERS))
+def test_any_number_of_episodes_can_be_planned(name):
+    agent = agents()[name]
+    assert len(am.train(agent, model(), 3, max_steps=5, planned_episodes=10**30)) == 3
+    agent = agents()[name]
+    assert len(am.train(agent, am.envs.TabularEnv(model()), 3, max_steps=5, planned_episodes=10**30)) == 3
