@@ -1,5 +1,9 @@
 """Exact evaluation against closed forms, a dense product chain and simulation."""
 
+import os
+import signal
+import threading
+
 import numpy as np
 import pytest
 import reference
@@ -8,6 +12,7 @@ from hypothesis import strategies as st
 from strategies import examples, models, random_schedule
 
 import actmeasure as am
+from actmeasure import evaluation
 from actmeasure.kernels.trace import trace_tail
 from actmeasure.world import dynamics
 
@@ -309,3 +314,116 @@ def test_an_end_that_is_lost_in_rounding_leaves_the_discounted_figures():
     assert result.discounted_return == pytest.approx(10)
     assert np.isnan(result.scalarized_return)
     assert am.evaluate(model, am.Schedule({0: plan, 1: plan}, n_states=3), horizon=7).reward == pytest.approx(7)
+
+
+def two_ways(stay=0.9, back=0.3, cost=0.05):
+    """A machine that never ends, looked at after three steps or one."""
+    P = np.array([[[stay, 1 - stay]], [[back, 1 - back]]])
+    model = am.Model.from_arrays(P, [[1.0], [-0.5]], measuring_cost=cost)
+    plans = {0: am.BlindPlan((0, 0, 0), then="measure"), 1: am.BlindPlan((0,), then="measure")}
+    return model, am.Schedule(plans, n_states=2)
+
+
+FIGURES = ("scalarized_return", "reward", "measurements", "steps")
+
+
+class TestLongHorizons:
+    """Horizons that cannot be walked step by step."""
+
+    def test_the_longest_of_all(self):
+        model, schedule = two_ways()
+        found, averages = am.evaluate(model, schedule, horizon=10**18), am.evaluate(model, schedule)
+        assert found.steps == pytest.approx(1e18, rel=1e-13)
+        assert found.scalarized_return == pytest.approx(1e18 * averages.average_return, rel=1e-12)
+        assert found.reward == pytest.approx(1e18 * averages.average_reward, rel=1e-12)
+        assert found.measurements == pytest.approx(1e18 * averages.average_measurements, rel=1e-12)
+
+    def test_a_horizon_that_no_number_counts(self):
+        model, schedule = two_ways()
+        with pytest.raises(
+            am.ScheduleError, match=r"horizon is 1000000000000000001, expected .* to 1000000000000000000"
+        ):
+            am.evaluate(model, schedule, horizon=10**18 + 1)
+        with pytest.raises(am.ScheduleError, match="horizon is 1000"):
+            am.evaluate(model, schedule, horizon=10**400)
+
+    def test_an_alternating_sum_is_exact(self):
+        model = am.Model.from_arrays([[[0.0, 1.0]], [[1.0, 0.0]]], [[1.0], [-1.0]], measuring_cost=0.05)
+        schedule = am.Schedule({state: am.BlindPlan((0,), then="known") for state in range(2)}, n_states=2)
+        assert am.evaluate(model, schedule, horizon=10**18).reward == 0.0
+        assert am.evaluate(model, schedule, horizon=10**18 - 1).reward == 1.0
+
+    @pytest.mark.parametrize("leak", [1e-3, 1e-6, 1e-9])
+    def test_an_end_that_is_long_in_coming(self, leak, monkeypatch):
+        monkeypatch.setattr(evaluation, "DOUBLED_FROM", 10**6)
+        model = am.Model.from_arrays(
+            [[[1 - leak, leak]], [[0.0, 1.0]]], [[1.0], [0.0]], measuring_cost=0.25, terminal=[False, True]
+        )
+        schedule = am.Schedule({0: am.BlindPlan((0,), then="measure")}, n_states=2)
+        for horizon in (10**9, 10**12 + 1, 10**18):
+            found = am.evaluate(model, schedule, horizon=horizon)
+            expected = -np.expm1(horizon * np.log1p(-leak)) / leak
+            assert found.steps == pytest.approx(expected, rel=1e-6)
+            assert found.scalarized_return == pytest.approx(0.75 * expected, rel=1e-6)
+
+    def test_an_end_that_is_lost_in_rounding(self, monkeypatch):
+        monkeypatch.setattr(evaluation, "DOUBLED_FROM", 10**6)
+        model = am.Model.from_arrays(
+            [[[1.0, 1e-17]], [[0.0, 1.0]]], [[1.0], [0.0]], measuring_cost=0.25, terminal=[False, True]
+        )
+        with pytest.raises(am.ScheduleError, match="known to few digits only; give a shorter horizon"):
+            am.evaluate(model, am.Schedule({0: am.BlindPlan((0,), then="measure")}, n_states=2), horizon=10**18)
+
+    @given(models(), st.integers(0, 10**6), st.integers(1, 3000))
+    @settings(max_examples=60, deadline=None)
+    def test_both_ways_agree(self, model, seed, horizon):
+        schedule = random_schedule(model, np.random.default_rng(seed))
+        walked = am.evaluate(model, schedule, horizon=horizon)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(evaluation, "DOUBLED_FROM", 0)
+            doubled = am.evaluate(model, schedule, horizon=horizon)
+        scale = (np.abs(model.rewards).max() + np.max(model.measuring_costs) + 1) * walked.steps
+        for name in FIGURES:
+            assert getattr(doubled, name) == pytest.approx(getattr(walked, name), rel=1e-10, abs=1e-10 * scale)
+
+    def test_walking_in_pieces_is_walking_to_the_last_bit(self, monkeypatch):
+        model, schedule = two_ways()
+        whole = am.evaluate(model, schedule, horizon=20_000)
+        monkeypatch.setattr(evaluation, "PIECE_OF_WORK", 1)
+        pieces = am.evaluate(model, schedule, horizon=20_000)
+        assert [getattr(pieces, name) for name in FIGURES] == [getattr(whole, name) for name in FIGURES]
+
+    def test_large_chains_are_refused_with_a_limit(self, monkeypatch):
+        monkeypatch.setattr(evaluation, "MOST_DOUBLED", 1)
+        model, schedule = two_ways()
+        with pytest.raises(
+            am.ScheduleError, match=r"goes on for ever; give at most ([0-9,]+) steps, or horizon=None"
+        ) as told:
+            am.evaluate(model, schedule, horizon=10**18)
+        monkeypatch.setattr(evaluation, "MOST_WORK", 10**6)
+        limit = evaluation.MOST_WORK // (2 * evaluation.WORK_OF_NODE + 4)
+        assert am.evaluate(model, schedule, horizon=limit).steps == pytest.approx(limit)
+        with pytest.raises(am.ScheduleError, match=f"at most {limit:,} steps"):
+            am.evaluate(model, schedule, horizon=limit + 1)
+        assert "average_return" in str(told.value)
+
+    def test_large_chains_that_end_are_walked_until_nothing_is_left(self, monkeypatch):
+        monkeypatch.setattr(evaluation, "MOST_DOUBLED", 0)
+        end = {"measuring_cost": 0.25, "terminal": [False, True]}
+        model = am.Model.from_arrays([[[0.5, 0.5]], [[0.0, 1.0]]], [[1.0], [0.0]], **end)
+        schedule = am.Schedule({0: am.BlindPlan((0,), then="measure")}, n_states=2)
+        assert am.evaluate(model, schedule, horizon=10**18).steps == pytest.approx(2.0)
+        slow = am.Model.from_arrays([[[1 - 1e-9, 1e-9]], [[0.0, 1.0]]], [[1.0], [0.0]], **end)
+        monkeypatch.setattr(evaluation, "MOST_WORK", 10**6)
+        with pytest.raises(am.ScheduleError, match=r"still runs with probability 1 after .* of them; give at most"):
+            am.evaluate(slow, schedule, horizon=10**18)
+
+    def test_ctrl_c_stops_a_long_walk(self, monkeypatch):
+        monkeypatch.setattr(evaluation, "MOST_DOUBLED", 0)
+        monkeypatch.setattr(evaluation, "MOST_WORK", 10**18)
+        model, schedule = two_ways()
+        timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            am.evaluate(model, schedule, horizon=10**13)
+        timer.join()

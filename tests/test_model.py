@@ -1,5 +1,8 @@
 """Building models, and refusing what is not one."""
 
+import re
+import zipfile
+
 import gymnasium
 import numpy as np
 import pytest
@@ -8,6 +11,7 @@ from scipy import sparse
 from strategies import examples, models
 
 import actmeasure as am
+from actmeasure.report.inspection_page import page_html
 
 P = np.array([[[0.9, 0.1, 0.0], [0.0, 0.0, 1.0]], [[0.0, 1.0, 0.0], [0.5, 0.5, 0.0]], [[0.0, 0.0, 1.0]] * 2])
 R = np.array([[1.0, -2.0], [0.5, 0.0], [0.0, 0.0]])
@@ -386,3 +390,146 @@ def test_random_models_pass_the_public_check(model):
 def test_repr_tells_the_essentials():
     assert repr(build()) == "Model(3 states, 2 actions, measuring_cost=0.05, discount=0.9, 1 terminal)"
     assert "per state and action" in repr(build(measuring_cost=np.ones((3, 2))))
+
+
+def two_states(reward=1.0, probability=0.5, **settings):
+    P = np.array([[[1 - probability, probability]], [[0.0, 1.0]]])
+    settings = {"measuring_cost": 0.1, "terminal": [False, True]} | settings
+    return am.Model.from_arrays(P, np.array([[reward], [0.0]]), **settings)
+
+
+class TestLargeNumbers:
+    """Values that cannot be represented, or computed with, are refused with the reason, however the model is made."""
+
+    @pytest.mark.parametrize(
+        ("settings", "reason"),
+        [
+            (
+                {"reward": 1e308},
+                "the largest reward is 1e+308 in size, which adds up to more than 1e308 at discount 0.95",
+            ),
+            ({"reward": -1e308}, "the largest reward is 1e+308 in size"),
+            (
+                {"reward": 1e99, "discount": 0.999},
+                "the largest reward is 1e+99 in size, which adds up to 1e+102 at discount",
+            ),
+            ({"reward": -1e101, "discount": 1.0}, "the largest reward is 1e+101 in size, expected at most 1e+100"),
+            ({"measuring_cost": 1e308}, "the largest price of a look is 1e+308 in size"),
+            ({"measuring_cost": [[1e120], [0.0]]}, "the largest price of a look is 1e+120 in size"),
+            ({"reward": -1.0, "discount": 1.0, "probability": 1e-320}, "can take as many as 1e320 steps"),
+            ({"reward": -1e60, "discount": 1.0, "probability": 1e-50}, "can take as many as 1e50 steps"),
+        ],
+    )
+    def test_refused(self, settings, reason):
+        with pytest.raises(am.ModelError, match=re.escape(reason)):
+            two_states(**settings)
+
+    def test_rewards_by_successor_that_cancel_out(self):
+        P = np.array([[[0.5, 0.5]], [[1.0, 0.0]]])
+        R = np.array([[[1e200, -1e200]], [[0.0, 0.0]]])
+        with pytest.raises(am.ModelError, match=r"the largest reward is 1e\+200"):
+            am.Model.from_arrays(P, R, measuring_cost=0.1)
+
+    @pytest.mark.parametrize("changes", [{"discount": 1 - 1e-15}, {"measuring_cost": 1e119}], ids=repr)
+    def test_refused_when_replaced(self, changes):
+        model = two_states(reward=1e90)
+        with pytest.raises(am.ModelError, match="cannot be computed with; divide all rewards and prices"):
+            model.replace(**changes)
+
+    def test_a_long_way_to_the_end_is_multiplied(self):
+        p, n = 1e-30, 5
+        P = np.zeros((n, 1, n))
+        for state in range(n - 1):
+            P[state, 0, [0, state + 1]] = [1 - p, p]
+        P[-1] = 1.0
+        with pytest.raises(am.ModelError, match="can take as many as 1e121 steps"):
+            am.Model.from_arrays(P, [[-1.0]] * 4 + [[0.0]], measuring_cost=0.1, discount=1.0, terminal=[0, 0, 0, 0, 1])
+
+    def test_from_gymnasium(self):
+        env = gymnasium.make("CliffWalking-v1").unwrapped
+        env.P = {
+            s: {a: [(p, t, 1e305 * r, d) for p, t, r, d in rows] for a, rows in acts.items()}
+            for s, acts in env.P.items()
+        }
+        with pytest.raises(am.ModelError, match="the largest reward is 1e"):
+            am.Model.from_gymnasium(env, measuring_cost=0.1)
+
+    @pytest.mark.parametrize("suffix", [".json", ".npz", ".pomdp"])
+    def test_from_files(self, suffix, tmp_path):
+        path = tmp_path / f"model{suffix}"
+        two_states(reward=3e90).save(path)
+        if suffix == ".npz":
+            with zipfile.ZipFile(path) as archive:
+                members = {name: archive.read(name) for name in archive.namelist()}
+            old, new = np.float64(3e90).tobytes(), np.float64(3e300).tobytes()
+            with zipfile.ZipFile(path, "w") as archive:
+                for name, contents in members.items():
+                    archive.writestr(name, contents.replace(old, new))
+        else:
+            path.write_text(path.read_text().replace("e+90", "e+300"))
+        with pytest.raises(am.ModelError, match=r"model\S*: the largest reward is 3e\+300"):
+            am.Model.load(path)
+
+    @pytest.mark.parametrize("reward", [1e98, -1e98, 1e-320])
+    def test_the_largest_and_smallest_are_solved(self, reward):
+        solution = am.solve(two_states(reward=reward, discount=0.9), time_limit=20)
+        assert solution.lower == pytest.approx(reward / 0.55)
+        assert solution.upper == pytest.approx(reward / 0.55)
+
+    @pytest.mark.parametrize("probability", [5e-324, 1e-320, 1e-300, 1e-17])
+    def test_tiny_probabilities_are_kept(self, probability, tmp_path):
+        model = two_states(probability=probability)
+        assert model.transitions.row(0, 0)[1].tolist() == [1.0, probability]
+        for suffix in (".npz", ".json", ".pomdp"):
+            model.save(tmp_path / f"m{suffix}")
+            assert am.Model.load(tmp_path / f"m{suffix}").transitions.row(0, 0)[1].tolist() == [1.0, probability]
+        assert am.solve(model).value == pytest.approx(20.0)
+        found = am.evaluate(model, am.Schedule({0: am.BlindPlan((0,), then="measure")}, n_states=2), horizon=50)
+        assert found.steps == pytest.approx(50.0)
+        assert found.measurements == pytest.approx(50.0)
+
+
+EVIL = "\u202eevil\x1b[31m\x00\n\u2028"
+
+
+class TestNamesOfAnybodys:
+    """Control characters in names stay in the data and are escaped where people read them."""
+
+    def model(self):
+        return build(state_names=[f"{EVIL}{state}" for state in range(3)], action_names=[f"a{EVIL}", f"b{EVIL}"])
+
+    def test_data_keep_them(self, tmp_path):
+        model = self.model()
+        assert model.state_names[1] == f"{EVIL}1"
+        for suffix in (".json", ".npz", ".pomdp"):
+            model.save(tmp_path / f"model{suffix}")
+            assert am.Model.load(tmp_path / f"model{suffix}").state_names == model.state_names
+
+    def test_texts_do_not(self):
+        model = self.model()
+        solution = am.solve(model, time_limit=60)
+        env = am.envs.TabularEnv(model, render_mode="ansi")
+        env.reset(seed=0)
+        env.step([0, 1])
+        advice = am.inspection.advise(model, time_limit=60, title=EVIL, currency=EVIL, period=EVIL)
+        texts = [model.state_name(0), model.action_name(0), repr(model), repr(solution), str(solution), env.render()]
+        texts += [
+            solution.schedule.describe(model),
+            str(solution.explain()),
+            str(advice),
+            repr(advice),
+            page_html(advice),
+        ]
+        for text in texts:
+            assert "evil" in text or "(" in text
+            for line in text.split("\n"):
+                assert not set(line) & set(EVIL) - set("evil[31m\n"), line
+
+    def test_errors_do_not(self):
+        with pytest.raises(am.ModelError) as told:
+            am.Model.from_arrays(P, R, measuring_cost=0.1, state_names=[EVIL] * 3)
+        assert str(told.value).isprintable()
+        with pytest.raises(am.PlanError) as told:
+            am.solve(self.model(), time_limit=60).explain("no such")
+        assert str(told.value).isprintable()
+        assert am.errors.shown("caf\u00e9 \u00a0") == "caf\u00e9 \u00a0"  # ordinary letters and spaces are left alone

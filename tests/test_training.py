@@ -385,7 +385,7 @@ FULL_INFO = {"reward": 0.0, "measuring_cost": 0.0, "measured": False}
     [
         (HalfContract(), "info of the environment's step has no 'reward'"),
         (HalfContract(measuring_cost=None), "measuring_cost is None"),
-        (HalfContract(info=FULL_INFO | {"reward": float("nan")}), "expected finite numbers"),
+        (HalfContract(info=FULL_INFO | {"reward": float("nan")}), "expected one finite number"),
     ],
 )
 def test_half_a_measuring_contract_is_a_sentence(env, words):

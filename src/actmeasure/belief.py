@@ -33,7 +33,7 @@ class Belief:
     @classmethod
     def at(cls, state: int) -> Belief:
         """The state is known."""
-        return cls(np.array([whole(state, "the state")], dtype=np.int64), np.ones(1))
+        return cls(np.array([whole(state, "the state", 0, 2**31 - 1)], dtype=np.int64), np.ones(1))
 
     @classmethod
     def start(cls, model: Model) -> Belief:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable
 from difflib import get_close_matches
 
@@ -16,12 +17,43 @@ __all__ = [
     "ScheduleError",
     "SpaceError",
     "StudyError",
+    "shown",
     "unknown_name",
 ]
 
 
+#: Control characters, those that change the direction of text or are invisible, half a pair, line and paragraph separators.
+HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
+
+
+def shown(text: str, keep: str = "") -> str:
+    r"""Return text as it can be shown: characters that act on a terminal or page, or are invisible, are escaped as in Python.
+
+    Names in files are anybody's. They stay as they are in the data, and go through this function to a terminal, page or message.
+
+    Parameters
+    ----------
+    text : str
+    keep : str
+        Characters that are left alone, such as the line breaks of a text of several lines.
+
+    Examples
+    --------
+    >>> shown("pump\x1b[31m A\u202e")
+    'pump\\x1b[31m A\\u202e'
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        ascii(sign)[1:-1] if unicodedata.category(sign) in HIDDEN and sign not in keep else sign for sign in text
+    )
+
+
 class ActMeasureError(Exception):
     """Base of every error that actmeasure raises on purpose."""
+
+    def __init__(self, *arguments: object) -> None:
+        super().__init__(*(shown(one) if isinstance(one, str) else one for one in arguments))
 
 
 class ModelError(ActMeasureError, ValueError):

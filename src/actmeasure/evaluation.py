@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import sparse
 
 from actmeasure import markov
 from actmeasure.belief import Belief
@@ -19,9 +20,22 @@ from actmeasure.settings import whole
 from actmeasure.transitions import FloatArray
 from actmeasure.unrolling import unroll
 
-__all__ = ["Evaluation", "evaluate"]
+__all__ = ["LONGEST", "Evaluation", "evaluate"]
 
 RETURN, REWARD, MEASUREMENTS, STEPS = range(4)
+
+#: Longest horizon; more steps can be counted by no 64-bit number.
+LONGEST = 10**18
+#: Time of following a node for a step, with that of one of its moves, about a nanosecond, as the unit.
+WORK_OF_NODE = 20
+#: Work after which steps are no longer taken one by one if there are few different ones: a few seconds.
+DOUBLED_FROM = 10**9
+#: Most different steps for which the powers of the chain are taken instead: matrices of that size.
+MOST_DOUBLED = 500
+#: Work after which a longer horizon is refused otherwise: a minute or two.
+MOST_WORK = 6 * 10**10
+#: Work between two moments at which Ctrl-C is attended to.
+PIECE_OF_WORK = 10**8
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +104,8 @@ def evaluate(
         A function is unrolled into a schedule first, following at most `depth` blind steps after each known state. It
         must be deterministic: asked once about each belief, it has to mean the answer every time.
     horizon : int, optional
-        Number of steps for the undiscounted figures; all time by default.
+        Number of steps for the undiscounted figures; all time by default. Up to 10**18 for schedules of at most 500 steps in
+        all; for longer ones, a horizon that takes more than a minute or two is a `ScheduleError`.
     depth : int
 
     Examples
@@ -106,7 +121,7 @@ def evaluate(
     if not isinstance(model, Model):
         raise ModelError(f"the model is {model!r:.60}, expected a Model")
     if horizon is not None:
-        horizon = whole(horizon, "horizon", 1, None, ScheduleError, "None for all time, or a whole number of steps")
+        horizon = whole(horizon, "horizon", 1, LONGEST, ScheduleError, "None for all time, or a whole number of steps")
     if isinstance(policy, Schedule):
         schedule = policy
     elif callable(policy):
@@ -121,7 +136,7 @@ def evaluate(
     if horizon is None:
         sums = _over_all_time(chain, recurrent, totals)
     else:
-        sums = _finite(chain, totals, horizon)
+        sums = _finite(chain, recurrent, totals, horizon)
     values = _discounted(chain, recurrent, model.discount)
     first = _from_start(chain, values)
     averages = _averages(recurrent, totals)
@@ -165,7 +180,7 @@ def _from_start(chain: PlanChain, values: FloatArray) -> FloatArray:
         return np.asarray(chain.start[begins] @ values[begins])
 
 
-def _finite(chain: PlanChain, totals: FloatArray, horizon: int) -> FloatArray:
+def _finite(chain: PlanChain, recurrent: markov.Recurrence, totals: FloatArray, horizon: int) -> FloatArray:
     """Undiscounted sums from the start over `horizon` steps, shape (4,)."""
     # Inside a node no measurement is taken before the last step, so return and reward are the same until then.
     per_step = np.column_stack(
@@ -180,7 +195,56 @@ def _finite(chain: PlanChain, totals: FloatArray, horizon: int) -> FloatArray:
         targets=chain.moves.indices.astype(np.int64),
         weights=chain.moves.data,
     )
-    return np.asarray(push_forward.push_forward(nodes, chain.start, horizon))
+    work = WORK_OF_NODE * len(chain.durations) + chain.moves.nnz
+    small, for_ever = len(per_step) <= MOST_DOUBLED, bool(recurrent.probability.sum() > 0)
+    limit = (DOUBLED_FROM if small else MOST_WORK) // work
+    if for_ever and horizon > limit:
+        if not small:
+            raise _too_long(horizon, limit, "goes on for ever")
+        limit = 0
+    arrivals = np.zeros((min(int(chain.durations.max()), horizon) + 1, len(chain.durations)))
+    arrivals[0] = chain.start
+    sums = np.zeros(4)
+    time = latest = 0
+    while time < horizon and time <= latest and time < limit:
+        # In pieces, between which Ctrl-C is attended to.
+        pause = min(horizon, time + max(1, PIECE_OF_WORK // work))
+        time, latest = push_forward.push_forward(nodes, arrivals, sums, time, latest, horizon, pause)
+    if time >= horizon or time > latest:
+        return sums
+    if not small:
+        raise _too_long(horizon, limit, f"still runs with probability {arrivals.sum():.2g} after {time:,} of them")
+    per_step[chain.step_offsets[1:] - 1] += np.column_stack(
+        [-chain.costs, np.zeros_like(chain.costs), chain.measured, np.zeros_like(chain.costs)]
+    )
+    ends = np.zeros(len(per_step), dtype=bool)
+    ends[chain.step_offsets[1:] - 1] = chain.ends
+    return markov.sums_by_doubling(_unit_steps(chain), ends, per_step, _first_steps(chain), horizon)
+
+
+def _too_long(horizon: int, limit: int, reason: str) -> ScheduleError:
+    return ScheduleError(
+        f"horizon is {horizon:,} steps, which take too long one by one: the episode {reason}; give at most {limit:,} steps, or "
+        "horizon=None for all time (average_return and the discounted figures do not depend on it)"
+    )
+
+
+def _unit_steps(chain: PlanChain) -> sparse.csr_array[np.float64]:
+    """The chain with a node for every step, shape (n_steps, n_steps): the steps of a node follow each other."""
+    first, last = chain.step_offsets[:-1], chain.step_offsets[1:] - 1
+    moves = chain.moves.tocoo()
+    inside = np.setdiff1d(np.arange(chain.step_offsets[-1]), last)
+    sources = np.concatenate([inside, last[moves.coords[0]]])
+    targets = np.concatenate([inside + 1, first[moves.coords[1]]])
+    weights = np.concatenate([np.ones(len(inside)), moves.data])
+    return sparse.csr_array((weights, (sources, targets)), shape=(len(chain.step_rewards),) * 2)
+
+
+def _first_steps(chain: PlanChain) -> FloatArray:
+    """Probability of beginning in each step of `_unit_steps`, shape (n_steps,)."""
+    start = np.zeros(len(chain.step_rewards))
+    start[chain.step_offsets[:-1]] = chain.start
+    return start
 
 
 def _averages(recurrent: markov.Recurrence, totals: FloatArray) -> FloatArray | None:

@@ -13,7 +13,7 @@ from scipy.sparse import csgraph, linalg
 from actmeasure.errors import ScheduleError
 from actmeasure.transitions import FloatArray
 
-__all__ = ["Recurrence", "RoundingError", "discounted_sums", "recurrence", "undiscounted_values"]
+__all__ = ["Recurrence", "RoundingError", "discounted_sums", "recurrence", "sums_by_doubling", "undiscounted_values"]
 
 IntArray = npt.NDArray[np.int64]
 
@@ -21,6 +21,10 @@ IntArray = npt.NDArray[np.int64]
 LARGE = 5_000
 #: Sweeps are good enough if this much is left over, relatively. After the first few it is clear whether they will get there.
 LEFT_OVER, MOST_SWEEPS, FIRST_SWEEPS = 1e-14, 1_000, 60
+
+
+#: Sums over many steps may be off by this much, relatively, before they count as lost in rounding.
+LOST = 1e-6
 
 
 class RoundingError(ScheduleError):
@@ -54,6 +58,56 @@ def discounted_sums(moves: sparse.csr_array[np.float64], factors: FloatArray, re
     """Solve v = rewards + diag(factors) moves v, shape (n_nodes, k)."""
     decayed = sparse.diags_array(factors) @ moves
     return _solve(sparse.eye_array(moves.shape[0]) - decayed, rewards)
+
+
+def sums_by_doubling(
+    moves: sparse.csr_array[np.float64],
+    ends: npt.NDArray[np.bool_],
+    rewards: FloatArray,
+    start: FloatArray,
+    horizon: int,
+) -> FloatArray:
+    """Expected sums of rewards over `horizon` moves from the start, shape (k,), in about log2(horizon) matrix products.
+
+    With M(n) the n-th power of the chain and S(n) the sums over n moves from each node, M(2n) = M(n) M(n) and S(2n) = S(n) +
+    M(n) S(n). What has ended is one more node, and rows are scaled to sum to 1 after every product: no probability is lost or
+    gained in rounding, however many moves there are.
+
+    Parameters
+    ----------
+    moves : sparse array, shape (n_nodes, n_nodes)
+        Probabilities of the next node; what is missing from 1 has ended, or is lost in rounding where nothing ends.
+    ends : bool array, shape (n_nodes,)
+        Whether the episode may end after the node.
+    rewards : float64 array, shape (n_nodes, k)
+    start : float64 array, shape (n_nodes,)
+    horizon : int
+    """
+    n_nodes = moves.shape[0]
+    power = np.zeros((n_nodes + 1, n_nodes + 1))
+    power[:-1, :-1] = moves.toarray()
+    ending = np.where(ends, np.maximum(1 - power[:-1].sum(axis=1), 0.0), 0.0)
+    power[:-1, -1] = ending
+    power[-1, -1] = 1.0
+    least = ending[ends].min(initial=1.0)
+    if np.finfo(float).eps * min(horizon, 1 / max(least, 1e-300)) > LOST:
+        raise RoundingError(
+            f"within {horizon:,} steps the episode may end with a chance of {least:.2g} in a step, which is known to few digits "
+            "only; give a shorter horizon, or None for all time"
+        )
+    sums = np.vstack([rewards, np.zeros((1, rewards.shape[1]))])
+    where = np.append(start, 0.0)
+    found = np.zeros(rewards.shape[1])
+    while True:
+        power /= power.sum(axis=1, keepdims=True)
+        horizon, odd = divmod(horizon, 2)
+        if odd:
+            found += where @ sums
+            where = where @ power
+        if not horizon:
+            return found
+        sums += power @ sums
+        power = power @ power
 
 
 def undiscounted_values(chain: sparse.csr_array[np.float64], recurrent: Recurrence, rewards: FloatArray) -> FloatArray:

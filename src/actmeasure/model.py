@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from actmeasure import arrays, structure, toy_text
-from actmeasure.errors import ModelError, unknown_name
+from actmeasure.errors import ModelError, shown, unknown_name
 from actmeasure.measurement import ExactMeasurement
 from actmeasure.settings import real, truth
 from actmeasure.transitions import FloatArray, Transitions
@@ -63,6 +63,7 @@ class Model:
     def __post_init__(self) -> None:
         if not isinstance(self.discount, (int, float)) or not 0 < self.discount <= 1:
             raise ModelError(f"discount is {self.discount!r}, expected a number above 0 and at most 1, such as 0.95")
+        structure.check_returns(self)
         if self.discount == 1:
             structure.check_undiscounted(self)
 
@@ -267,12 +268,15 @@ class Model:
         )
 
     def state_name(self, state: int) -> str:
-        """The state's name, or its number where states have no names."""
-        return str(state) if self.state_names is None else self.state_names[state]
+        """The state's name as it can be shown, or its number where states have no names.
+
+        Control characters are escaped; `state_names` has the name as it is.
+        """
+        return str(state) if self.state_names is None else shown(self.state_names[state])
 
     def action_name(self, action: int) -> str:
-        """The action's name, or its number where actions have no names."""
-        return str(action) if self.action_names is None else self.action_names[action]
+        """The action's name as it can be shown, or its number where actions have no names, likewise."""
+        return str(action) if self.action_names is None else shown(self.action_names[action])
 
     def describe_state(self, state: int) -> str:
         """`state 3`, or `state 3 ('broken')` where states have names: for messages."""

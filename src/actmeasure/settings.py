@@ -8,7 +8,16 @@ from typing import Any
 
 from actmeasure.errors import ActMeasureError, ModelError
 
-__all__ = ["probability", "real", "truth", "whole"]
+__all__ = ["LARGEST_PRICE", "LARGEST_RETURN", "MOST_EPISODES", "MOST_STEPS", "probability", "real", "truth", "whole"]
+
+#: Rewards, and what they may add up to, are no larger than this: differences, squares and products of values stay finite.
+LARGEST_RETURN = 1e100
+#: What prices of looks may add up to; larger, so that a price can be set that no reward makes up for.
+LARGEST_PRICE = 1e120
+#: Most steps of an episode: more take longer than anybody waits, in a loop that Ctrl-C cannot stop before an episode ends.
+MOST_STEPS = 10**9
+#: Most episodes of a run: the results of more fit into no memory.
+MOST_EPISODES = 10**9
 
 
 def real(value: Any, name: str, error: type[ActMeasureError] = ModelError, expected: str = "a number") -> float:

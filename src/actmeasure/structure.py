@@ -1,4 +1,4 @@
-"""Which parts of a model can go on for ever, and whether that pays: what decides if discount 1 makes sense."""
+"""Whether the values of a model exist and can be represented: sizes of rewards, cycles that never end, discount 1."""
 
 from __future__ import annotations
 
@@ -10,17 +10,67 @@ from scipy import optimize, sparse
 from scipy.sparse import csgraph
 
 from actmeasure.errors import ModelError
+from actmeasure.settings import LARGEST_PRICE, LARGEST_RETURN
 from actmeasure.transitions import FloatArray, Transitions
 
 if TYPE_CHECKING:
     from actmeasure.model import Model
 
-__all__ = ["check_undiscounted", "end_components", "states_that_can_end"]
+__all__ = ["check_returns", "check_undiscounted", "end_components", "states_that_can_end"]
 
 BoolArray = npt.NDArray[np.bool_]
 
 #: A long-run average reward above this, relative to the largest reward of the cycle, counts as one that pays.
 PAYING_AVERAGE = 1e-8
+
+
+def check_returns(model: Model) -> None:
+    """Refuse a model whose values may be too large to compute with: the limits are those of `actmeasure.settings`.
+
+    With a discount below 1, all rewards together are at most the largest reward divided by 1 - discount, and likewise prices.
+    """
+    paid = model.rewards if model.transition_rewards is None else model.transition_rewards
+    steps = 1 / (1 - model.discount) if model.discount < 1 else 1.0
+    prices = np.asarray(model.measuring_cost)
+    for what, values, limit in (("reward", paid, LARGEST_RETURN), ("price of a look", prices, LARGEST_PRICE)):
+        largest = float(np.abs(values).max(initial=0.0))
+        # Also the expected rewards, which a file may give beside those of the successors.
+        largest = max(largest, float(np.abs(model.rewards).max())) if values is paid else largest
+        if not largest * steps <= limit:
+            together = f"{largest * steps:.3g}" if np.isfinite(largest * steps) else "more than 1e308"
+            adds_up = f", which adds up to {together} at discount {float(model.discount)!r}" * (steps > 1)
+            raise ModelError(
+                f"the largest {what} is {largest:.6g} in size{adds_up}, expected at most {limit:g}: larger values cannot be "
+                "computed with; divide all rewards and prices by the same number"
+            )
+
+
+def _check_longest(model: Model) -> None:
+    """Refuse discount 1 where an episode may need so many steps to end that its return cannot be represented."""
+    largest = float(np.abs(model.rewards).max())
+    if not largest:
+        return
+    table, n_states = model.transitions, model.n_states
+    # The likeliest path to an end from each state: in n_states steps the episode ends with at least that probability, so that a
+    # policy along such paths takes at most n_states / probability steps. Shortest paths by logarithms, which cannot underflow.
+    # A weight of 0 would be no edge, hence the small number.
+    weights = 1e-12 - np.log(np.minimum(table.probabilities, 1.0))
+    ends = model.terminal[table.successors]
+    heads = np.where(ends, n_states, table.successors)
+    tails = table.entry_rows() // model.n_actions
+    order = np.lexsort((weights, heads, tails))
+    first = np.ones(len(order), dtype=bool)
+    first[1:] = (np.diff(tails[order]) != 0) | (np.diff(heads[order]) != 0)
+    kept = order[first]
+    backward = sparse.csr_array((weights[kept], (heads[kept], tails[kept])), shape=(n_states + 1,) * 2)
+    paths = csgraph.dijkstra(backward, indices=[n_states])[0, :n_states][~model.terminal]
+    longest = float((np.log(n_states) + paths.max()) / np.log(10))
+    if longest + np.log10(largest) > np.log10(LARGEST_RETURN):
+        raise ModelError(
+            f"discount is 1, and to be sure of an end can take as many as 1e{longest:.0f} steps, because some probabilities are "
+            f"so small: with rewards of up to {largest:.6g} the values may be larger than {LARGEST_RETURN:g}, and cannot be "
+            "computed with; use a discount below 1, or leave the smallest probabilities out"
+        )
 
 
 def check_undiscounted(model: Model) -> None:
@@ -40,6 +90,7 @@ def check_undiscounted(model: Model) -> None:
                 f"discount is 1, but a cycle through {model.describe_state(int(states[0]))} earns reward for ever, so its "
                 "value is infinite; use a discount below 1"
             )
+    _check_longest(model)
 
 
 def states_that_can_end(transitions: Transitions, terminal: BoolArray) -> BoolArray:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 
 from actmeasure.agents.base import Agent, CompiledAgent, Task, checked_decision
+from actmeasure.envs.contract import Where, checked_flag, checked_observation, checked_reward, reset_parts, step_parts
 from actmeasure.envs.tabular import TabularEnv
 from actmeasure.episodes import Episodes
 from actmeasure.errors import AgentError, SpaceError
@@ -17,12 +18,16 @@ from actmeasure.interrupts import deferred_interrupts
 from actmeasure.kernels import streams
 from actmeasure.kernels.jit import running_time
 from actmeasure.model import Model
-from actmeasure.settings import real, whole
+from actmeasure.settings import LARGEST_RETURN, MOST_EPISODES, MOST_STEPS, real, whole
 
 __all__ = ["train"]
 
 #: Compiled runs are cut into pieces of about this many seconds, between which Ctrl-C and progress are attended to.
 PIECE_SECONDS = 0.2
+
+
+#: Most pairs of state and action that an environment may have: successors are 32-bit numbers.
+MOST_PAIRS = 2**31 - 1
 
 Progress = Callable[[int, Episodes], None]
 
@@ -64,15 +69,20 @@ def train(
     Episodes
         Fewer than asked for, with a warning, if interrupted by Ctrl-C; the agent keeps what it has learned.
     """
-    episodes = whole(episodes, "episodes", 1, error=AgentError)
-    seed, max_steps = whole(seed, "seed", error=AgentError), whole(max_steps, "max_steps", 1, error=AgentError)
+    episodes = whole(episodes, "episodes", 1, MOST_EPISODES, AgentError)
+    seed, max_steps = whole(seed, "seed", error=AgentError), whole(max_steps, "max_steps", 1, MOST_STEPS, AgentError)
     planned = episodes if planned_episodes is None else whole(planned_episodes, "planned_episodes", 1, error=AgentError)
     if not isinstance(agent, Agent):
         remedy = "call the class" if isinstance(agent, type) else "see actmeasure.agents"
         remedy = f"use am.agents.make({agent!r:.30})" if isinstance(agent, str) else remedy
         raise AgentError(f"the agent is {agent!r:.60}, expected an actmeasure Agent; {remedy}")
     _prepare(agent, _task(world, planned, _checked_discount(discount)))
-    results = Episodes.empty(episodes)
+    try:
+        results = Episodes.empty(episodes)
+    except MemoryError as error:
+        raise AgentError(
+            f"the results of {episodes:,} episodes do not fit into the memory of this machine; train for fewer, several times"
+        ) from error
     report = progress or (lambda done, so_far: None)
     first = agent.episodes_done
     try:
@@ -103,15 +113,27 @@ def _task(world: Model | gym.Env[Any, Any], episodes: int, discount: float) -> T
     n_states, n_actions = _sizes(world)
     if isinstance(world.unwrapped, TabularEnv):
         return Task.of_model(world.unwrapped.model, episodes)
-    cost = real(world.get_wrapper_attr("measuring_cost"), "the environment's measuring_cost", SpaceError)
+    cost = _price(world.get_wrapper_attr("measuring_cost"))
     shown = not world.has_wrapper_attr("reveal_start") or bool(world.get_wrapper_attr("reveal_start"))
     return Task(n_states, n_actions, cost, discount, None, shown, None, episodes)
+
+
+def _price(cost: Any) -> float:
+    value = real(cost, "the environment's measuring_cost", SpaceError)
+    if not 0 <= value <= LARGEST_RETURN:
+        raise SpaceError(
+            f"the environment's measuring_cost is {cost!r:.60}, expected a number from 0 to {LARGEST_RETURN:g}; correct it"
+        )
+    return value
 
 
 def _sizes(env: gym.Env[Any, Any]) -> tuple[int, int]:
     """Numbers of states and actions of an environment that keeps the measuring contract with finitely many of each."""
     if not isinstance(env, gym.Env):
-        raise SpaceError(f"the world is of type {type(env).__name__}, expected a Model or a Gymnasium environment")
+        vector = "; train on its environments one by one" if isinstance(env, gym.vector.VectorEnv) else ""
+        raise SpaceError(
+            f"the world is of type {type(env).__name__}, expected a Model or a Gymnasium environment{vector}"
+        )
     actions, observations = env.action_space, env.observation_space
     if not env.has_wrapper_attr("measuring_cost"):
         raise SpaceError("looking costs nothing in this environment; wrap it: ActiveMeasuring(env, measuring_cost=...)")
@@ -126,13 +148,25 @@ def _sizes(env: gym.Env[Any, Any]) -> tuple[int, int]:
         )
     if observations.start != 0 or np.any(actions.start != 0):
         raise SpaceError("states and actions must be counted from 0; shift the spaces before wrapping the environment")
-    return int(observations.n) - 1, int(actions.nvec[0])
+    n_states, n_actions = int(observations.n) - 1, int(actions.nvec[0])
+    if n_states * n_actions > MOST_PAIRS:
+        raise SpaceError(
+            f"the environment has {n_states:,} states and {n_actions:,} actions, too many for agents that keep a table of all; "
+            "discretise it more coarsely"
+        )
+    return n_states, n_actions
 
 
 def _prepare(agent: Agent, task: Task) -> None:
     """Prepare a fresh agent; one that has learned already must fit the task."""
     if agent.task is None:
-        agent.prepare(task)
+        try:
+            agent.prepare(task)
+        except MemoryError as error:
+            raise AgentError(
+                f"the tables of {type(agent).__name__} for {task.n_states:,} states and {task.n_actions:,} actions do not fit "
+                "into the memory of this machine; use fewer states"
+            ) from error
         if agent.task is None:
             raise AgentError(
                 f"prepare() of {type(agent).__name__} does not set the task; call super().prepare(task) in it"
@@ -175,36 +209,43 @@ def _run_environment(
 def _one_episode(
     agent: Agent, env: gym.Env[Any, Any], seed: int, max_steps: int, results: Episodes, episode: int
 ) -> None:
+    """Play one episode; whatever the environment returns is checked here, once, before it reaches the agent."""
     nothing = int(env.observation_space.n) - 1  # type: ignore[attr-defined]
     n_actions = int(env.action_space.nvec[0])  # type: ignore[attr-defined]
-    observation, _ = env.reset(seed=seed)
-    agent.begin(None if observation == nothing else int(observation))
+    number = episode + 1
+    observation, _ = reset_parts(env.reset(seed=seed), (number, 0))
+    first = checked_observation(observation, 0, nothing, (number, 0))
+    agent.begin(None if first == nothing else first)
     for step in range(1, max_steps + 1):
+        where = (number, step)
         action, measure = checked_decision(agent, agent.decide(), n_actions)
-        observation, scalarized, terminated, truncated, info = env.step(np.array([action, int(measure)]))
+        given = env.step(np.array([action, int(measure)]))
+        observation, scalarized, terminated, truncated, info = step_parts(given, where)
+        observation = checked_observation(observation, 0, nothing, where)
+        scalarized = checked_reward(scalarized, "the environment's reward", where)
+        reward, cost, measured = _told(info, where)
         truncated = not terminated and (truncated or step == max_steps)
-        seen = None if observation == nothing else int(observation)
-        _check_info(info)
-        agent.observe(info["reward"], info["measuring_cost"], seen, terminated, truncated)
-        results.scalarized_return[episode] += float(scalarized)
-        results.reward[episode] += info["reward"]
-        results.measurements[episode] += info["measured"]
+        agent.observe(reward, cost, None if observation == nothing else observation, terminated, truncated)
+        results.scalarized_return[episode] += scalarized
+        results.reward[episode] += reward
+        results.measurements[episode] += measured
         results.steps[episode] = step
         results.terminated[episode] = terminated
         if terminated or truncated:
             break
 
 
-def _check_info(info: dict[str, Any]) -> None:
-    """What an environment in which looking costs tells about a step, besides the observation."""
-    missing = [key for key in ("reward", "measuring_cost", "measured") if key not in info]
-    if missing:
+def _told(info: Mapping[str, Any], where: Where) -> tuple[float, float, bool]:
+    """Return the reward, the measuring cost and whether the state was measured, as `info` of a step tells them."""
+    try:
+        reward, cost, measured = info["reward"], info["measuring_cost"], info["measured"]
+    except KeyError as missing:
         raise SpaceError(
-            f"info of the environment's step has no {missing[0]!r}; wrap the environment with ActiveMeasuring, or add 'reward', "
+            f"info of the environment's step has no {missing}; wrap the environment with ActiveMeasuring, or add 'reward', "
             "'measuring_cost' and 'measured' to info"
-        )
-    if not np.isfinite(info["reward"]) or not np.isfinite(info["measuring_cost"]):
-        raise SpaceError(
-            f"a step paid {info['reward']} and a look cost {info['measuring_cost']}, expected finite numbers; "
-            "correct the environment"
-        )
+        ) from missing
+    return (
+        checked_reward(reward, "'reward' in the environment's info", where),
+        checked_reward(cost, "'measuring_cost' in the environment's info", where),
+        measured if type(measured) is bool else checked_flag(measured, "measured", where),
+    )

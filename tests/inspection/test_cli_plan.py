@@ -106,6 +106,18 @@ def test_a_fit_with_prices(fit_file, tmp_path):
         (("measuring-value", "--price", "-1"), "price of an inspection is -1.0, expected a finite number"),
         (("measuring-value", "--report", "nowhere/plan.html"), "there is no folder 'nowhere'"),
         (("measuring-value", "--report", "."), "it is a folder"),
+        (
+            ("measuring-value", "--report", "plan.pdf"),
+            "the page 'plan.pdf' cannot be written with the ending '.pdf', only as .html",
+        ),
+        (("measuring-value", "--report", "plan.png"), "choose a name such as plan.html"),
+        (("measuring-value", "--report", "plan"), "only as .html or .htm"),
+        (
+            ("measuring-value", "--csv", "plan.xlsx"),
+            "the table 'plan.xlsx' cannot be written with the ending '.xlsx', only as .csv",
+        ),
+        # Said before anything is read or computed.
+        (("no-such-problem", "--report", "plan.pdf"), "only as .html"),
         (("measuring-value", "--csv", "nowhere/plan.csv"), "there is no folder 'nowhere'"),
         (("measuring-value", "--economics", "prices.toml"), "leave --economics out"),
         (("measuring-value", "--period", ""), "--period is empty"),

@@ -254,3 +254,10 @@ def test_gains_are_those_of_the_explanation(advice):
 def test_a_page_that_cannot_be_written_is_a_sentence(advice, tmp_path):
     with pytest.raises(am.PlanError, match="folder does not exist"):
         write_page(advice, tmp_path / "nowhere" / "plan.html")
+
+
+@pytest.mark.parametrize("name", ["plan.pdf", "plan.png", "plan", "plan.html.gz"])
+def test_a_page_is_written_as_html_only(advice, tmp_path, name):
+    with pytest.raises(am.PlanError, match=r"only as \.html or \.htm"):
+        write_page(advice, tmp_path / name)
+    assert not list(tmp_path.iterdir())

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from actmeasure.agents import stored_counts
 from actmeasure.agents.atmq_settings import NEVER
-from actmeasure.agents.base import CompiledAgent, Task
+from actmeasure.agents.base import CompiledAgent, Task, checked_state
 from actmeasure.agents.learning import LearningAgent
 from actmeasure.agents.presets import checked_discount, chosen, finite, settings_signature
 from actmeasure.belief import Belief
@@ -123,7 +123,7 @@ class AmrlQAgent(LearningAgent, CompiledAgent):
     def observe(self, reward: float, cost: float, observation: int | None, terminated: bool, truncated: bool) -> None:
         if amrl_q.needs_room(self._mind):
             self._make_room()
-        seen = amrl_q.NOTHING if observation is None else observation
+        seen = amrl_q.NOTHING if observation is None else checked_state(observation, self.prepared().n_states)
         n_actions = self.prepared().n_actions
         amrl_q.observe(self._mind, self._rules, n_actions, float(reward), seen, bool(terminated), self._stream)
 

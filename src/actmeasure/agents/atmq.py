@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from actmeasure.agents import stored_counts
 from actmeasure.agents.atmq_settings import ATMQ, DYNA_ATMQ, AtmqSettings
-from actmeasure.agents.base import CompiledAgent, Task
+from actmeasure.agents.base import CompiledAgent, Task, checked_state
 from actmeasure.agents.learning import LearningAgent
 from actmeasure.agents.presets import chosen, settings_signature
 from actmeasure.belief import Belief
@@ -92,7 +92,7 @@ class AtmqAgent(LearningAgent, CompiledAgent):
     def observe(self, reward: float, cost: float, observation: int | None, terminated: bool, truncated: bool) -> None:
         if atmq.needs_room(self._mind):
             self._make_room()
-        seen = atmq.NOTHING if observation is None else observation
+        seen = atmq.NOTHING if observation is None else checked_state(observation, self.prepared().n_states)
         atmq.observe(self._mind, self._rules, float(reward), float(cost), seen, bool(terminated), self._stream)
 
     def run(self, model: Model, seed: int, first_episode: int, max_steps: int, episodes: Episodes) -> None:

@@ -14,9 +14,10 @@ from actmeasure.episodes import Episodes
 from actmeasure.errors import AgentError
 from actmeasure.kernels import streams
 from actmeasure.model import Model
+from actmeasure.settings import whole
 from actmeasure.transitions import FloatArray
 
-__all__ = ["Agent", "CompiledAgent", "Task", "checked_decision"]
+__all__ = ["Agent", "CompiledAgent", "Task", "checked_decision", "checked_state"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,6 +117,18 @@ class CompiledAgent(Agent):
     @abstractmethod
     def run(self, model: Model, seed: int, first_episode: int, max_steps: int, episodes: Episodes) -> None:
         """Fill in `episodes`, beginning with number `first_episode`, as the three methods would on the model's environment."""
+
+
+def checked_state(observation: int, n_states: int) -> int:
+    """Return a state that an agent is shown, if there is such a one; otherwise an `AgentError`.
+
+    `train` has checked what environments show. This keeps those who call an agent themselves from writing outside its arrays.
+    """
+    if type(observation) is int and 0 <= observation < n_states:
+        return observation
+    return whole(
+        observation, "the state that the agent is shown", 0, n_states - 1, AgentError, "None or a whole number"
+    )
 
 
 def checked_decision(agent: Agent, decision: Any, n_actions: int) -> Decision:

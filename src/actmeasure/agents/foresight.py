@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from actmeasure.agents import foresight_plan, stored_counts
-from actmeasure.agents.base import CompiledAgent
+from actmeasure.agents.base import CompiledAgent, checked_state
 from actmeasure.agents.foresight_deliberation import ROOM, ROUGH, Deliberation
 from actmeasure.agents.foresight_plan import FollowedPlan
 from actmeasure.agents.foresight_settings import ForesightSettings
@@ -102,7 +102,7 @@ class ForesightAgent(Deliberation, CompiledAgent):
     def observe(self, reward: float, cost: float, observation: int | None, terminated: bool, truncated: bool) -> None:
         if foresight.needs_room(self._mind):
             self._make_room()
-        seen = foresight.NOTHING if observation is None else observation
+        seen = foresight.NOTHING if observation is None else checked_state(observation, self.prepared().n_states)
         learn_foresight.observe(
             self._mind, self._rules, self._plan.guide, self._progress, self.prepared().n_actions, float(reward), float(cost),
             seen, bool(terminated),

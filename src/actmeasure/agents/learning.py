@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from actmeasure.agents.base import Agent, Task
+from actmeasure.agents.base import Agent, Task, checked_state
 from actmeasure.agents.learned_model import model_from_counts
 from actmeasure.agents.presets import checked_discount
 from actmeasure.belief import Belief
@@ -82,8 +82,12 @@ class LearningAgent(Agent):
         return self.task
 
     def note_start(self, observation: int | None) -> None:
-        """Remember where an episode began, where the task does not tell."""
-        if observation is not None and self.task is not None and self.task.start is None:
+        """Remember where an episode began, where the task does not tell; no state of the task is an `AgentError`."""
+        if observation is None:
+            return
+        task = self.prepared()
+        observation = checked_state(observation, task.n_states)
+        if task.start is None:
             self.starts[observation] = self.starts.get(observation, 0) + 1
 
     def model(self, discount: float | None = None, initial: Belief | int | None = None) -> Model:

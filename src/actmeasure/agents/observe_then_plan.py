@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from actmeasure.agents import stored_counts
-from actmeasure.agents.base import Task
+from actmeasure.agents.base import Task, checked_state
 from actmeasure.agents.exploring import CounterExploration, EulerExploration, Exploration
 from actmeasure.agents.learned_model import model_from_counts
 from actmeasure.agents.planning import MOST, PlanningAgent, PlanningSettings, not_negative
@@ -166,7 +166,7 @@ class ObserveThenPlanAgent(PlanningAgent):
 
     def observe(self, reward: float, cost: float, observation: int | None, terminated: bool, truncated: bool) -> None:
         if not self.explores and self._plan is not None:
-            self._state = observation
+            self._state = None if observation is None else checked_state(observation, self.prepared().n_states)
             if not terminated:
                 self._plan.observe(self._last, observation)
             return

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from actmeasure.agents import stored_counts
-from actmeasure.agents.base import Task
+from actmeasure.agents.base import Task, checked_state
 from actmeasure.agents.learning import LearningAgent
 from actmeasure.agents.presets import checked_discount, finite
 from actmeasure.belief import Belief
@@ -155,6 +155,7 @@ class PlanningAgent(LearningAgent):
     def count_step(self, reward: float, observation: int | None, terminated: bool) -> bool:
         """Count the last step, if the states before and after it are known."""
         task = self.prepared()
+        observation = None if observation is None else checked_state(observation, task.n_states)
         known = self._state is not None and observation is not None
         if known:
             if is_full(self._counts):

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from actmeasure.agents.base import Agent, Task
+from actmeasure.agents.base import Agent, Task, checked_state
 from actmeasure.belief import Belief
 from actmeasure.decision import Decision
 from actmeasure.errors import AgentError, PlanError
@@ -73,8 +73,16 @@ class PomcpAgent(Agent):
         return self._last
 
     def observe(self, reward: float, cost: float, observation: int | None, terminated: bool, truncated: bool) -> None:
-        if not terminated:
-            self.planner.observe(self._last, observation)
+        if terminated:
+            return
+        if observation is not None:
+            model = self.planner.model
+            if model.terminal[checked_state(observation, model.n_states)]:
+                raise AgentError(
+                    f"{model.describe_state(observation)} was shown and the episode goes on, but it ends there in the model that "
+                    "the agent plans on; plan on the model of the task"
+                )
+        self.planner.observe(self._last, observation)
 
     def q_values(self) -> Any:
         """What each action was found to be worth at the last decision, shape (A, 2): without a look, with one."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, fields
@@ -15,7 +16,7 @@ from actmeasure.agents.base import Task
 from actmeasure.agents.learning import LearningAgent
 from actmeasure.belief import Belief
 from actmeasure.errors import ActMeasureError, AgentError, unknown_name
-from actmeasure.files.archive import read_arrays, write_arrays
+from actmeasure.files.archive import Shapes, read_arrays, write_arrays
 from actmeasure.files.atomic import explain, replacing
 from actmeasure.files.checks import check_keys, flag, number
 from actmeasure.settings import whole
@@ -70,7 +71,7 @@ def load_agent(path: str | os.PathLike[str], kinds: Mapping[str, type[LearningAg
     place = _checked_path(path)
     types = TASK_TYPES | {name: kind for agent in kinds.values() for name, kind in agent.types.items()}
     try:
-        about, arrays = read_arrays(place.read_bytes(), FORMAT, types, optional=types)
+        about, arrays = read_arrays(place.read_bytes(), FORMAT, types, _check_shapes, optional=types)
         return _agent(about, arrays, kinds)
     except OSError as error:
         raise AgentError(str(explain(error, place, "read"))) from error
@@ -94,6 +95,20 @@ def _agent(
     agent.episodes_done = whole(about["episodes_done"], "episodes_done", most=MOST)
     agent.starts = _seen_starts(arrays, agent.prepared().n_states)
     return agent
+
+
+def _check_shapes(about: dict[str, Any], shapes: Shapes) -> None:
+    """Refuse arrays that are larger than any agent's for that many states and actions, before they are read."""
+    check_keys(about, "'about'", ABOUT)
+    n_states, n_actions = whole(about["n_states"], "n_states", 1), whole(about["n_actions"], "n_actions", 1)
+    # Tables have an entry for every pair of state and action, or for every transition that was seen, perhaps a few of each.
+    most = 8 * (n_states + 1) * (n_states + 1) * n_actions
+    for name, shape in shapes.items():
+        if math.prod(shape) > max(most, 1 << 16):
+            raise AgentError(
+                f"{name!r} has shape {shape}, which is too large for {n_states} states and {n_actions} actions; the file is "
+                "damaged"
+            )
 
 
 def _task(about: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> Task:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from actmeasure.agents.base import CompiledAgent, Task
+from actmeasure.agents.base import CompiledAgent, Task, checked_state
 from actmeasure.belief import Belief
 from actmeasure.decision import Decision
 from actmeasure.episodes import Episodes
@@ -51,7 +51,7 @@ class ScheduleAgent(CompiledAgent):
         """A schedule leaves nothing to chance."""
 
     def begin(self, observation: int | None) -> None:
-        follow_schedule.begin(self._guide, self._progress, _number(observation))
+        follow_schedule.begin(self._guide, self._progress, self._number(observation))
 
     def decide(self) -> Decision:
         if self._progress[follow_schedule.PLAN] < 0:
@@ -61,7 +61,7 @@ class ScheduleAgent(CompiledAgent):
 
     def observe(self, reward: float, cost: float, observation: int | None, terminated: bool, truncated: bool) -> None:
         if not terminated:
-            follow_schedule.observe(self._guide, self._progress, _number(observation))
+            follow_schedule.observe(self._guide, self._progress, self._number(observation))
 
     def run(self, model: Model, seed: int, first_episode: int, max_steps: int, episodes: Episodes) -> None:
         played = follow_schedule.run(
@@ -73,6 +73,9 @@ class ScheduleAgent(CompiledAgent):
 
     def __repr__(self) -> str:
         return f"ScheduleAgent({self.schedule!r})"
+
+    def _number(self, observation: int | None) -> int:
+        return follow_schedule.NOTHING if observation is None else checked_state(observation, self.model.n_states)
 
     def _lost(self) -> ScheduleError:
         """Why the schedule does not say what to do next."""
@@ -91,10 +94,6 @@ class ScheduleAgent(CompiledAgent):
             f"the plan for {where} {claim}, but the episode still runs; use the schedule on the model it was made for, or "
             "correct the plan"
         )
-
-
-def _number(observation: int | None) -> int:
-    return follow_schedule.NOTHING if observation is None else observation
 
 
 def guide_for(schedule: Schedule, model: Model) -> follow_schedule.Guide:

@@ -46,7 +46,7 @@ Price = Annotated[
 Currency = Annotated[str, typer.Option(help="What the figures of a model are in, such as EUR.")]
 Period = Annotated[str, typer.Option(help="What a step of a model is called, such as year.")]
 TimeLimit = Annotated[float, typer.Option(help="Seconds for everything; what there was no time for is said.")]
-Report = Annotated[Path | None, typer.Option(metavar="FILE.html", help="Write an interactive page, one file.")]
+Report = Annotated[Path | None, typer.Option(metavar="FILE.html", help="Write an interactive page, one .html file.")]
 Table = Annotated[Path | None, typer.Option("--csv", metavar="FILE.csv", help="Write the schedule as a table.")]
 
 
@@ -78,9 +78,8 @@ def plan(
     """
     if not period.strip():
         raise PlanError("--period is empty, expected what a step is called, such as year")
+    _check_files(report, table)
     thing, prices = _read(problem, economics, settings, currency, period)
-    for path, what in ((report, "the page"), (table, "the table")):
-        _check(path, what)
     from actmeasure.inspection import advise
 
     with status_line() as show:
@@ -152,11 +151,17 @@ def _is_fit(problem: str) -> bool:
         return False  # reading it as a model will say what is wrong
 
 
-def _check(path: Path | None, what: str) -> None:
-    if path is not None:
-        from actmeasure.files.places import check_place
+def _check_files(report: Path | None, table: Path | None) -> None:
+    """Refuse what cannot be written, or in another format, before anything long begins."""
+    if report is not None:
+        from actmeasure.report.inspection_page import check_page_path
 
-        check_place(path, what, PlanError)
+        check_page_path(report)
+    if table is not None:
+        from actmeasure.files.places import check_place, check_suffix
+
+        check_place(table, "the table", PlanError)
+        check_suffix(table, "the table", (".csv",), PlanError)
 
 
 def _write_table(advice: Advice, path: Path) -> None:

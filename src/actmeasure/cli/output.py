@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from actmeasure.errors import shown as escaped
 
 if TYPE_CHECKING:
     from actmeasure.model import Model
@@ -47,13 +49,15 @@ def print_rows(rows: list[dict[str, Any]], as_json: bool, hidden: Collection[str
     for key in shown:
         table.add_column(key, justify="right" if isinstance(rows[0][key], int) else "left", no_wrap=key != "what")
     for row in rows:
-        table.add_row(*(f"{value:,}" if isinstance(value, int) else str(value) for value in map(row.get, shown)))
+        table.add_row(
+            *(f"{value:,}" if isinstance(value, int) else escaped(str(value)) for value in map(row.get, shown))
+        )
     Console().print(table)
 
 
 def say(text: str) -> None:
     """A remark on stderr, so that what is printed stays what was asked for."""
-    typer.echo(text, err=True)
+    typer.echo(escaped(text, keep="\n"), err=True)
 
 
 def picture_path(path: Path | None) -> Path | None:
@@ -81,12 +85,17 @@ def schedule_json(model: Model, schedule: Schedule) -> dict[str, Any]:
     return {
         "start": None if schedule.start is None else _plan_json(model, schedule.start),
         "plans": [
-            {"state": state, "name": model.state_name(state)} | _plan_json(model, plan)
+            {"state": state, "name": _name(model.state_names, state)} | _plan_json(model, plan)
             for state, plan in schedule.items()
         ],
     }
 
 
+def _name(names: Sequence[str] | None, number: int) -> str:
+    """A name as it is in the data, which JSON escapes by itself, or the number."""
+    return str(number) if names is None else names[number]
+
+
 def _plan_json(model: Model, plan: BlindPlan) -> dict[str, Any]:
-    names = [model.action_name(action) for action in plan.actions]
+    names = [_name(model.action_names, action) for action in plan.actions]
     return {"actions": list(plan.actions), "action_names": names, "then": plan.then, "repeat": plan.repeat}

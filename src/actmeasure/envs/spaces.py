@@ -8,6 +8,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
+from actmeasure.envs.contract import Where, checked_box, checked_observation
 from actmeasure.errors import SpaceError
 
 __all__ = ["Actions", "BoxObservations", "DiscreteObservations", "observations"]
@@ -54,6 +55,10 @@ class Actions:
         if array.shape != self.space.shape or array.dtype.kind not in ("iub" if whole else "iubf"):
             raise SpaceError(f"the action is {action!r}, expected {self.space.shape[0]} numbers in {self.space}")
         if isinstance(self.space, spaces.Box):
+            if np.isnan(array[-1]):
+                raise SpaceError(
+                    f"the action is {action!r}, expected its last number to be above 0 (look) or not (do not)"
+                )
             return array[:-1].astype(self._base.dtype), bool(array[-1] > 0)
         above = array.astype(np.int64) - self.space.start
         if array[-1] not in (0, 1):
@@ -72,11 +77,11 @@ class DiscreteObservations:
 
     def __init__(self, base: spaces.Discrete[Any]) -> None:
         self.space = spaces.Discrete(int(base.n) + 1, start=int(base.start))
-        self._nothing = int(base.start) + int(base.n)
+        self._first, self._nothing = int(base.start), int(base.start) + int(base.n)
 
-    def shown(self, observation: Any) -> int:
-        """What the agent gets when it looks."""
-        return int(observation)
+    def shown(self, observation: Any, where: Where) -> int:
+        """What the agent gets when it looks, if that is in the space of the environment; otherwise a `SpaceError`."""
+        return checked_observation(observation, self._first, self._nothing - 1, where)
 
     def nothing(self) -> int:
         """What the agent gets when it does not."""
@@ -93,9 +98,13 @@ class BoxObservations:
         self.space = spaces.Dict({"observation": box, "measured": spaces.Discrete(2)})
         self._shape, self._dtype = base.shape, base.dtype
 
-    def shown(self, observation: Any) -> dict[str, Any]:
-        """What the agent gets when it looks: a copy, as the environment may go on writing into its own array."""
-        return {"observation": np.array(observation, dtype=self._dtype), "measured": 1}
+    def shown(self, observation: Any, where: Where) -> dict[str, Any]:
+        """What the agent gets when it looks: a copy, as the environment may go on writing into its own array.
+
+        An observation of another shape or kind is a `SpaceError`. The limits of a Box are not checked: many environments end
+        with an observation just outside of them.
+        """
+        return {"observation": checked_box(observation, self._shape, self._dtype, where), "measured": 1}
 
     def nothing(self) -> dict[str, Any]:
         """What the agent gets when it does not."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
 
 import gymnasium
 from gymnasium.utils import RecordConstructorArgs
 
+from actmeasure.envs.contract import checked_reward, reset_parts, step_parts
 from actmeasure.envs.settings import checked_steps
 from actmeasure.envs.spaces import Actions, observations
 from actmeasure.errors import SpaceError
@@ -65,6 +67,16 @@ class ActiveMeasuring(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorAr
     def __init__(
         self, env: gymnasium.Env[Any, Any], measuring_cost: float, *, reveal_start: bool = True, max_steps: int = 1000
     ) -> None:
+        if not isinstance(env, gymnasium.Env):
+            vector = isinstance(env, gymnasium.vector.VectorEnv)
+            remedy = (
+                "wrap each environment before it goes into the vector"
+                if vector
+                else "pass one, as gymnasium.make gives"
+            )
+            raise SpaceError(
+                f"the environment is of type {type(env).__name__}, expected a Gymnasium environment; {remedy}"
+            )
         # Recorded so that `gymnasium.make(env.spec)` can wrap again.
         RecordConstructorArgs.__init__(
             self, measuring_cost=measuring_cost, reveal_start=reveal_start, max_steps=max_steps
@@ -77,34 +89,39 @@ class ActiveMeasuring(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorAr
         self.max_steps = checked_steps(max_steps)
         self._actions, self._observations = Actions(env), observations(env)
         self.action_space, self.observation_space = self._actions.space, self._observations.space
-        self._steps = 0
+        self._episodes, self._steps = 0, 0
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begin an episode; the first state is shown unless `reveal_start` is False."""
-        observation, info = self.env.reset(seed=seed, options=options)
-        self._steps = 0
+        given = self.env.reset(seed=seed, options=options)
+        self._episodes, self._steps = self._episodes + 1, 0
+        observation, info = reset_parts(given, (self._episodes, 0))
         return self._shown(observation, info, 0.0, 0.0, self.reveal_start)
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Act and, if the last component of the action says so, look at the state this leads to."""
         control, measured = self._actions.split(action)
-        observation, paid, terminated, truncated, info = self.env.step(control)
+        given = self.env.step(control)
         self._steps += 1
-        reward, cost = float(paid), self.measuring_cost if measured else 0.0
+        where = (self._episodes, self._steps)
+        observation, paid, terminated, truncated, info = step_parts(given, where)
+        reward, cost = checked_reward(paid, "the environment's reward", where), self.measuring_cost if measured else 0.0
         observation, info = self._shown(observation, info, reward, cost, measured)
         cut_off = self._steps >= self.max_steps and not terminated
-        return observation, reward - cost, bool(terminated), bool(truncated or cut_off), info
+        return observation, reward - cost, terminated, truncated or cut_off, info
 
     def _shown(
-        self, observation: Any, info: dict[str, Any], reward: float, cost: float, measured: bool
+        self, observation: Any, info: Mapping[str, Any], reward: float, cost: float, measured: bool
     ) -> tuple[Any, dict[str, Any]]:
         ours = {"reward": reward, "measuring_cost": cost, "measured": measured}
+        # Checked also where it is not shown, so that a mistake is found in the step in which it is made.
+        shown = self._observations.shown(observation, (self._episodes, self._steps))
         if not measured:
             return self._observations.nothing(), ours
-        return self._observations.shown(observation), _copied(info) | ours
+        return shown, _copied(info) | ours
 
 
-def _copied(info: dict[str, Any]) -> dict[str, Any]:
+def _copied(info: Mapping[str, Any]) -> dict[str, Any]:
     """A deep copy: an object that the environment goes on changing would show later, unpaid states."""
     copies = {}
     for key, value in info.items():

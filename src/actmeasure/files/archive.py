@@ -1,7 +1,8 @@
 """Zip archives of NumPy arrays, as `numpy.savez` writes them, read without trusting them.
 
-The few array headers that we write are matched literally instead of evaluated, and sizes are compared with what the archive
-really holds before memory is taken. `about` is the one member that every archive has: JSON in UTF-8.
+The few array headers that we write are matched literally instead of evaluated. Before any array is read, all sizes that the
+archive declares are compared with each other, with the archive's own size, and with what the reader expects: a small file cannot
+make us take much memory. `about` is the one member that every archive has: JSON in UTF-8.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import re
 import struct
 import zipfile
 import zlib
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -22,15 +23,19 @@ import numpy.typing as npt
 from actmeasure.errors import ModelError
 from actmeasure.files.checks import check_header, check_keys, parse_json
 
-__all__ = ["Arrays", "read_arrays", "write_arrays"]
+__all__ = ["Arrays", "Shapes", "read_arrays", "write_arrays"]
 
 ABOUT = "|u1"
 HEADER = re.compile(rb"\{'descr': '([<|][a-z][0-9])', 'fortran_order': (False|True), 'shape': \(([0-9, ]*)\), \} *\n")
-#: zlib cannot compress further than this.
-LARGEST_RATIO = 1032
+#: An archive may unpack to this many times its size: real models come to 10 times. `write_arrays` keeps to it.
+LARGEST_RATIO = 100
+#: Up to this many bytes may be unpacked from an archive of any size, and up to the second number for `about`.
+ALWAYS_UNPACKED, ALWAYS_TOLD = 1 << 26, 1 << 22
 CHUNK = 1 << 20
+MOST_AXES = 4
 
 Arrays = dict[str, npt.NDArray[Any]]
+Shapes = dict[str, tuple[int, ...]]
 
 
 def write_arrays(
@@ -38,22 +43,49 @@ def write_arrays(
 ) -> None:
     """Write arrays, of the types given by name, into an open file; those that are None are left out."""
     text = np.frombuffer(json.dumps(about).encode(), dtype=np.uint8)
+    members: dict[str, npt.NDArray[Any]] = {}
+    for name, values in ({"about": text} | dict(arrays)).items():
+        if values is not None:
+            kind = ABOUT if name == "about" else types[name]
+            members[name] = np.ascontiguousarray(values, dtype=kind).reshape(np.shape(values))
     # The lowest level of compression: a large lake shrinks tenfold in less than a second.
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-        for name, values in ({"about": text} | dict(arrays)).items():
-            if values is not None:
-                kind = ABOUT if name == "about" else types[name]
-                array = np.ascontiguousarray(values, dtype=kind).reshape(np.shape(values))
-                with archive.open(f"{name}.npy", "w", force_zip64=array.nbytes > 1 << 30) as member:
-                    np.lib.format.write_array(member, array, version=(1, 0), allow_pickle=False)
+    packed = _write_members(file, members, zipfile.ZIP_DEFLATED)
+    if _is_suspicious(sum(array.nbytes for array in members.values()), packed, ALWAYS_UNPACKED):
+        file.seek(0)
+        file.truncate()
+        _write_members(file, members, zipfile.ZIP_STORED)
+
+
+def _write_members(file: BinaryIO, members: Mapping[str, npt.NDArray[Any]], compression: int) -> int:
+    """Write the archive; return its size in bytes."""
+    with zipfile.ZipFile(file, "w", compression, compresslevel=1) as archive:
+        for name, array in members.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=array.nbytes > 1 << 30) as member:
+                np.lib.format.write_array(member, array, version=(1, 0), allow_pickle=False)
+    return file.tell()
+
+
+def _is_suspicious(unpacked: int, packed: int, always: int) -> bool:
+    """Whether something of that size can hardly be what was packed into so few bytes."""
+    return unpacked > max(always, LARGEST_RATIO * packed)
 
 
 def read_arrays(
-    contents: bytes, form: str, types: Mapping[str, str], optional: Collection[str] = ()
+    contents: bytes,
+    form: str,
+    types: Mapping[str, str],
+    check_shapes: Callable[[dict[str, Any], Shapes], None],
+    optional: Collection[str] = (),
 ) -> tuple[dict[str, Any], Arrays]:
-    """What an archive of the given format says about itself, and its arrays; anything damaged is a `ModelError`."""
+    """What an archive of the given format says about itself, and its arrays; anything damaged is a `ModelError`.
+
+    `check_shapes` is called with `about` and the shapes of all arrays, and raises an error where they do not fit together; only
+    then are the arrays read.
+    """
     try:
-        return _read_archive(contents, form, types, optional)
+        return _read_archive(contents, form, types, check_shapes, optional)
+    except MemoryError as error:
+        raise ModelError("it is too large for the memory of this machine; load it on a larger one") from error
     except ModelError:
         raise
     except (
@@ -64,28 +96,47 @@ def read_arrays(
 
 
 def _read_archive(
-    contents: bytes, form: str, types: Mapping[str, str], optional: Collection[str]
+    contents: bytes,
+    form: str,
+    types: Mapping[str, str],
+    check_shapes: Callable[[dict[str, Any], Shapes], None],
+    optional: Collection[str],
 ) -> tuple[dict[str, Any], Arrays]:
     with zipfile.ZipFile(io.BytesIO(contents)) as archive:
         members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
+        if len(members) != len(archive.infolist()):
+            raise ModelError("an array is in the archive twice; the file is damaged")
         if "about" not in members:
             raise ModelError("it is not a file of actmeasure (no member 'about'); save it again")
-        for name, info in members.items():
-            if info.compress_size > len(contents) or info.file_size > LARGEST_RATIO * (info.compress_size + 1):
-                raise ModelError(f"the array {name!r} cannot be as large as the archive says; the file is damaged")
+        unpacked = sum(info.file_size for info in members.values())
+        told = members["about"].file_size
+        if _is_suspicious(unpacked, len(contents), ALWAYS_UNPACKED) or _is_suspicious(told, len(contents), ALWAYS_TOLD):
+            raise ModelError(
+                f"it has {len(contents):,} bytes that unpack to {unpacked:,}, more than anything real; the file is damaged, or "
+                "was made to fill the memory"
+            )
         about = _about(_read_array(archive, members.pop("about"), "about", ABOUT))
         check_header(about, form)  # first, so that a later version is recognised whatever else it holds
         check_keys(members, "the archive", [name for name in types if name not in optional], optional)
+        check_shapes(about, {name: _read_shape(archive, info, name, types[name]) for name, info in members.items()})
         return about, {name: _read_array(archive, info, name, types[name]) for name, info in members.items()}
 
 
-def _read_array(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str, kind: str) -> npt.NDArray[Any]:
+def _read_shape(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str, kind: str) -> tuple[int, ...]:
+    """The shape of an array whose data have the size that the shape implies."""
     if info.flag_bits & 1 or info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise ModelError(f"the array {name!r} is encrypted or packed in an unknown way; save it again")
     with archive.open(info) as member:
         shape = _read_header(member, name, kind)
         if member.tell() + math.prod(shape) * np.dtype(kind).itemsize != info.file_size:
             raise ModelError(f"the array {name!r} has {info.file_size} bytes, which does not fit its shape {shape}")
+    return shape
+
+
+def _read_array(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str, kind: str) -> npt.NDArray[Any]:
+    shape = _read_shape(archive, info, name, kind)
+    with archive.open(info) as member:
+        _read_header(member, name, kind)
         array = np.empty(shape, dtype=kind)
         target = array.reshape(-1).view(np.uint8)
         position = 0
@@ -109,7 +160,10 @@ def _read_header(member: Any, name: str, kind: str) -> tuple[int, ...]:
     match = HEADER.fullmatch(text)
     if match is None or match[1].decode() != kind or match[2] != b"False":
         raise ModelError(f"the array {name!r} is not of type {kind} in C order; save it again")
-    return tuple(int(size) for size in match[3].replace(b",", b" ").split())
+    shape = tuple(int(size) for size in match[3].replace(b",", b" ").split())
+    if len(shape) > MOST_AXES:
+        raise ModelError(f"the array {name!r} has {len(shape)} axes, more than any of ours; the file is damaged")
+    return shape
 
 
 def _about(text: npt.NDArray[Any]) -> Any:

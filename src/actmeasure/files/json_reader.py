@@ -29,6 +29,8 @@ __all__ = ["read"]
 TOP = ("format", "discount", "states", "actions", "transitions")
 #: What a person need not write, besides the measuring cost, which may stand with every transition instead.
 DEFAULTS = ("version", "terminal", "start", "reveal_start", "measuring_cost")
+#: More pairs of state and action are refused: text is not the format for them, and terminal states take no lines.
+MOST_ROWS = 10_000_000
 LINE = ("state", "action", "to", "reward")
 
 
@@ -50,6 +52,10 @@ def read(contents: bytes) -> Model:
     # Every state is terminal or has transitions: a damaged count must not make us reserve memory for a billion of them.
     states = _Names.of(data["states"], "state", most=len(lines) + len(terminal))
     actions = _Names.of(data["actions"], "action", most=len(lines))
+    if states.count * actions.count > MOST_ROWS:
+        raise ModelError(
+            f"{states.count:,} states and {actions.count:,} actions are too many for a text file; use the .npz format"
+        )
     rows = _Rows(states, actions, _mask(terminal, states), cost=data.get("measuring_cost"))
     for index, line in enumerate(lines):
         rows.add(index, line)

@@ -69,7 +69,7 @@ def _head(model: Model) -> dict[str, Any]:
         "states": model.n_states if model.state_names is None else list(model.state_names),
         "actions": model.n_actions if model.action_names is None else list(model.action_names),
         "terminal": [_state(model, state) for state in np.flatnonzero(model.terminal).tolist()],
-        "start": {model.state_name(state): probability for state, probability in starts},
+        "start": {str(_state(model, state)): probability for state, probability in starts},
         "reveal_start": model.reveal_start,
     }
 
@@ -86,7 +86,7 @@ def _transitions(model: Model) -> Iterator[dict[str, Any]]:
         for action in range(model.n_actions):
             row = state * model.n_actions + action
             entries = slice(int(table.offsets[row]), int(table.offsets[row + 1]))
-            successors = [model.state_name(successor) for successor in table.successors[entries].tolist()]
+            successors = [str(_state(model, successor)) for successor in table.successors[entries].tolist()]
             line: dict[str, Any] = {
                 "state": _state(model, state),
                 "action": action if model.action_names is None else model.action_names[action],

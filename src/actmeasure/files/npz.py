@@ -5,14 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
 from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
 from actmeasure.errors import ModelError
-from actmeasure.files.archive import Arrays, read_arrays, write_arrays
+from actmeasure.files.archive import Arrays, Shapes, read_arrays, write_arrays
 from actmeasure.files.checks import FORMAT, VERSION, Parts, check_keys, flag, number, some_names
 from actmeasure.model import Model
 
@@ -56,26 +56,13 @@ def write(model: Model, file: BinaryIO) -> None:
 
 def read(contents: bytes) -> Model:
     """A model from the bytes of a file; anything damaged is a `ModelError`."""
-    about, arrays = read_arrays(contents, FORMAT, MEMBERS, OPTIONAL)
+    about, arrays = read_arrays(contents, FORMAT, MEMBERS, _check_shapes, OPTIONAL)
     return _parts(about, arrays).model()
 
 
 def _parts(about: dict[str, Any], arrays: Arrays) -> Parts:
-    keys = ("format", "version", "discount", "reveal_start", "state_names", "action_names")
-    check_keys(about, "'about'", keys)
-    if arrays["rewards"].ndim != 2:
-        raise ModelError(
-            f"'rewards' has shape {arrays['rewards'].shape}, expected (states, actions); the file is damaged"
-        )
     n_states, n_actions = arrays["rewards"].shape
-    n_entries = arrays["successors"].size
-    starts = arrays["initial_states"].size
     costs = arrays["measuring_cost"]
-    _check_shapes(arrays, {
-        "offsets": (n_states * n_actions + 1,), "successors": (n_entries,), "probabilities": (n_entries,),
-        "transition_rewards": (n_entries,), "terminal": (n_states,), "initial_states": (starts,),
-        "initial_probabilities": (starts,), "measuring_cost": (n_states, n_actions) if costs.ndim else (),
-    })  # fmt: skip
     return Parts(
         n_states=n_states,
         n_actions=n_actions,
@@ -94,10 +81,27 @@ def _parts(about: dict[str, Any], arrays: Arrays) -> Parts:
     )
 
 
-def _check_shapes(arrays: Arrays, expected: Mapping[str, tuple[int, ...]]) -> None:
+def _check_shapes(about: dict[str, Any], shapes: Shapes) -> None:
+    """Refuse arrays whose shapes do not make a model, before they are read."""
+    keys = ("format", "version", "discount", "reveal_start", "state_names", "action_names")
+    check_keys(about, "'about'", keys)
+    if len(shapes["rewards"]) != 2:
+        raise ModelError(f"'rewards' has shape {shapes['rewards']}, expected (states, actions); the file is damaged")
+    n_states, n_actions = shapes["rewards"]
+    n_entries, starts = math.prod(shapes["successors"]), math.prod(shapes["initial_states"])
+    expected: Shapes = {
+        "offsets": (n_states * n_actions + 1,), "successors": (n_entries,), "probabilities": (n_entries,),
+        "transition_rewards": (n_entries,), "terminal": (n_states,), "initial_states": (starts,),
+        "initial_probabilities": (starts,), "measuring_cost": (n_states, n_actions) if shapes["measuring_cost"] else (),
+    }  # fmt: skip
     for name, shape in expected.items():
-        if name in arrays and arrays[name].shape != shape:
-            raise ModelError(f"{name!r} has shape {arrays[name].shape}, expected {shape}; the file is damaged")
+        if name in shapes and shapes[name] != shape:
+            raise ModelError(f"{name!r} has shape {shapes[name]}, expected {shape}; the file is damaged")
+    if n_entries > n_states * n_actions * n_states or starts > n_states:
+        raise ModelError(
+            f"it has {n_entries:,} transitions and {starts:,} initial states, more than there can be with {n_states:,} states "
+            f"and {n_actions:,} actions; the file is damaged"
+        )
 
 
 def _start(

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from actmeasure.errors import ActMeasureError
 
-__all__ = ["check_place"]
+__all__ = ["check_place", "check_suffix"]
+
+
+def check_suffix(place: Path, what: str, suffixes: Sequence[str], error: type[ActMeasureError]) -> None:
+    """Raise an error with a sentence if a file name does not end in one of the formats that `what` can be written in."""
+    if place.suffix.lower() not in suffixes:
+        raise error(
+            f"{what} {str(place)!r} cannot be written with the ending {place.suffix!r}, only as {' or '.join(suffixes)}; "
+            f"choose a name such as {place.stem or 'plan'}{suffixes[0]}"
+        )
 
 
 def check_place(place: Path, what: str, error: type[ActMeasureError]) -> None:

@@ -200,7 +200,7 @@ class _Reader:
         actions = self._reference("action")
         if not tokens.accept(":"):
             if tokens.accept("uniform"):
-                table.set_rows(actions, range(n_states), [1 / n_columns] * n_columns)
+                table.set_uniform(actions, range(n_states))
             elif what == "transition" and tokens.accept("identity"):
                 table.set_identity(actions)
             else:
@@ -216,7 +216,7 @@ class _Reader:
             (value,) = self._probabilities(1, f"the {what} probability")
             table.set_entries(actions, states, entries, value)
         elif tokens.accept("uniform"):
-            table.set_rows(actions, states, [1 / n_columns] * n_columns)
+            table.set_uniform(actions, states)
         elif what == "transition" and tokens.accept("reset"):
             start = np.full(n_states, 1 / n_states) if self.start is None else self.start
             table.set_rows(actions, states, start.tolist())

@@ -15,6 +15,8 @@ __all__ = ["Pomdp", "ProbabilityTable", "RewardTable", "Words"]
 
 #: More entries than this are refused: text is not the format for them, and a damaged count may ask for any number.
 MOST_ENTRIES = 5_000_000
+#: A row takes the memory of as many entries besides its own.
+ROW = 8
 
 
 @dataclass
@@ -49,8 +51,9 @@ class ProbabilityTable:
         return self.rows.get(action * self._n_states + state, {})
 
     def _selected(self, actions: range, states: range, width: int) -> list[int]:
-        self._work += len(actions) * len(states) * width
-        if self._work > MOST_ENTRIES:
+        selected = len(actions) * len(states)
+        self._work += selected * width
+        if self._work > MOST_ENTRIES or ROW * (len(self.rows) + selected) > MOST_ENTRIES:
             raise ModelError(
                 f"the tables have more than {MOST_ENTRIES:,} entries; use the .npz format for a model this large"
             )
@@ -74,6 +77,11 @@ class ProbabilityTable:
         kept = {column: value for column, value in enumerate(values) if value != 0}
         for number in self._selected(actions, states, max(len(kept), 1)):
             self.rows[number] = dict(kept)
+
+    def set_uniform(self, actions: range, states: range) -> None:
+        """The same probability for every column."""
+        for number in self._selected(actions, states, self._n_columns):
+            self.rows[number] = dict.fromkeys(range(self._n_columns), 1 / self._n_columns)
 
     def set_identity(self, actions: range) -> None:
         """Every state to itself."""

@@ -54,6 +54,8 @@ def read_economics(path: str | os.PathLike[str]) -> Economics:
     except UnicodeDecodeError as error:
         line = contents[: error.start].count(b"\n") + 1
         raise FitError(f"{place}, line {line}: this is not UTF-8 text; save the file as UTF-8") from error
+    except RecursionError as error:
+        raise FitError(f"{place} is nested too deeply to be a file of prices; check the path") from error
     except tomllib.TOMLDecodeError as error:
         raise FitError(
             f"{place} is not valid TOML: {error}; names with other signs than letters, digits, - and _ go in quotes"

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from actmeasure.errors import FitError, unknown_name
+from actmeasure.errors import FitError, shown, unknown_name
 from actmeasure.fitting.economics import Economics
 from actmeasure.fitting.goodness import Goodness
 from actmeasure.fitting.money import DAYS
@@ -202,6 +202,6 @@ class Fit:
     def __repr__(self) -> str:
         intervals = "no intervals" if self.bootstrap is None else f"{len(self.bootstrap)} replicates"
         return (
-            f"Fit({len(self.state_names)} states, actions {', '.join(self.action_names)}, {self.n_units:,} units, "
+            f"Fit({len(self.state_names)} states, actions {', '.join(map(shown, self.action_names))}, {self.n_units:,} units, "
             f"{self.n_inspections:,} inspections, {intervals})"
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from actmeasure.errors import shown
 from actmeasure.fitting.goodness_text import TESTS
 
 if TYPE_CHECKING:
@@ -18,16 +19,16 @@ SHOWN = 0.0005
 
 def summary(fit: Fit) -> str:
     """The fit in words and tables."""
-    period = fit.period or "period"
+    period = shown(fit.period or "period")
     lines = [
         ", ".join(
             f"{count:,} {noun}{'s' * (count != 1)}"
             for count, noun in ((fit.n_units, "unit"), (fit.n_records, "record"), (fit.n_inspections, "inspection"))
         ),
-        f"{len(fit.state_names)} states: {' < '.join(fit.state_names)}",
+        f"{len(fit.state_names)} states: {' < '.join(map(shown, fit.state_names))}",
     ]
     if fit.noticed:
-        lines.append(f"noticed without an inspection: {', '.join(fit.noticed)}")
+        lines.append(f"noticed without an inspection: {', '.join(map(shown, fit.noticed))}")
     for action in range(len(fit.action_names)):
         lines += ["", *_action_table(fit, action, period)]
     lines += ["", *_goodness(fit)]
@@ -35,7 +36,7 @@ def summary(fit: Fit) -> str:
         ("Cannot be told from such records", fit.identifiability), ("Mind", fit.warnings), ("Notes", fit.notes)
     ):  # fmt: skip
         if sentences:
-            lines += ["", f"{title}:", *(f"- {sentence}" for sentence in sentences)]
+            lines += ["", f"{title}:", *(f"- {shown(sentence)}" for sentence in sentences)]
     return "\n".join(lines)
 
 
@@ -43,8 +44,8 @@ def _action_table(fit: Fit, action: int, period: str) -> Iterator[str]:
     """The chances of an action, a line for each transition."""
     inspected, exposure = int(fit.inspected[action].sum()), float(fit.exposure[action].sum())
     yield (
-        f"{fit.action_names[action]} (transitions: {fit.structure[action]}; done {inspected:,} times in a state just seen, "
-        f"about {exposure:,.0f} {period}s in all)"
+        f"{shown(fit.action_names[action])} (transitions: {shown(fit.structure[action])}; done {inspected:,} times in a "
+        f"state just seen, about {exposure:,.0f} {period}s in all)"
     )
     interval = [] if fit.low is None else [f"{100 * fit.level:g} % interval"]
     rows: list[Sequence[str]] = [("from", f"{period}s", "to", "chance", *interval)]
@@ -61,7 +62,7 @@ def _action_table(fit: Fit, action: int, period: str) -> Iterator[str]:
 
 def _row(fit: Fit, action: int, state: int) -> Iterator[Sequence[str]]:
     """The chances from one state."""
-    begin = (fit.state_names[state], f"{fit.exposure[action, state]:,.1f}")
+    begin = (shown(fit.state_names[state]), f"{fit.exposure[action, state]:,.1f}")
     chances = fit.probabilities[action, state]
     if not chances.sum() >= 0:
         yield (*begin, "?", "not known")
@@ -77,7 +78,7 @@ def _row(fit: Fit, action: int, state: int) -> Iterator[Sequence[str]]:
         between = [f"{low:.3f} to {high:.3f}" for low, high in ends]
         if fit.assumed[action, state]:
             between = ["assumed"]
-        yield (*begin, fit.state_names[to], f"{chance:.3f}", *between)
+        yield (*begin, shown(fit.state_names[to]), f"{chance:.3f}", *between)
         begin = ("", "")
     if rare >= SHOWN:
         yield ("", "", "others", "0.000", f"each at most {rare:.3f}")
@@ -90,4 +91,4 @@ def _goodness(fit: Fit) -> Iterator[str]:
     yield f"Goodness of fit, against {fit.goodness.replicates} simulated sets of records: {fit.goodness.verdict}."
     for test in fit.goodness.tests:
         yield f"  {TESTS[test.name]}: p = {test.p_value:.3f}"
-    yield from (f"- {finding}" for finding in fit.goodness.findings)
+    yield from (f"- {shown(finding)}" for finding in fit.goodness.findings)

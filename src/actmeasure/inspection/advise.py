@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from actmeasure import problems
-from actmeasure.errors import PlanError
+from actmeasure.errors import PlanError, shown
 from actmeasure.evaluation import evaluate
 from actmeasure.fitting import Economics, Fit
 from actmeasure.inspection.advice import Advice
@@ -184,7 +184,7 @@ class _Advising:
             prices=prices,
             confidence=sure,
             notes=tuple(dict.fromkeys(self.notes)),
-            title=title,
+            title=shown(title),
             seconds=self.clock.seconds,
         )
 

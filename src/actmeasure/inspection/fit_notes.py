@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from actmeasure.errors import shown
 from actmeasure.fitting import Economics, Fit
 
 __all__ = ["fit_notes"]
@@ -12,11 +13,9 @@ __all__ = ["fit_notes"]
 def fit_notes(fit: Fit, economics: Economics) -> Iterator[str]:
     """Sentences: what does not fit, what the records cannot tell, what was assumed, and what the plan takes for granted."""
     if fit.goodness is not None and fit.goodness.findings:
-        yield f"The model does not fit the records in all respects, so mind the plan: {fit.goodness.findings[0]}"
-        yield from fit.goodness.findings[1:]
-    yield from fit.warnings
-    yield from fit.identifiability
-    yield from fit.notes
+        yield f"The model does not fit the records in all respects, so mind the plan: {shown(fit.goodness.findings[0])}"
+        yield from map(shown, fit.goodness.findings[1:])
+    yield from map(shown, (*fit.warnings, *fit.identifiability, *fit.notes))
     for state in economics.failure_states:
         if state not in economics.terminal and not economics.running.get(state):
             yield (

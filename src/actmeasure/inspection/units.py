@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from actmeasure.errors import shown
 from actmeasure.model import Model
 
 __all__ = ["Units"]
@@ -34,7 +35,7 @@ class Units:
     @classmethod
     def of(cls, model: Model, currency: str = "", period: str = "period") -> Units:
         """The units of a model: costs where no reward is above 0 and some are below."""
-        return cls(currency, period, bool(model.rewards.max() <= 0 > model.rewards.min()))
+        return cls(shown(currency), shown(period), bool(model.rewards.max() <= 0 > model.rewards.min()))
 
     @property
     def figure(self) -> str:

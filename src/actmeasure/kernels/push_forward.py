@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from actmeasure.kernels.jit import compiled
 
 
@@ -22,16 +20,27 @@ class Nodes(NamedTuple):
 
 
 @compiled
-def push_forward(nodes: Nodes, start: Any, horizon: int) -> Any:
-    """What the first `horizon` steps give from the start, float64 (n_nodes,); float64 (k,)."""
-    n_nodes, k = nodes.totals.shape
-    longest = min(nodes.durations.max(), horizon)
-    arrivals = np.zeros((longest + 1, n_nodes))  # a ring over the next `longest` moments
-    arrivals[0] = start
-    sums = np.zeros(k)
-    time, latest = 0, 0
-    while time < horizon and time <= latest:  # after the latest arrival nothing is left to push
-        now = arrivals[time % (longest + 1)]
+def push_forward(
+    nodes: Nodes, arrivals: Any, sums: Any, begin: int, latest: int, horizon: int, pause: int
+) -> tuple[int, int]:
+    """Add to `sums` what the steps from `begin` up to `pause` give; return the time reached and the latest arrival.
+
+    Nodes that reach beyond the `horizon` give their steps up to it.
+
+    Parameters
+    ----------
+    arrivals : float64 (longest + 1, n_nodes)
+        A ring over the next moments: the probability of arriving in each node at a moment, modulo its size. `longest` is the
+        longest duration, or the horizon if that is shorter.
+    sums : float64 (k,)
+    begin, latest : int
+        The moment to go on from, and the latest one at which anything arrives. After that one nothing is left to push.
+    """
+    n_nodes, _ = nodes.totals.shape
+    size = arrivals.shape[0]
+    time = begin
+    while time < pause and time <= latest:
+        now = arrivals[time % size]
         left = horizon - time
         for node in range(n_nodes):
             weight = now[node]
@@ -47,8 +56,8 @@ def push_forward(nodes: Nodes, start: Any, horizon: int) -> Any:
             if duration == left or nodes.move_offsets[node] == nodes.move_offsets[node + 1]:
                 continue
             latest = max(latest, time + duration)
-            later = arrivals[(time + duration) % (longest + 1)]
+            later = arrivals[(time + duration) % size]
             for move in range(nodes.move_offsets[node], nodes.move_offsets[node + 1]):
                 later[nodes.targets[move]] += weight * nodes.weights[move]
         time += 1
-    return sums
+    return time, latest

@@ -12,6 +12,7 @@ from actmeasure.kernels.value_iteration import action_values
 from actmeasure.model import Model
 from actmeasure.planners.clock import Clock
 from actmeasure.planners.value_iteration import mdp_values, repeat_values, row_values
+from actmeasure.settings import LARGEST_RETURN
 from actmeasure.transitions import FloatArray
 from actmeasure.world import dynamics
 
@@ -20,8 +21,8 @@ __all__ = ["first_bounds", "informed_bounds", "mean_bound", "start_bound"]
 #: Sweeps of the informed bound stop when they change less than this; they are sound at any time.
 INFORMED_PRECISION = 1e-8
 MOST_SWEEPS = 5000
-#: A price at which nobody looks.
-PROHIBITIVE = 1e300
+#: A price at which nobody looks: more than all rewards of a model can make up for, and in all not more than a model may have.
+PROHIBITIVE = 10 * LARGEST_RETURN
 #: Without discount, control is taken from this one, which prefers ending sooner.
 ALMOST_ONE = 0.999
 

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 
 from actmeasure.errors import PlanError
+from actmeasure.evaluation import LONGEST
 from actmeasure.interrupts import deferred_interrupts
 from actmeasure.model import Model
 from actmeasure.planners.clock import Clock
@@ -61,7 +62,7 @@ def tradeoff(
         raise PlanError(f"tolerance is {tolerance!r}, expected a finite number above 0, such as 1e-3")
     if time_limit is not None and not real(time_limit, "time_limit", PlanError, "seconds above 0, or None") > 0:
         raise PlanError(f"time_limit is {time_limit!r}, expected seconds above 0, or None for no limit")
-    steps = whole(horizon, "horizon", 1, None, PlanError)
+    steps = whole(horizon, "horizon", 1, LONGEST, PlanError)
     listener = _print_progress if progress is True else progress or None
     search = PriceSearch(PriceBounds(model, asked, steps), Clock(time_limit), listener)
     with deferred_interrupts() as interrupts:

@@ -1,0 +1,128 @@
+"""Checks of what an environment returns from `reset` and `step`, before it reaches code that takes it on trust."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from operator import index
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from actmeasure.errors import SpaceError
+from actmeasure.settings import LARGEST_RETURN, real
+
+__all__ = ["Where", "checked_box", "checked_flag", "checked_observation", "checked_reward", "reset_parts", "step_parts"]
+
+# All functions take where in a run they are called, (episode, step), and make words of it only for an error: they are called
+# in every step of every episode. What environments usually return is let through by its type and size alone.
+Where = tuple[int, int]
+
+
+def _place(where: Where) -> str:
+    episode, step = where
+    return f"at the start of episode {episode}" if step == 0 else f"in step {step} of episode {episode}"
+
+
+def reset_parts(given: Any, where: Where) -> tuple[Any, Mapping[str, Any]]:
+    """Return observation and info of what `reset` returned; anything but these two is a `SpaceError`."""
+    if type(given) is tuple and len(given) == 2 and type(given[1]) is dict:
+        return given
+    if not isinstance(given, tuple | list) or len(given) != 2:
+        raise SpaceError(
+            f"reset() of the environment returned {_shown(given)} {_place(where)}, expected (observation, info); "
+            "bring the environment to Gymnasium's present interface"
+        )
+    return given[0], _checked_info(given[1], where)
+
+
+def step_parts(given: Any, where: Where) -> tuple[Any, Any, bool, bool, Mapping[str, Any]]:
+    """Return the five parts of what `step` returned, of which observation and reward are still to be checked."""
+    if not isinstance(given, tuple | list) or len(given) != 5:
+        raise SpaceError(
+            f"step() of the environment returned {_shown(given)} {_place(where)}, expected (observation, reward, terminated, "
+            "truncated, info); bring the environment to Gymnasium's present interface"
+        )
+    observation, reward, terminated, truncated, info = given
+    if type(terminated) is not bool:
+        terminated = checked_flag(terminated, "terminated", where)
+    if type(truncated) is not bool:
+        truncated = checked_flag(truncated, "truncated", where)
+    if type(info) is not dict:
+        info = _checked_info(info, where)
+    return observation, reward, terminated, truncated, info
+
+
+def checked_observation(value: Any, first: int, last: int, where: Where) -> int:
+    """Return an observation of a Discrete space from `first` to `last` as a plain int; anything else is a `SpaceError`."""
+    if type(value) is int and first <= value <= last:
+        return value
+    try:
+        if isinstance(value, bool | np.bool_):
+            raise TypeError
+        found = index(value)  # refuses floats, text and None; takes NumPy's integers and arrays of shape ()
+    except TypeError:
+        found = first - 1
+    if not first <= found <= last or np.ndim(value):
+        raise SpaceError(
+            f"the environment's observation is {value!r:.60} {_place(where)}, expected a whole number from {first} to {last}, "
+            "as its observation space says; correct the environment, or its space"
+        )
+    return found
+
+
+def checked_box(value: Any, shape: tuple[int, ...], dtype: np.dtype[Any], where: Where) -> npt.NDArray[Any]:
+    """Return a copy of an observation of a Box space; one of another shape or kind is a `SpaceError`."""
+    try:
+        found = np.array(value)
+        fits = found.shape == shape and found.dtype.kind in "biuf"
+    except (TypeError, ValueError):
+        fits = False
+    if not fits:
+        raise SpaceError(
+            f"the environment's observation is {value!r:.60} {_place(where)}, expected numbers of shape {shape}, as its "
+            "observation space says; correct the environment, or its space"
+        )
+    return found.astype(dtype, copy=False)
+
+
+def checked_reward(value: Any, what: str, where: Where) -> float:
+    """Return a number that an environment pays or charges as a plain, finite float; anything else is a `SpaceError`."""
+    if type(value) is float and -LARGEST_RETURN <= value <= LARGEST_RETURN:
+        return value
+    try:
+        found = real(value, what, SpaceError)
+    except SpaceError:
+        found = np.nan
+    if not -LARGEST_RETURN <= found <= LARGEST_RETURN:
+        raise SpaceError(
+            f"{what} is {value!r:.60} {_place(where)}, expected one finite number of at most {LARGEST_RETURN:g} in size; "
+            "correct the environment"
+        )
+    return found
+
+
+def checked_flag(value: Any, what: str, where: Where) -> bool:
+    """Return a truth value as a plain bool; anything else, 0 and 1 included, is a `SpaceError`."""
+    if isinstance(value, np.ndarray) and value.shape == ():
+        value = value.item()
+    if not isinstance(value, bool | np.bool_):
+        raise SpaceError(
+            f"{what!r} of the environment is {value!r:.60} {_place(where)}, expected True or False; correct the environment"
+        )
+    return bool(value)
+
+
+def _checked_info(value: Any, where: Where) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise SpaceError(
+            f"info of the environment is {value!r:.60} {_place(where)}, expected a dictionary, which may be empty; "
+            "correct the environment"
+        )
+    return value
+
+
+def _shown(given: Any) -> str:
+    if not isinstance(given, tuple | list):
+        return f"{given!r:.60}"
+    return f"{len(given)} value" + "s" * (len(given) != 1)
