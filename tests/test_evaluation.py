@@ -375,7 +375,7 @@ class TestLongHorizons:
             am.evaluate(model, am.Schedule({0: am.BlindPlan((0,), then="measure")}, n_states=2), horizon=10**18)
 
     @given(models(), st.integers(0, 10**6), st.integers(1, 3000))
-    @settings(max_examples=60, deadline=None)
+    @examples(60)
     def test_both_ways_agree(self, model, seed, horizon):
         schedule = random_schedule(model, np.random.default_rng(seed))
         walked = am.evaluate(model, schedule, horizon=horizon)
