@@ -300,7 +300,7 @@ def expand(graph: Graph, model: Dynamics, bounds: Bounds, scratch: Scratch, disc
             scratch.position[scratch.states[i]] = -1
             if ends or not exact:
                 scratch.weights[i] /= mass
-        if n_entries > 1:
+        if n_entries > 1 or size > 0:  # otherwise nothing is added up
             reward += ROUNDING * (n_entries + BACK_UP_OPERATIONS) * magnitude
         graph.reward[node, action] = reward
         graph.cost[node, action] = cost * (1 - ROUNDING * (n_entries + BACK_UP_OPERATIONS))

@@ -8,6 +8,7 @@ import numpy as np
 
 from actmeasure.kernels.belief_graph import (
     NONE,
+    ROUNDING,
     STAMP,
     TIE,
     Bounds,
@@ -264,13 +265,14 @@ def _solve_circle(graph: Graph, bounds: Bounds, scratch: Scratch, discount: floa
             values[i] = best
     if change > 0 and discount == 1:
         return  # not settled, so not sound
-    slack = change / (1 - discount) if change > 0 else 0.0
+    slack = change / (1 - discount) * (1 + TIE) if change > 0 else 0.0
     for i in range(size):
         node = circle[i]
         for choice in range(2 * graph.child.shape[1]):
             if leaving[i] >= values[i] and choice_upper(graph, discount, node, choice) == leaving[i]:
                 graph.way_out[node] = choice
-        graph.upper[node] = min(graph.upper[node], values[i] + slack)
+        rounding = ROUNDING * abs(values[i]) if change > 0 else 0.0
+        graph.upper[node] = min(graph.upper[node], values[i] + (slack + rounding))
         if graph.known[node] >= 0:
             bounds.upper[graph.known[node]] = graph.upper[node]
 

@@ -131,7 +131,8 @@ class _Part:
             before, values = choices, self.evaluate(choices)
             backed_up, choices = self.back_up(values)
             excess = max(0.0, float(np.max(backed_up - values)))
-            proved = np.minimum(proved, values + excess / (1 - discount) * (1 + 1e-9))
+            above = excess / (1 - discount) * (1 + 1e-9) + ROUNDING * np.abs(values) * (excess > 0)
+            proved = np.minimum(proved, values + above)
             if excess <= SETTLED * float(np.abs(values).max()) or np.array_equal(choices, before):
                 break
         return proved

@@ -1,0 +1,82 @@
+"""Certificates as proofs: on thousands of random models, ugly ones included, nothing exact is above the upper bound.
+
+The judge works in rational numbers, so no tolerance is allowed for above; the value of a schedule may be off by the rounding of a
+linear solve.
+"""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from judge import exact_value, exact_value_of_best_found
+
+import actmeasure as am
+
+CHUNK = 100
+METHODS = ("optimal", "optimal", "optimal", "never", "atm", "always")
+
+
+def ugly_model(rng):
+    """A small model with probabilities next to 0 and 1, rewards over many orders of magnitude, any discount; None if refused."""
+    n_states, n_actions = int(rng.integers(2, 5)), int(rng.integers(1, 4))
+    discount = float(rng.choice([0.5, 0.9, 0.99, 0.9999, 0.999999, 1 - 1e-9, 1.0]))
+    ends = discount == 1 or rng.random() < 0.5
+    P = rng.dirichlet(np.ones(n_states), size=(n_states, n_actions)) * (
+        rng.random((n_states, n_actions, n_states)) < 0.7
+    )
+    tiny = rng.random(P.shape) < 0.25
+    P[tiny] = 10.0 ** rng.uniform(-16, -1, size=int(tiny.sum()))
+    if discount == 1:  # some way to the end from everywhere
+        P[:, 0, -1] = np.maximum(P[:, 0, -1], 10.0 ** rng.uniform(-12, 0, size=n_states))
+    P[P.sum(axis=2) == 0, 0] = 1.0
+    P /= P.sum(axis=2, keepdims=True)
+    R = rng.normal(size=(n_states, n_actions)) * 10.0 ** rng.uniform(
+        -6, rng.choice([1, 12]), size=(n_states, n_actions)
+    )
+    R[rng.random(R.shape) < 0.4] = 0.0
+    if discount == 1:
+        R = -np.abs(R) * (rng.random(R.shape) < 0.8) if rng.random() < 0.5 else R
+    terminal = np.zeros(n_states, dtype=bool)
+    if ends:
+        terminal[-1] = True
+        P[-1], R[-1] = np.eye(n_states)[-1], 0.0
+    initial = rng.dirichlet(np.ones(n_states))
+    initial[terminal] = 0.0
+    price = 10.0 ** rng.uniform(-4, 3) * (rng.random((n_states, n_actions)) if rng.random() < 0.5 else 1.0)
+    try:
+        return am.Model.from_arrays(
+            P, R, measuring_cost=price, discount=discount, terminal=terminal if ends else None,
+            initial=initial / initial.sum() if rng.random() < 0.6 else 0, reveal_start=bool(rng.random() < 0.5),
+        )  # fmt: skip
+    except am.ModelError:  # a cycle that pays, or no way to the end
+        return None
+
+
+@pytest.mark.parametrize(
+    "chunk", [pytest.param(chunk, marks=[] if chunk < 1 else pytest.mark.slow) for chunk in range(55)]
+)
+def test_nothing_exact_is_above_the_upper_bound(chunk):
+    rng = np.random.default_rng([13, chunk])
+    solved = refused = 0
+    while solved < CHUNK:
+        model = ugly_model(rng)
+        if model is None:
+            continue
+        method = str(rng.choice(METHODS))
+        scale = float(np.abs(model.rewards).max() + model.measuring_costs.max()) + 1e-300
+        try:
+            solution = am.solve(model, method, tolerance=1e-7 * scale, time_limit=0.1)
+        except (am.PlanError, am.ScheduleError):
+            refused += 1
+            assert refused < 20
+            continue
+        solved += 1
+        exact = exact_value(model, solution.schedule)
+        best = exact_value_of_best_found(model, longest=3)
+        for value in (exact, best):
+            if value is not None:
+                assert Fraction(solution.upper) >= value, (chunk, solved, float(value), solution.upper)
+        if exact is not None and np.isfinite(solution.lower):
+            digits = 1e-9 if model.discount < 1 - 1e-7 else 1e-5
+            allowed = digits * (scale / max(1 - model.discount, 1e-12) + abs(solution.lower))
+            assert abs(float(exact) - solution.lower) <= allowed, (chunk, solved, float(exact), solution.lower)
