@@ -16,6 +16,7 @@ from test_study_local import SLOW, until
 
 import actmeasure as am
 from actmeasure.experiments import Part, RayEngine, Study, run_study
+from actmeasure.experiments.code import code_of
 from actmeasure.experiments.engines import ray as ray_engine
 from actmeasure.experiments.engines.base import Order
 
@@ -273,7 +274,8 @@ class LosesResults:
 @pytest.mark.parametrize("losses", [0, 1, ray_engine.RETRIES, ray_engine.RETRIES + 1])
 def test_a_result_that_died_with_its_node_is_made_again(losses):
     """Ray says that the owner has died, as a node goes while its result is fetched; but the owner is this process."""
-    queue = ray_engine._Queue(LosesResults(losses), [Order(TINY.trials()[0], None, 0)], None, print)
+    trial = TINY.trials()[0]
+    queue = ray_engine._Queue(LosesResults(losses), [Order(trial, None, 0, code_of(trial))], None, print)
     outcomes = []
     while queue.is_busy:
         queue.submit()
