@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from typing import NoReturn
 
-from actmeasure.errors import ActMeasureError
+from actmeasure.errors import ActMeasureError, shown
 
 
 def main() -> None:
@@ -20,8 +21,19 @@ def main() -> None:
     try:
         app()
     except ActMeasureError as error:
-        print(f"actmeasure: {error}", file=sys.stderr)
-        sys.exit(2)
+        _stop(str(error))
+    except OSError as error:  # a full disk, a name that is too long, a pipe that was closed
+        _stop(
+            f"{error.strerror or error}{f' ({error.filename})' if error.filename else ''}; choose another place or name"
+        )
+    except (MemoryError, OverflowError, RecursionError) as error:
+        _stop(f"a number or the depth of an argument is too large ({error}); use a smaller one")
+
+
+def _stop(why: str) -> NoReturn:
+    """Say why nothing was done, and exit with code 2."""
+    print(f"actmeasure: {shown(why)}", file=sys.stderr)
+    sys.exit(2)
 
 
 if __name__ == "__main__":

@@ -55,6 +55,8 @@ class Belief:
     def predict(self, model: Model, action: int) -> Belief:
         """The belief one blind step later, given that the episode is still running (empty if it cannot be)."""
         states, weights = self._pushed(model, action)
+        likely = weights > 0  # products of tiny probabilities may be 0
+        states, weights = states[likely], weights[likely]
         return Belief(states, weights / weights.sum()) if states.size else Belief(states, weights)
 
     def running_probability(self, model: Model, action: int) -> float:

@@ -14,6 +14,7 @@ from actmeasure.chain import PlanChain, plan_chain
 from actmeasure.decision import Decision
 from actmeasure.errors import ModelError, ScheduleError
 from actmeasure.kernels import push_forward
+from actmeasure.kernels.blind import relative_error
 from actmeasure.model import Model
 from actmeasure.schedule import Schedule
 from actmeasure.settings import whole
@@ -46,6 +47,8 @@ class Evaluation:
     ----------
     discounted_return : float
         Discounted reward minus measuring cost, over an infinite horizon.
+    discounted_error : float
+        Bound on how far rounding can take `discounted_return` from the exact value; without discount, 0 stands for none known.
     discounted_reward, discounted_measurements : float
         The two objectives of the trade-off, discounted likewise.
     scalarized_return, reward, measurements, steps : float
@@ -61,6 +64,7 @@ class Evaluation:
     """
 
     discounted_return: float
+    discounted_error: float
     discounted_reward: float
     discounted_measurements: float
     scalarized_return: float
@@ -142,6 +146,7 @@ def evaluate(
     averages = _averages(recurrent, totals)
     return Evaluation(
         discounted_return=float(first[RETURN]),
+        discounted_error=_rounding(chain, values[:, RETURN], model.discount),
         discounted_reward=float(first[REWARD]),
         discounted_measurements=float(first[MEASUREMENTS]),
         scalarized_return=float(sums[RETURN]),
@@ -171,6 +176,28 @@ def _discounted(chain: PlanChain, recurrent: markov.Recurrence, discount: float)
     if discount < 1:
         return markov.discounted_sums(chain.moves, np.float64(discount) ** chain.durations, totals)
     return markov.undiscounted_values(chain.moves, recurrent, totals)
+
+
+def _rounding(chain: PlanChain, values: FloatArray, discount: float) -> float:
+    """Return a bound on the rounding error of discounted returns from each node, shape (n_nodes,), and of their mean.
+
+    With v = t + F v the equations of the chain, F contracting by the discount, an error d in each equation means one of
+    d / (1 - discount) at most in v. The terms t and F have themselves been added up in as many steps as a node lasts.
+    """
+    if discount == 1:
+        return 0.0
+    factors = np.float64(discount) ** chain.durations
+    ahead = factors * (chain.moves @ values)
+    totals = chain.totals(discount)[:, RETURN]
+    sizes = (
+        chain.per_node(np.abs(chain.step_rewards))
+        + chain.costs
+        + factors * (chain.moves @ np.abs(values))
+        + np.abs(values)
+    )
+    per_step = relative_error(np.diff(chain.moves.indptr) + chain.start.size * (chain.start > 0))
+    errors = np.abs(values - totals - ahead) + per_step * chain.durations * sizes
+    return float(errors.max() / (1 - discount)) * 1.01
 
 
 def _from_start(chain: PlanChain, values: FloatArray) -> FloatArray:

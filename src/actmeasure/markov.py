@@ -43,11 +43,14 @@ class Recurrence:
         Probability, from the start, of ending up in each class.
     visits : list of float64 arrays
         For each class the share of its nodes among all moves, in ascending order of nodes.
+    leaks : bool array, shape (n_nodes,)
+        Whether the chain may end after a node.
     """
 
     class_of_node: IntArray
     probability: FloatArray
     visits: list[FloatArray]
+    leaks: npt.NDArray[np.bool_]
 
     def members(self, number: int) -> IntArray:
         """Nodes of a closed class, ascending."""
@@ -122,13 +125,29 @@ def undiscounted_values(chain: sparse.csr_array[np.float64], recurrent: Recurren
         values[members] = _endless(visits @ rewards[members], np.abs(rewards[members]).max(axis=0))
     if transient.size:
         into_classes = chain[transient]
-        among = into_classes[:, transient]
-        values[transient] = _solve(sparse.eye_array(len(transient)) - among, rewards[transient])
+        values[transient] = _solve(_leaving(into_classes, transient, recurrent.leaks[transient]), rewards[transient])
         endless = ~np.isfinite(values) | (values != 0)
         endless[transient] = False
         for k in np.flatnonzero(endless.any(axis=0)):
             values[transient, k] += _reached(chain, recurrent, transient, values[:, k], endless[:, k])
     return values
+
+
+def _leaving(
+    rows: sparse.csr_array[np.float64], nodes: IntArray, leaks: npt.NDArray[np.bool_]
+) -> sparse.csr_array[np.float64]:
+    """Return the identity minus the moves among some nodes, from their rows of the chain, shape (n, n_nodes).
+
+    The diagonal is how often a node is left, added up where nothing ends: 1 minus how often it is stayed in loses all digits
+    where that is nearly always.
+    """
+    moves = rows.tocoo()
+    own = moves.coords[1] == nodes[moves.coords[0]]
+    away = np.bincount(moves.coords[0][~own], weights=moves.data[~own], minlength=len(nodes))
+    stays = np.bincount(moves.coords[0][own], weights=moves.data[own], minlength=len(nodes))
+    ends = np.where(leaks, np.maximum(1 - away - stays, 0.0), 0.0)
+    among = -rows[:, nodes]
+    return sparse.csr_array(among - sparse.diags_array(among.diagonal()) + sparse.diags_array(away + ends))
 
 
 def _endless(average: FloatArray, scale: FloatArray) -> FloatArray:
@@ -180,7 +199,8 @@ def recurrence(chain: sparse.csr_array[np.float64], leaks: npt.NDArray[np.bool_]
         np.float64
     )
     classes = [np.flatnonzero(class_of_node == k) for k in range(n_classes)]
-    return Recurrence(class_of_node, probability, [_stationary(chain[nodes][:, nodes]) for nodes in classes])
+    visits = [_stationary(chain[nodes][:, nodes]) for nodes in classes]
+    return Recurrence(class_of_node, probability, visits, leaks)
 
 
 def _expected_visits(

@@ -19,8 +19,8 @@ IntArray = npt.NDArray[np.integer[Any]]
 
 #: A row may miss 1 by this much (single-precision input does); it is then rescaled.
 ACCEPTED_ERROR = 1e-6
-#: Below this a row counts as exact and is left alone, to the last bit.
-ROUNDING_ERROR = 1e-12
+#: A row of n numbers that misses 1 by less than n times this, or four times, counts as exact and is left alone, to the last bit.
+ROUNDING_ERROR = 2.0**-52
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,7 +148,7 @@ class Transitions:
             raise ModelError(
                 f"P[state {state}, action {action}] sums to {total:.6g}, expected 1 ({difference}); {remedy}"
             )
-        rescale = (error > ROUNDING_ERROR) & (sums > 0)
+        rescale = (error > ROUNDING_ERROR * np.maximum(4, np.diff(self.offsets))) & (sums > 0)
         if not rescale.any():
             return self
         factors = np.where(rescale, sums, 1.0)
@@ -188,7 +188,7 @@ class Transitions:
 def normalised(weights: FloatArray) -> FloatArray:
     """Weights scaled to sum to 1; left alone, to the last bit, when they already do up to rounding."""
     total = weights.sum()
-    return weights if abs(total - 1.0) <= ROUNDING_ERROR else weights / total
+    return weights if abs(total - 1.0) <= ROUNDING_ERROR * max(4, len(weights)) else weights / total
 
 
 def _check_layout(

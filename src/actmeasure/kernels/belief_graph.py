@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from actmeasure.kernels.blind import Dynamics
+from actmeasure.kernels.blind import Dynamics, relative_error
 from actmeasure.kernels.jit import inner, lean
 
 #: Beliefs whose probabilities differ relatively by less than this are one node.
@@ -37,10 +37,9 @@ SAME = 1e-13
 GRID = 1e-12
 #: Relative difference below which two upper bounds are a tie.
 TIE = 1e-12
-#: Relative error of one floating-point operation, with room to spare.
-ROUNDING = 2.0**-52
-#: Operations of a back-up, beside those that depend on the number of states.
-BACK_UP_OPERATIONS = 8
+#: A weight below this is dropped before it loses digits; what it could be worth is less than `DROPPED`, as models have no larger
+#: values than 1e100.
+LEAST_WEIGHT, DROPPED = 1e-290, 1e-150
 #: A margin above this is due to a child without a lower bound, and is computed again when it may have one.
 NO_MARGIN = 1e200
 NODES, ENTRIES, EXPANDED, STAMP = 0, 1, 2, 3
@@ -143,7 +142,7 @@ def _rounded_up(graph: Graph, node: int, mean: float) -> float:
     count = graph.offsets[node + 1] - graph.offsets[node]
     if count == 1:  # there is nothing to add up
         return mean
-    return mean + ROUNDING * (count + BACK_UP_OPERATIONS) * (2 * graph.scale[node] + abs(mean))  # type: ignore[no-any-return]
+    return mean + relative_error(count) * (2 * graph.scale[node] + abs(mean))  # type: ignore[no-any-return]
 
 
 @lean
@@ -272,6 +271,7 @@ def expand(graph: Graph, model: Dynamics, bounds: Bounds, scratch: Scratch, disc
     for action in range(model.n_actions):
         size, terms, reward, magnitude, cost, mass = 0, 0, 0.0, 0.0, 0.0, 0.0
         exact, ends = True, False  # whether no product or sum is rounded, and whether the episode may end
+        dropped = 0.0
         for entry in range(graph.offsets[node], graph.offsets[node + 1]):
             row = graph.states[entry] * model.n_actions + action
             weight = graph.probabilities[entry]
@@ -284,6 +284,9 @@ def expand(graph: Graph, model: Dynamics, bounds: Bounds, scratch: Scratch, disc
                     ends = True
                     continue
                 arriving = weight * probability
+                if arriving < LEAST_WEIGHT:
+                    ends, dropped = True, DROPPED
+                    continue
                 exact = exact and (weight == 1.0 or probability == 1.0)
                 mass += arriving
                 terms += 1
@@ -301,19 +304,19 @@ def expand(graph: Graph, model: Dynamics, bounds: Bounds, scratch: Scratch, disc
             if ends or not exact:
                 scratch.weights[i] /= mass
         if n_entries > 1 or size > 0:  # otherwise nothing is added up
-            reward += ROUNDING * (n_entries + BACK_UP_OPERATIONS) * magnitude
-        graph.reward[node, action] = reward
-        graph.cost[node, action] = cost * (1 - ROUNDING * (n_entries + BACK_UP_OPERATIONS))
+            reward += relative_error(n_entries) * magnitude
+        graph.reward[node, action] = reward + dropped
+        graph.cost[node, action] = cost * (1 - relative_error(n_entries))
         graph.running[node, action] = mass if ends else 1.0
         child = find_or_add(graph, bounds, scratch, size) if size > 0 else NONE
         graph.child[node, action] = child
         error = scratch.difference[0] if child >= 0 else 0.0
         if size > 1 and (ends or not exact):
-            error += 2 * ROUNDING * (terms + BACK_UP_OPERATIONS)
+            error += 2 * relative_error(terms)
         if ends:
-            error += ROUNDING * (terms + BACK_UP_OPERATIONS)
+            error += relative_error(terms)
         if discount < 1 or ends or magnitude > 0:
-            error += ROUNDING * BACK_UP_OPERATIONS
+            error += relative_error(0)
         graph.error[node, action] = error * discount * graph.running[node, action]
         graph.margin[node, action] = _margin(graph, node, action)
     graph.expanded[node] = True

@@ -6,7 +6,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from actmeasure.kernels.jit import lean
+from actmeasure.kernels.jit import inner, lean
+
+#: Twice the relative error of one floating-point operation.
+ROUNDING = 2.0**-52
+
+
+@inner
+def relative_error(terms: Any) -> Any:
+    """Return a bound on the relative error of a mean of `terms` numbers of one sign, with probabilities that are off by rounding.
+
+    Products and sums contribute `terms` times half of `ROUNDING`, probabilities that do not sum to 1 exactly as much as
+    `Transitions` leaves alone, and there is room for a dozen operations more. Numbers of both signs have this error relatively to
+    the sum of their sizes.
+    """
+    return ROUNDING * (2 * terms + 16)
 
 
 class Dynamics(NamedTuple):

@@ -8,7 +8,6 @@ import numpy as np
 
 from actmeasure.kernels.belief_graph import (
     NONE,
-    ROUNDING,
     STAMP,
     TIE,
     Bounds,
@@ -21,7 +20,7 @@ from actmeasure.kernels.belief_graph import (
     node_of,
     renew_tip,
 )
-from actmeasure.kernels.blind import Dynamics
+from actmeasure.kernels.blind import ROUNDING, Dynamics
 from actmeasure.kernels.jit import lean
 
 #: A tip whose bound fell by this share of its gap when renewed is left alone: something else may look better now.

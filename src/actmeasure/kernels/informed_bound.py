@@ -6,11 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from actmeasure.kernels.blind import Dynamics
+from actmeasure.kernels.blind import ROUNDING, Dynamics, relative_error
 from actmeasure.kernels.jit import lean
-
-#: Relative error of one floating-point operation, with room to spare, and operations beside those for each successor.
-ROUNDING, OPERATIONS = 2.0**-52, 8
 
 
 @lean
@@ -49,11 +46,12 @@ def informed_sweep(model: Dynamics, discount: float, values: Any, vectors: Any, 
             best_unseen = scratch[0]
             for k in range(1, scratch.shape[0]):
                 best_unseen = max(best_unseen, scratch[k])
-            error = ROUNDING * (model.offsets[row + 1] - model.offsets[row] + OPERATIONS)
+            error = relative_error(model.offsets[row + 1] - model.offsets[row])
             scale = abs(model.rewards[row]) + 2 * discount * scale
             ahead = discount * min(seen, best_unseen)
             unseen = model.rewards[row] + ahead + error * (scale + abs(ahead))
-            looking = model.rewards[row] - model.costs[row] + discount * seen + error * (scale + abs(discount * seen))
+            cost = model.costs[row] * (1 - 4 * ROUNDING)
+            looking = model.rewards[row] - cost + discount * seen + error * (scale + abs(discount * seen))
             largest = max(largest, vectors[state, 2 * action] - unseen)
             vectors[state, 2 * action] = min(vectors[state, 2 * action], unseen)
             vectors[state, 2 * action + 1] = min(vectors[state, 2 * action + 1], looking)

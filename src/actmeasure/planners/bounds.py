@@ -7,7 +7,8 @@ import numpy.typing as npt
 
 from actmeasure import markov
 from actmeasure.kernels.belief_graph import Bounds
-from actmeasure.kernels.informed_bound import OPERATIONS, ROUNDING, informed_sweep
+from actmeasure.kernels.blind import ROUNDING, relative_error
+from actmeasure.kernels.informed_bound import informed_sweep
 from actmeasure.kernels.value_iteration import action_values
 from actmeasure.model import Model
 from actmeasure.planners.clock import Clock
@@ -42,10 +43,8 @@ def informed_bounds(model: Model, clock: Clock, free_values: FloatArray | None =
     """
     arrays = dynamics(model)
     values = mdp_values(model, clock) if free_values is None else free_values.copy()
-    actions = np.empty((model.n_states, model.n_actions))
-    action_values(arrays, model.discount, values, actions)
-    vectors = np.repeat(actions, 2, axis=1)
-    vectors[:, 1::2] -= model.measuring_costs
+    vectors = np.repeat(_action_bounds(model, values), 2, axis=1)
+    vectors[:, 1::2] -= model.measuring_costs * (1 - 4 * ROUNDING)
     vectors[model.terminal] = 0.0
     ceiling, scratch = _ceiling(values, vectors), np.empty(2 * model.n_actions)
     for _ in range(MOST_SWEEPS):
@@ -68,7 +67,18 @@ def mean_bound(probabilities: FloatArray, values: FloatArray) -> float:
     mean = float(probabilities @ values)
     if len(values) == 1:
         return mean
-    return mean + ROUNDING * (len(values) + OPERATIONS) * float(probabilities @ np.abs(values))
+    return mean + float(relative_error(len(values)) * (probabilities @ np.abs(values)))
+
+
+def _action_bounds(model: Model, values: FloatArray) -> FloatArray:
+    """Return upper bounds per action from those of states, shape (S, A), rounded upwards as in `informed_sweep`."""
+    actions = np.empty((model.n_states, model.n_actions))
+    action_values(dynamics(model), model.discount, values, actions)
+    table = model.transitions
+    ceiling = np.where(model.terminal, 0.0, np.maximum(values, 0.0))
+    size = np.abs(model.rewards).ravel() + 2 * model.discount * (table.stacked() @ ceiling) + np.abs(actions).ravel()
+    errors = relative_error(np.diff(table.offsets)) * size
+    return np.asarray(np.where(model.terminal[:, None], 0.0, actions + errors.reshape(actions.shape)))
 
 
 def _ceiling(values: FloatArray, vectors: FloatArray) -> FloatArray:
@@ -120,5 +130,8 @@ def _undiscounted_rows(model: Model, rows: npt.NDArray[np.int64], rewards: Float
     leaks = np.asarray(taken[:, np.flatnonzero(model.terminal)].sum(axis=1)).ravel() > 0
     recurrent = markov.recurrence(moves, leaks, np.full(len(running), 1 / len(running)))
     values = np.zeros(model.n_states)
-    values[running] = markov.undiscounted_values(moves, recurrent, rewards[rows[running]][:, None])[:, 0]
+    try:
+        values[running] = markov.undiscounted_values(moves, recurrent, rewards[rows[running]][:, None])[:, 0]
+    except markov.RoundingError:  # no bound, then
+        values[running] = -np.inf
     return np.where(np.isfinite(values), values, -np.inf)

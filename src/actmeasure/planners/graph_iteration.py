@@ -18,7 +18,8 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.sparse import linalg
 
-from actmeasure.kernels.belief_graph import BACK_UP_OPERATIONS, NODES, ROUNDING, Bounds, Graph
+from actmeasure.kernels.belief_graph import NODES, Bounds, Graph
+from actmeasure.kernels.blind import ROUNDING, relative_error
 from actmeasure.transitions import FloatArray
 
 __all__ = ["lower_upper_bounds"]
@@ -104,7 +105,7 @@ class _Part:
             blind_constants=np.where(running & (blind < 0), graph.upper[children], 0.0),
             shown=shown,
             shown_constants=np.bincount(rows, weights=outside, minlength=len(unique)).astype(np.float64),
-            roundings=ROUNDING * (sizes + BACK_UP_OPERATIONS) * (sizes > 1),
+            roundings=relative_error(sizes) * (sizes > 1),
             scales=graph.scale[unique],
             beliefs=beliefs,
         )
@@ -129,6 +130,8 @@ class _Part:
         _, choices = self.back_up(values)
         for _ in range(MOST_STEPS):
             before, values = choices, self.evaluate(choices)
+            if not np.isfinite(values).all():
+                break
             backed_up, choices = self.back_up(values)
             excess = max(0.0, float(np.max(backed_up - values)))
             above = excess / (1 - discount) * (1 + 1e-9) + ROUNDING * np.abs(values) * (excess > 0)
@@ -147,7 +150,7 @@ class _Part:
         return both[np.arange(len(values)), choices], choices
 
     def evaluate(self, choices: IntArray) -> FloatArray:
-        """Return the values of the nodes, shape (n,), if these choices are made for ever."""
+        """Return the values of the nodes, shape (n,), if these choices are always made; NaN where rounding leaves none."""
         n_nodes = len(choices)
         every, actions, pays = np.arange(n_nodes), choices // 2, choices % 2 == 1
         looks = pays | self.counts_as_shown[every, actions]
@@ -160,4 +163,7 @@ class _Part:
         constants[looking] += factors[looking] * self.shown_constants[beliefs[looking]]
         spread = sparse.csr_array((factors[looking], (looking, beliefs[looking])), shape=(n_nodes, self.shown.shape[0]))
         matrix = sparse.eye_array(n_nodes) - moves - spread @ self.shown
-        return np.asarray(linalg.splu(sparse.csc_array(matrix)).solve(constants))
+        try:
+            return np.asarray(linalg.splu(sparse.csc_array(matrix)).solve(constants))
+        except RuntimeError:  # "exactly singular", by rounding
+            return np.full(n_nodes, np.nan)

@@ -14,7 +14,7 @@ from actmeasure.evaluation import evaluate
 from actmeasure.interrupts import Interrupts, deferred_interrupts
 from actmeasure.kernels import belief_graph, graph_search
 from actmeasure.kernels.belief_graph import Bounds, Graph, Scratch
-from actmeasure.kernels.blind import Dynamics
+from actmeasure.kernels.blind import ROUNDING, Dynamics
 from actmeasure.model import Model
 from actmeasure.planners.bounds import PROHIBITIVE, first_bounds, mean_bound
 from actmeasure.planners.clock import Clock, Stopped
@@ -46,7 +46,7 @@ PIECE = 256
 #: Rounds before bounds are first solved for together, which takes as long as several: at a discount of at least this, and below.
 NEAR_ONE, FIRST_NEAR_ONE, FIRST_BELOW = 0.998, 16, 64
 #: Relative error of a back-up that is reckoned with, times 1 / (1 - discount), in a gap that cannot be closed further.
-ROUNDED = 64 * belief_graph.ROUNDING
+ROUNDED = 256 * ROUNDING
 #: The most rounds between two times.
 MOST_BETWEEN = 1024
 #: Settling is repeated sooner if it left less than this share of the gap, and later otherwise.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -35,7 +36,7 @@ class Solution:
     evaluation : Evaluation
         Of the schedule, over all time.
     lower : float
-        The schedule's exact discounted return, and so a lower bound on the optimum.
+        The schedule's discounted return, rounded downwards, and so a lower bound on the optimum.
     upper : float
         A sound upper bound on the optimum, whatever the method.
     values : float64 array, shape (S,)
@@ -70,8 +71,9 @@ class Solution:
 
     @property
     def value(self) -> float:
-        """Exact discounted return of the schedule from the start."""
-        return self.lower
+        """Exact discounted return of the schedule from the start, up to rounding; minus infinity where it has none."""
+        value = self.evaluation.discounted_return
+        return -math.inf if math.isnan(value) else value
 
     @property
     def gap(self) -> float:

@@ -11,13 +11,13 @@ import numpy as np
 
 from actmeasure.errors import PlanError, unknown_name
 from actmeasure.evaluation import evaluate
+from actmeasure.markov import RoundingError
 from actmeasure.model import Model
 from actmeasure.planners import act_then_measure, baselines, certified
 from actmeasure.planners.clock import Clock, Progress
 from actmeasure.planners.plan import Plan
 from actmeasure.planners.solution import Solution
 from actmeasure.settings import real
-from actmeasure.structure import end_components
 
 __all__ = ["METHODS", "method_of", "solve"]
 
@@ -85,7 +85,13 @@ def solve(
         raise PlanError(f"progress is {progress!r:.60}, expected True, False or a function")
     clock = Clock(time_limit, _print_progress if progress is True else progress or None)
     plan = plan_with(model, float(tolerance), clock)
-    evaluation = evaluate(model, plan.schedule)
+    try:
+        evaluation = evaluate(model, plan.schedule)
+    except RoundingError as error:
+        raise PlanError(
+            "part of the problem is left with a chance so small that what a schedule earns is lost in rounding; use a discount "
+            "below 1"
+        ) from error
     # Without discount, gains and losses that alternate for ever have no sum; nothing finite is certain then.
     value = -math.inf if math.isnan(evaluation.discounted_return) else evaluation.discounted_return
     _check_bound(model, value, plan.upper)
@@ -94,7 +100,7 @@ def solve(
         method=method,
         schedule=plan.schedule,
         evaluation=evaluation,
-        lower=value,
+        lower=value - evaluation.discounted_error,
         upper=max(plan.upper, value),
         values=np.where(np.isnan(evaluation.values), plan.values, evaluation.values),
         seconds=clock.seconds,
@@ -128,11 +134,10 @@ def _check_bound(model: Model, value: float, upper: float) -> None:
     scale = 1 + abs(upper) + float(np.abs(model.rewards).max())
     if value <= upper + ROUNDING * scale:
         return
-    circles = end_components(model.transitions, model.terminal) if model.discount == 1 else []
-    if any(model.rewards.ravel()[rows].max() > 0 for _, rows in circles):
+    if model.discount == 1:
         raise PlanError(
-            "the schedule goes round for ever in a circle of gains and losses, which have no sum without discount; use a "
-            "discount below 1"
+            "without discount, the schedule goes round for ever in a circle of gains and losses, which have no sum, or what it "
+            "earns is lost in rounding because ends are too unlikely; use a discount below 1"
         )
     raise RuntimeError(
         f"the schedule earns {value!r}, above the bound {upper!r} on every schedule; this is an error in actmeasure, not in "

@@ -20,6 +20,7 @@ from scipy.sparse import linalg
 from actmeasure import markov
 from actmeasure.errors import PlanError
 from actmeasure.kernels import value_iteration as kernel
+from actmeasure.kernels.blind import relative_error
 from actmeasure.model import Model
 from actmeasure.planners.clock import Clock
 from actmeasure.structure import end_components
@@ -34,8 +35,6 @@ PRECISION = 1e-10
 SWEEPS_AT_ONCE = 20
 #: After so many sweeps, models of up to so many states go on with linear solves.
 MOST_SWEEPS, MOST_FACTORED = 400, 5_000
-#: Relative error of one floating-point operation, with room to spare, and operations beside those for each successor.
-ROUNDING, OPERATIONS = 2.0**-52, 8
 #: Steps of policy iteration; it takes a handful.
 MOST_IMPROVEMENTS = 200
 #: Relative gain below which an action is no better than another.
@@ -83,24 +82,25 @@ def _settle(model: Model, rows: npt.NDArray[np.int64], looking: bool, values: Fl
     """
     arrays = dynamics(model)
     most_entries = int(np.diff(model.transitions.offsets).max())
-    contraction = model.discount * (1 + ROUNDING * most_entries)  # probabilities sum to 1 up to rounding
+    per_step = float(relative_error(most_entries))
+    contraction = model.discount * (1 + per_step)  # probabilities sum to 1 up to rounding
+    paid = float(np.abs(model.rewards).max() + (model.measuring_costs.max() if looking else 0.0))
     if contraction > 1 - 1e-14:
         raise PlanError(
             f"the discount is 1 - {1 - model.discount:.2g}, so close to 1 that bounds are lost in rounding; use 1 - 1e-12, or 1"
         )
-    swept = 0
+    swept, enough = 0, 0.0
     while True:
-        scale = 1 + float(np.abs(values).max())
-        rounding = ROUNDING * (most_entries + OPERATIONS) * scale
-        enough = max(PRECISION * scale * (1 - contraction), rounding)
         if swept >= MOST_SWEEPS and model.n_states <= MOST_FACTORED:
             change = _solve_directly(model, rows, looking, values)
             clock.check("the values when looking is free")
-            scale = 1 + float(np.abs(values).max())
-            return (change + ROUNDING * (most_entries + OPERATIONS) * scale) / (1 - contraction)
+            return (change + per_step * (paid + float(np.abs(values).max()))) / (1 - contraction)
         change = kernel.sweeps(arrays, model.discount, rows, looking, values, enough, SWEEPS_AT_ONCE)
         swept += SWEEPS_AT_ONCE
         clock.check("the values when looking is free")
+        scale = paid + float(np.abs(values).max())
+        rounding = per_step * scale
+        enough = max(PRECISION * (1 + scale) * (1 - contraction), rounding)
         if change <= enough:
             return (change + rounding) / (1 - contraction)
 
@@ -197,7 +197,8 @@ class _Ending:
         #: Moves to other places; how often a row leaves its place is added up, as 1 minus how often it stays loses digits.
         self._away = sparse.csr_array((stays.data[~own], (stays.coords[0][~own], stays.coords[1][~own])), shape=shape)
         self._leaves: FloatArray = self._ends + np.asarray(self._away.sum(axis=1)).ravel()
-        self._operations = np.diff(self._moves.indptr) + OPERATIONS
+        self._errors: FloatArray = relative_error(np.diff(model.transitions.offsets)[rows])
+        self._model, self._rows, self._place_of = model, rows, place_of
 
     def best_values(self, can_rest: npt.NDArray[np.bool_]) -> FloatArray | None:
         """Return values, shape (n_places,), at least those of every row, and 0 where one can rest; None if not found."""
@@ -226,16 +227,17 @@ class _Ending:
 
     def _holds_exactly(self, row: int, values: FloatArray) -> bool:
         """Return whether a place is worth at least as much as one of its rows, in exact arithmetic."""
-        entries = slice(self._moves.indptr[row], self._moves.indptr[row + 1])
-        chances = [Fraction(chance) for chance in self._moves.data[entries].tolist()]
-        ahead = [Fraction(value) for value in values[self._moves.indices[entries]].tolist()]
-        whole = sum(chances, Fraction(float(self._ends[row])))
-        mean = sum((chance * value for chance, value in zip(chances, ahead, strict=True)), Fraction(0)) / whole
-        return Fraction(float(values[self.place[row]])) >= Fraction(float(self.rewards[row])) + mean
+        successors, probabilities = self._model.transitions.row(*divmod(int(self._rows[row]), self._model.n_actions))
+        whole, mean = Fraction(0), Fraction(0)
+        for successor, probability in zip(successors.tolist(), probabilities.tolist(), strict=True):
+            whole += Fraction(probability)
+            if not self._model.terminal[successor]:
+                mean += Fraction(probability) * Fraction(float(values[self._place_of[successor]]))
+        return Fraction(float(values[self.place[row]])) >= Fraction(float(self.rewards[row])) + mean / whole
 
     def _rounding(self, values: FloatArray) -> FloatArray:
         """Bounds on the rounding of a row's value, shape (n_rows,); 0 where only zeros are added up."""
-        return ROUNDING * self._operations * (np.abs(self.rewards) + self._moves @ np.abs(values))
+        return np.asarray(self._errors * (np.abs(self.rewards) + self._moves @ np.abs(values)))
 
     def _ending_policy(self, can_rest: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
         """Return a row for each place, shape (n_places,), such that the episode surely ends; -1 is resting."""
