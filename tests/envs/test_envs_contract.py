@@ -206,6 +206,46 @@ def test_observations_of_a_box_have_its_shape(value, look):
         env.reset(), setattr(env.env, "steps", 2), env.step([0, look])
 
 
+@pytest.mark.parametrize(
+    ("dtype", "value", "expected"),
+    [
+        (np.uint8, [300.7, np.nan, -1], "whole numbers from 0 to 255"),
+        (np.uint8, [1, 2, 256], "whole numbers from 0 to 255"),
+        (np.uint8, [0, -1, 0], "whole numbers from 0 to 255"),
+        (np.uint8, [0.5, 1, 2], "whole numbers from 0 to 255"),
+        (np.int8, [np.inf, 0, 0], "whole numbers from -128 to 127"),
+        (np.int64, [0.0, 2.0**63, 0.0], "whole numbers from -9223372036854775808 to 9223372036854775807"),
+        (np.int64, np.array([0, 1, 2**63], np.uint64), "whole numbers from -9223372036854775808 to"),
+        (np.float32, [1e300, 0, 0], "numbers of at most 3.40282e[+]38 in size"),
+    ],
+    ids=repr,
+)
+def test_an_observation_that_the_type_of_a_box_cannot_hold_is_refused(dtype, value, expected):
+    env = Faulty(first=(value, {}))
+    env.observation_space = spaces.Box(0, 1, (3,), dtype)
+    with pytest.raises(SpaceError, match=f"at the start of episode 1, expected {expected}.*of type {np.dtype(dtype)}"):
+        am.ActiveMeasuring(env, measuring_cost=0.1).reset()
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value"),
+    [
+        (np.uint8, [0.0, 255.0, 1.0]),
+        (np.uint8, np.array([0, 255, 1], np.int64)),
+        (np.int64, [True, False, True]),
+        (np.float32, [np.nan, np.inf, 5]),
+        (np.float64, [0.1, -np.inf, 1e300]),
+    ],
+    ids=repr,
+)
+def test_an_observation_that_the_type_of_a_box_can_hold_is_taken(dtype, value):
+    env = Faulty(first=(value, {}))
+    env.observation_space = spaces.Box(0, 1, (3,), dtype)
+    shown = am.ActiveMeasuring(env, measuring_cost=0.1).reset()[0]["observation"]
+    assert shown.dtype == dtype
+    np.testing.assert_array_equal(shown, np.asarray(value, dtype))
+
+
 def test_a_vector_of_environments_is_refused_with_what_to_do():
     many = gymnasium.vector.SyncVectorEnv([lambda: gymnasium.make("Taxi-v4")] * 2)
     with pytest.raises(SpaceError, match=r"type SyncVectorEnv.*; wrap each environment before"):

@@ -104,6 +104,16 @@ def test_the_report_is_written_or_said_to_be_missing(study, inline, capsys, monk
     assert json.loads(out[out.index("{") :])["report"] is None
 
 
+def test_no_report_is_promised_where_none_can_be_made(study, inline, capsys, monkeypatch):
+    monkeypatch.setattr(report, "NEEDED", ("a_package_that_is_not_there",))
+    assert call(study) == 1
+    err = capsys.readouterr().err
+    assert err.startswith(
+        "There will be no report: a report needs the optional extra 'report', which is not installed;"
+    )
+    assert "report.html" not in err
+
+
 def test_the_summary_is_shown_whatever_becomes_of_the_report(study, inline, capsys, monkeypatch):
     def break_down(directory):
         raise ZeroDivisionError

@@ -17,7 +17,7 @@ LAKE = ProblemSpec("4x4", "frozen-lake", {"size": 4})
 
 def forget():
     """Have sources read again, as a new process does."""
-    for cached in (code._code, code._module, code._place, code._exported):
+    for cached in (code._code, code._module, code._place, code._exported, code._everything):
         cached.cache_clear()
 
 
@@ -136,6 +136,46 @@ def test_an_agent_from_outside_counts_with_its_module_and_package(tmp_path, monk
     assert seen[2] == seen[3]
     for name in ("outside_agents.mine", "outside_agents.helper", "outside_agents"):
         sys.modules.pop(name)
+
+
+@pytest.mark.parametrize(
+    ("imported", "planner", "chain"),
+    [
+        ("import actmeasure as am", True, True),
+        ("import actmeasure.planners", True, True),
+        ("from actmeasure import *", True, True),
+        ("from actmeasure import planners", True, True),
+        ("from actmeasure.agents import make", True, True),
+        ("from actmeasure import solve", True, False),
+        ("from actmeasure.planners import solve", True, False),
+        ("def act():\n    import actmeasure as am", True, True),
+        ("from actmeasure import Belief", False, False),
+    ],
+)
+def test_an_agent_from_outside_that_calls_a_planner_counts_with_it(
+    tmp_path, monkeypatch, edit, imported, planner, chain
+):
+    (tmp_path / "outside_planning.py").write_text(f"{imported}\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    class Planning(RandomAgent):
+        pass
+
+    Planning.__module__ = "outside_planning"
+    monkeypatch.setitem(agents.AGENTS, "planning", Planning)
+    trial = Trial.train(LAKE, AgentSpec("a", "planning"), 1, 0)
+    forget()
+    before = code_of(trial)
+    for module, counts in (
+        ("actmeasure.kernels.graph_search", planner),
+        ("actmeasure.problems.chain", chain),
+        ("actmeasure.cli.running", False),
+        ("actmeasure.report.tables", False),
+    ):
+        source = code._source(module)
+        edit(module, source, source + b"\nSETTING = 1\n")
+        assert (code_of(trial) != before) == counts, module
+        edit(module)
 
 
 def test_trials_are_run_again_when_their_code_changes(tmp_path, edit):

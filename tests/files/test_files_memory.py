@@ -214,3 +214,54 @@ def test_records_with_absurd_lines(tmp_path):
     path.write_text("unit,time,state\na,0," + "x" * 300_000 + "\n")
     with pytest.raises(am.FitError):
         am.fit(path)
+
+
+def told(contents: bytes, about: bytes) -> bytes:
+    """An archive that tells something else about itself."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(contents)) as old, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as new:
+        for name in old.namelist():
+            if name != "about.npy":
+                new.writestr(name, old.read(name))
+        with new.open("about.npy", "w") as member:
+            np.lib.format.write_array(member, np.frombuffer(about, dtype=np.uint8), version=(1, 0))
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("kind", ["model", "fit", "agent"])
+@pytest.mark.parametrize("value", [b"{}", b"[]", b'"ab"', b"1e9", b'"\\"["'])
+def test_what_an_archive_tells_of_itself_is_counted_before_it_is_parsed(tmp_path, kind, value):
+    """Three bytes of JSON are an object of 64, and all of them together pack into next to nothing."""
+    path = tmp_path / "file.npz"
+    if kind == "model":
+        am.problems.frozen_lake(4, measuring_cost=0.05).save(path)
+        load, key = am.Model.load, "state_names"
+    elif kind == "fit":
+        columns = {"unit": ["a"] * 4 + ["b"] * 4, "time": [0, 1, 2, 3] * 2, "state": [0, 0, 1, 1, 0, 1, 1, 1]}
+        am.fit(columns, bootstrap=0, goodness=0, default_action="wait").save(path)
+        load, key = am.Fit.load, "state_names"
+    else:
+        agent = am.agents.make("atmq")
+        am.train(agent, am.problems.measuring_value(), 5)
+        agent.save(path)
+        load, key = am.agents.load, "settings"
+    with np.load(path) as arrays:
+        about = json.loads(arrays["about"].tobytes()) | {key: None}
+    values = b"[" + b",".join([value] * ((3 << 20) // (len(value) + 1))) + b"]"
+    text = json.dumps(about).encode().replace(b'"%b": null' % key.encode(), b'"%b": %b' % (key.encode(), values))
+    path.write_bytes(told(path.read_bytes(), text))
+    words, taken = peak(load, path)
+    assert "values, more than there is to tell about arrays of these shapes" in words
+    assert taken < LITTLE
+
+
+def test_names_of_all_kinds_are_no_values(tmp_path):
+    """However many there are, however long, and whatever is in them."""
+    model = am.problems.frozen_lake(110, seed=0, measuring_cost=0.05)
+    names = [f'[{{"{state}\\\\", ,' for state in range(model.n_states)]
+    names[0] = "[" * (6 << 20)  # shrinks by more than is believed
+    assert len(names) > archive.ALWAYS_VALUES
+    named = model.replace(state_names=names)
+    path = tmp_path / "model.npz"
+    named.save(path)
+    assert am.Model.load(path).state_names == named.state_names

@@ -104,7 +104,7 @@ def entry(name, index, value):
         ("about", about(format="actmeasure fit"), "not a model file of actmeasure; it is a fit: .*actmeasure plan"),
         ("about", about(extra=1), "unknown key 'extra'"),
         ("about", np.frombuffer(b"\xff\xfe", dtype=np.uint8), "not text"),
-        ("about", np.frombuffer(b"[" * 100_000, dtype=np.uint8), "nested too deeply"),
+        ("about", np.frombuffer(b"[" * 9_000, dtype=np.uint8), "nested too deeply"),
         ("about", np.frombuffer(b"{", dtype=np.uint8), "not valid JSON"),
         ("about", np.frombuffer(b"null", dtype=np.uint8), "not a model file"),
         ("surprise", np.zeros(3), "unknown key 'surprise'"),

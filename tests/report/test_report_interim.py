@@ -1,5 +1,6 @@
 """Reports while a study runs: soon, marked as what they are, harmless, and without a trace in the last one."""
 
+import os
 import shutil
 import time
 
@@ -8,6 +9,7 @@ from synthetic import own_study, results_of
 
 from actmeasure import report
 from actmeasure.experiments import LocalEngine, PartProgress, StudyProgress, paper, run_study
+from actmeasure.files.atomic import replacing
 from actmeasure.report import common, interim
 from actmeasure.report.html import render
 from actmeasure.report.interim import InterimReports
@@ -87,6 +89,23 @@ def test_a_process_that_is_killed_is_a_warning(tmp_path, at_once):
         reports.attend(progress(2, 2))  # and that is all
         assert reports._worker is None
     assert "was killed" in said[0]
+
+
+def test_only_what_the_process_itself_had_begun_is_removed(tmp_path, at_once):
+    """`actmeasure report` may be writing to the same folder."""
+    with InterimReports(tmp_path, lambda trouble: None) as reports:
+        reports.attend(progress(1, 1))
+        worker = reports._worker.process.pid
+        for process in (worker, worker + 1, int(f"{worker}0")):
+            (tmp_path / f".actmeasure-{process}-0123456789abcdef.tmp").write_bytes(b"half")
+    left = {path.name.split("-")[1] for path in tmp_path.glob(".actmeasure-*.tmp")}
+    assert left == {str(worker + 1), f"{worker}0"}
+
+
+def test_the_name_of_a_file_that_is_being_written_has_its_process(tmp_path):
+    with replacing(tmp_path / "file"):
+        (path,) = tmp_path.iterdir()
+    assert path.name.startswith(f".actmeasure-{os.getpid()}-")
 
 
 def test_when_reports_are_written(monkeypatch):

@@ -71,7 +71,7 @@ def load_agent(path: str | os.PathLike[str], kinds: Mapping[str, type[LearningAg
     place = _checked_path(path)
     types = TASK_TYPES | {name: kind for agent in kinds.values() for name, kind in agent.types.items()}
     try:
-        about, arrays = read_arrays(place.read_bytes(), FORMAT, types, _check_shapes, optional=types)
+        about, arrays = read_arrays(place.read_bytes(), FORMAT, types, lambda shapes: 0, _check_about, optional=types)
         return _agent(about, arrays, kinds)
     except OSError as error:
         raise AgentError(str(explain(error, place, "read"))) from error
@@ -97,7 +97,7 @@ def _agent(
     return agent
 
 
-def _check_shapes(about: dict[str, Any], shapes: Shapes) -> None:
+def _check_about(about: dict[str, Any], shapes: Shapes) -> None:
     """Refuse arrays that are larger than any agent's for that many states and actions, before they are read."""
     check_keys(about, "'about'", ABOUT)
     n_states, n_actions = whole(about["n_states"], "n_states", 1), whole(about["n_actions"], "n_actions", 1)

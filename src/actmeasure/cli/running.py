@@ -11,7 +11,7 @@ import typer
 
 from actmeasure.cli.output import Json, print_json, say
 from actmeasure.cli.progress import study_bars
-from actmeasure.errors import ActMeasureError, StudyError, unknown_name
+from actmeasure.errors import ActMeasureError, MissingExtraError, StudyError, unknown_name
 
 if TYPE_CHECKING:
     from actmeasure.experiments import Engine, Study, StudyProgress
@@ -125,7 +125,7 @@ def run_and_report(
 
     directory = Path("results") / study.name if out is None else out
     if report:
-        say(f"Report: {directory / PAGE}, from the first results on; renewed about once a minute")
+        say(_first_words(directory))
     try:
         with study_bars() as show, _interim(directory, report) as renew:
 
@@ -167,6 +167,15 @@ def _interim(directory: Path, wanted: bool) -> Iterator[Callable[[StudyProgress]
 
     with InterimReports(directory, say) as reports:
         yield reports.attend
+
+
+def _first_words(directory: Path) -> str:
+    """Where the report will be, or what to install for one, while there is time to."""
+    from actmeasure import report
+
+    if report.is_possible():
+        return f"Report: {directory / PAGE}, from the first results on; renewed about once a minute"
+    return f"There will be no report: {MissingExtraError('a report', 'report')}"
 
 
 def _report(directory: Path) -> Path | None:

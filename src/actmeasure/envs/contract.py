@@ -72,7 +72,10 @@ def checked_observation(value: Any, first: int, last: int, where: Where) -> int:
 
 
 def checked_box(value: Any, shape: tuple[int, ...], dtype: np.dtype[Any], where: Where) -> npt.NDArray[Any]:
-    """Return a copy of an observation of a Box space; one of another shape or kind is a `SpaceError`."""
+    """Return a copy of an observation of a Box space; one of another shape or kind is a `SpaceError`.
+
+    So is one with numbers that the type of the space cannot hold: it would become another observation.
+    """
     try:
         found = np.array(value)
         fits = found.shape == shape and found.dtype.kind in "biuf"
@@ -83,7 +86,33 @@ def checked_box(value: Any, shape: tuple[int, ...], dtype: np.dtype[Any], where:
             f"the environment's observation is {value!r:.60} {_place(where)}, expected numbers of shape {shape}, as its "
             "observation space says; correct the environment, or its space"
         )
-    return found.astype(dtype, copy=False)
+    if found.dtype == dtype:
+        return found
+    if dtype.kind in "biu" and not _are_whole(found, dtype):
+        least, most = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+        raise SpaceError(
+            f"the environment's observation is {value!r:.60} {_place(where)}, expected whole numbers from {least} to {most}, as "
+            f"its observation space of type {dtype} says; correct the environment, or its space"
+        )
+    with np.errstate(over="ignore"):
+        converted = found.astype(dtype, copy=False)
+    if dtype.kind == "f" and not np.array_equal(np.isinf(converted), np.isinf(found)):
+        raise SpaceError(
+            f"the environment's observation is {value!r:.60} {_place(where)}, expected numbers of at most "
+            f"{np.finfo(dtype).max:g} in size, as its observation space of type {dtype} says; correct the environment, or its "
+            "space"
+        )
+    return converted
+
+
+def _are_whole(found: npt.NDArray[Any], dtype: np.dtype[Any]) -> bool:
+    """Whether all are whole numbers that an integer or truth value of that type can hold."""
+    if found.dtype.kind == "f" and not (np.isfinite(found) & (np.floor(found) == found)).all():
+        return False
+    if not found.size or found.dtype.kind == "b":
+        return True
+    least, most = (0, 1) if dtype.kind == "b" else (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))
+    return least <= int(found.min()) and int(found.max()) <= most
 
 
 def checked_reward(value: Any, what: str, where: Where) -> float:

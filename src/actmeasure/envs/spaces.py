@@ -101,8 +101,8 @@ class BoxObservations:
     def shown(self, observation: Any, where: Where) -> dict[str, Any]:
         """What the agent gets when it looks: a copy, as the environment may go on writing into its own array.
 
-        An observation of another shape or kind is a `SpaceError`. The limits of a Box are not checked: many environments end
-        with an observation just outside of them.
+        An observation of another shape or kind, or with numbers that the Box's type cannot hold, is a `SpaceError`. The limits of
+        a Box are not checked: many environments end with an observation just outside of them.
         """
         return {"observation": checked_box(observation, self._shape, self._dtype, where), "measured": 1}
 

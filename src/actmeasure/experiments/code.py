@@ -25,6 +25,9 @@ PACKAGE = "actmeasure"
 #: What runs every trial; of what else it imports, this belongs to only some of them.
 ROOT, TRAINING, PLANNING = "actmeasure.experiments.trial", "actmeasure.training", "actmeasure.experiments.planning"
 FILES = "actmeasure.files"
+#: What has names of everything that agents and problems from outside may use, and what only runs studies of it.
+LISTS = (PACKAGE, "actmeasure.agents", "actmeasure.problems", "actmeasure.planners")
+EXPERIMENTS = "actmeasure.experiments"
 #: Modules that no result depends on: lists of everything there is, of which a trial's own is followed by itself; what describes
 #: trials; messages; Ctrl-C; text and pictures.
 LEFT_OUT = frozenset(
@@ -158,6 +161,7 @@ def _is_package(name: str) -> bool:
 
 def _imports(tree: ast.Module, name: str, is_package: bool) -> Iterator[str]:
     """Return the modules that a module imports, at its top or in functions, but not for type hints alone."""
+    is_ours = name.partition(".")[0] == PACKAGE
     waiting: list[ast.AST] = [tree]
     while waiting:
         node = waiting.pop()
@@ -165,10 +169,14 @@ def _imports(tree: ast.Module, name: str, is_package: bool) -> Iterator[str]:
             waiting += node.orelse
         elif isinstance(node, ast.Import):
             yield from (one.name for one in node.names)
+            if not is_ours and any(one.name.partition(".")[0] == PACKAGE for one in node.names):
+                yield from _everything()  # as `am.solve(...)`: all can be reached from there, under any name
         elif isinstance(node, ast.ImportFrom):
             base = _absolute(node, name, is_package)
             yield base
             yield from (found for one in node.names for found in _home(base, one.name))
+            if not is_ours and any(_is_list(base, one.name) for one in node.names):
+                yield from _everything()
         elif isinstance(node, ast.stmt | ast.excepthandler | ast.match_case | ast.Module):
             waiting += ast.iter_child_nodes(node)  # expressions import nothing
 
@@ -188,19 +196,35 @@ def _home(base: str, name: str) -> Iterator[str]:
         return
     if _place(f"{base}.{name}") is not None:
         yield f"{base}.{name}"
-    if base in LEFT_OUT and base != PACKAGE:
+    if base in LEFT_OUT:
         yield from _exported(base).get(name, ())
 
 
 @cache
 def _exported(package: str) -> dict[str, tuple[str, ...]]:
-    """Return where a package has its names from."""
+    """Return where a package has its names from; what it imports when first used is told to type checkers."""
     source = _source(package)
     tree = ast.parse(source or b"")
     return {
         one.asname or one.name: (_absolute(node, package, True),)
-        for node in tree.body if isinstance(node, ast.ImportFrom) for one in node.names
+        for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for one in node.names
     }  # fmt: skip
+
+
+def _is_list(base: str, name: str) -> bool:
+    """Whether a name imported from our package is one that other names are reached through: `agents`, `agents.make`, `*`."""
+    if base not in LISTS:
+        return False
+    return (
+        f"{base}.{name}" in LISTS or name == "*" or (name not in _exported(base) and _place(f"{base}.{name}") is None)
+    )
+
+
+@cache
+def _everything() -> frozenset[str]:
+    """Return the modules of all public names that compute something."""
+    homes = {home for package in LISTS for found in _exported(package).values() for home in found}
+    return frozenset(home for home in homes if not home.startswith(EXPERIMENTS))
 
 
 def _write(node: ast.AST, parts: list[str]) -> None:

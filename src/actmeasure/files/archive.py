@@ -2,7 +2,8 @@
 
 The few array headers that we write are matched literally instead of evaluated. Before any array is read, all sizes that the
 archive declares are compared with each other, with the archive's own size, and with what the reader expects: a small file cannot
-make us take much memory. `about` is the one member that every archive has: JSON in UTF-8.
+make us take much memory. `about` is the one member that every archive has: JSON in UTF-8, which is only parsed if it
+has no more values than there can be to tell about arrays of such shapes.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Collection, Mapping
+from itertools import islice
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -31,6 +33,10 @@ HEADER = re.compile(rb"\{'descr': '([<|][a-z][0-9])', 'fortran_order': (False|Tr
 LARGEST_RATIO = 100
 #: Up to this many bytes may be unpacked from an archive of any size, and up to the second number for `about`.
 ALWAYS_UNPACKED, ALWAYS_TOLD = 1 << 26, 1 << 22
+#: `about` may have this many values besides names: three bytes of JSON can become an object of 64.
+ALWAYS_VALUES = 10_000
+#: All up to the next comma or opening bracket outside of text; possessive, so that no text makes it search for long.
+VALUE = re.compile(rb'(?:[^",\[{]++|"(?:[^"\\]++|\\.)*+"?)*+[,\[{]', re.DOTALL)
 CHUNK = 1 << 20
 MOST_AXES = 4
 
@@ -50,7 +56,8 @@ def write_arrays(
             members[name] = np.ascontiguousarray(values, dtype=kind).reshape(np.shape(values))
     # The lowest level of compression: a large lake shrinks tenfold in less than a second.
     packed = _write_members(file, members, zipfile.ZIP_DEFLATED)
-    if _is_suspicious(sum(array.nbytes for array in members.values()), packed, ALWAYS_UNPACKED):
+    unpacked = sum(array.nbytes for array in members.values())
+    if _is_suspicious(unpacked, packed, ALWAYS_UNPACKED) or _is_suspicious(text.nbytes, packed, ALWAYS_TOLD):
         file.seek(0)
         file.truncate()
         _write_members(file, members, zipfile.ZIP_STORED)
@@ -74,16 +81,17 @@ def read_arrays(
     contents: bytes,
     form: str,
     types: Mapping[str, str],
-    check_shapes: Callable[[dict[str, Any], Shapes], None],
+    check_shapes: Callable[[Shapes], int],
+    check_about: Callable[[dict[str, Any], Shapes], None],
     optional: Collection[str] = (),
 ) -> tuple[dict[str, Any], Arrays]:
     """What an archive of the given format says about itself, and its arrays; anything damaged is a `ModelError`.
 
-    `check_shapes` is called with `about` and the shapes of all arrays, and raises an error where they do not fit together; only
-    then are the arrays read.
+    `check_shapes` is called with the shapes of all arrays, raises an error where they do not fit together, and returns how many
+    names `about` may hold for them. `check_about` is called with `about` and the shapes; only then are the arrays read.
     """
     try:
-        return _read_archive(contents, form, types, check_shapes, optional)
+        return _read_archive(contents, form, types, check_shapes, check_about, optional)
     except MemoryError as error:
         raise ModelError("it is too large for the memory of this machine; load it on a larger one") from error
     except ModelError:
@@ -99,7 +107,8 @@ def _read_archive(
     contents: bytes,
     form: str,
     types: Mapping[str, str],
-    check_shapes: Callable[[dict[str, Any], Shapes], None],
+    check_shapes: Callable[[Shapes], int],
+    check_about: Callable[[dict[str, Any], Shapes], None],
     optional: Collection[str],
 ) -> tuple[dict[str, Any], Arrays]:
     with zipfile.ZipFile(io.BytesIO(contents)) as archive:
@@ -115,10 +124,21 @@ def _read_archive(
                 f"it has {len(contents):,} bytes that unpack to {unpacked:,}, more than anything real; the file is damaged, or "
                 "was made to fill the memory"
             )
-        about = _about(_read_array(archive, members.pop("about"), "about", ABOUT))
-        check_header(about, form)  # first, so that a later version is recognised whatever else it holds
+        text = _read_array(archive, members.pop("about"), "about", ABOUT)
+        is_long = _has_more_values(text, ALWAYS_VALUES)
+        if not is_long:
+            check_header(_about(text), form)  # so that a later version is recognised whatever else it holds
         check_keys(members, "the archive", [name for name in types if name not in optional], optional)
-        check_shapes(about, {name: _read_shape(archive, info, name, types[name]) for name, info in members.items()})
+        shapes = {name: _read_shape(archive, info, name, types[name]) for name, info in members.items()}
+        names = check_shapes(shapes)
+        if is_long and _has_more_values(text, ALWAYS_VALUES + names):
+            raise ModelError(
+                f"'about' has more than {ALWAYS_VALUES + names:,} values, more than there is to tell about arrays of these "
+                "shapes; the file is damaged, or was made to fill the memory"
+            )
+        about = _about(text)
+        check_header(about, form)
+        check_about(about, shapes)
         return about, {name: _read_array(archive, info, name, types[name]) for name, info in members.items()}
 
 
@@ -164,6 +184,11 @@ def _read_header(member: Any, name: str, kind: str) -> tuple[int, ...]:
     if len(shape) > MOST_AXES:
         raise ModelError(f"the array {name!r} has {len(shape)} axes, more than any of ours; the file is damaged")
     return shape
+
+
+def _has_more_values(text: npt.NDArray[Any], most: int) -> bool:
+    """Whether JSON has more values than that, told without parsing it."""
+    return next(islice(VALUE.finditer(text.data), most, None), None) is not None
 
 
 def _about(text: npt.NDArray[Any]) -> Any:

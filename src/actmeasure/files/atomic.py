@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 from actmeasure.errors import ModelError
 
-__all__ = ["explain", "replacing"]
+__all__ = ["explain", "remove_leftovers", "replacing"]
 
 
 @contextmanager
@@ -32,7 +32,7 @@ def replacing(path: Path, durable: bool = True) -> Iterator[BinaryIO]:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     if target.exists() and not os.access(target, os.W_OK):  # replacing needs no right to the file, only to its folder
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
-    temporary = target.with_name(f".actmeasure-{secrets.token_hex(8)}.tmp")
+    temporary = target.with_name(f".actmeasure-{os.getpid()}-{secrets.token_hex(8)}.tmp")
     complete = False
     try:
         with temporary.open("xb") as file:
@@ -50,6 +50,13 @@ def replacing(path: Path, durable: bool = True) -> Iterator[BinaryIO]:
                 temporary.unlink(missing_ok=True)
     if durable:
         _settle(target.parent)
+
+
+def remove_leftovers(folder: Path, process: int) -> None:
+    """Remove what a process that was killed had begun to write in a folder; files of other processes stay."""
+    for leftover in folder.glob(f".actmeasure-{process}-*.tmp"):
+        with suppress(OSError):
+            leftover.unlink()
 
 
 def _settle(folder: Path) -> None:

@@ -56,7 +56,7 @@ def write(model: Model, file: BinaryIO) -> None:
 
 def read(contents: bytes) -> Model:
     """A model from the bytes of a file; anything damaged is a `ModelError`."""
-    about, arrays = read_arrays(contents, FORMAT, MEMBERS, _check_shapes, OPTIONAL)
+    about, arrays = read_arrays(contents, FORMAT, MEMBERS, _check_shapes, _check_about, OPTIONAL)
     return _parts(about, arrays).model()
 
 
@@ -81,10 +81,13 @@ def _parts(about: dict[str, Any], arrays: Arrays) -> Parts:
     )
 
 
-def _check_shapes(about: dict[str, Any], shapes: Shapes) -> None:
-    """Refuse arrays whose shapes do not make a model, before they are read."""
-    keys = ("format", "version", "discount", "reveal_start", "state_names", "action_names")
-    check_keys(about, "'about'", keys)
+def _check_about(about: dict[str, Any], shapes: Shapes) -> None:
+    """Refuse what is told of a model if it is not all of it, or more."""
+    check_keys(about, "'about'", ("format", "version", "discount", "reveal_start", "state_names", "action_names"))
+
+
+def _check_shapes(shapes: Shapes) -> int:
+    """How many names there can be; arrays whose shapes do not make a model are refused before they are read."""
     if len(shapes["rewards"]) != 2:
         raise ModelError(f"'rewards' has shape {shapes['rewards']}, expected (states, actions); the file is damaged")
     n_states, n_actions = shapes["rewards"]
@@ -102,6 +105,7 @@ def _check_shapes(about: dict[str, Any], shapes: Shapes) -> None:
             f"it has {n_entries:,} transitions and {starts:,} initial states, more than there can be with {n_states:,} states "
             f"and {n_actions:,} actions; the file is damaged"
         )
+    return n_states + n_actions
 
 
 def _start(

@@ -58,7 +58,7 @@ def load_fit(path: str | os.PathLike[str]) -> Fit:
     """Read a fit; everything in the file is checked."""
     place = checked_path(path)
     try:
-        about, arrays = read_arrays(place.read_bytes(), FIT_FORMAT, ARRAYS, _check_shapes, OPTIONAL)
+        about, arrays = read_arrays(place.read_bytes(), FIT_FORMAT, ARRAYS, _check_shapes, _check_about, OPTIONAL)
         return _fit(about, arrays)
     except OSError as error:
         raise FitError(str(explain(error, place, "read"))) from error
@@ -78,12 +78,25 @@ def checked_path(path: str | os.PathLike[str]) -> Path:
     return place
 
 
-def _check_shapes(about: dict[str, Any], shapes: Shapes) -> None:
-    """Refuse what is told of the fit or the shapes of its arrays if they do not fit together, before the arrays are read."""
+def _check_about(about: dict[str, Any], shapes: Shapes) -> None:
+    """Refuse what is told of the fit if it does not fit the shapes of its arrays, before the arrays are read."""
     check_keys(
         about, "'about'", ["format", "version", *(field.name for field in fields(Fit) if field.name not in ARRAYS)]
     )
     n_actions, n_states = (len(_texts(about, name)) for name in ("action_names", "state_names"))
+    if shapes["probabilities"] != (n_actions, n_states, n_states):
+        raise FitError(
+            f"'probabilities' has shape {shapes['probabilities']}, which does not fit {n_actions} actions and {n_states} states"
+        )
+
+
+def _check_shapes(shapes: Shapes) -> int:
+    """How many names and remarks there can be; arrays whose shapes do not make a fit are refused before they are read."""
+    if len(shapes["probabilities"]) != 3:
+        raise FitError(
+            f"'probabilities' has shape {shapes['probabilities']}, expected (actions, states, states); the file is damaged"
+        )
+    n_actions, n_states, _ = shapes["probabilities"]
     rows, square = (n_actions, n_states), (n_actions, n_states, n_states)
     expected: Shapes = dict.fromkeys(ARRAYS, rows) | dict.fromkeys(
         ("probabilities", "low", "high", "bootstrap"), square
@@ -96,6 +109,8 @@ def _check_shapes(about: dict[str, Any], shapes: Shapes) -> None:
     given = [name for name in OPTIONAL if name in shapes]
     if given and len(given) < len(OPTIONAL):
         raise FitError(f"it has {given[0]!r}, but not all of {', '.join(OPTIONAL)}; the file is damaged")
+    # Names, and remarks on states, actions and pairs of them, perhaps a few of each.
+    return 8 * (n_actions + 1) * (n_states + 1)
 
 
 def _texts(about: dict[str, Any], name: str) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from types import TracebackType
 
 from actmeasure.errors import ActMeasureError
 from actmeasure.experiments.progress import StudyProgress
+from actmeasure.files.atomic import remove_leftovers
 from actmeasure.processes import WorkerProcess, end_with_parent
 
 __all__ = ["InterimReports"]
@@ -77,12 +78,12 @@ class InterimReports:
     def end(self) -> None:
         """Stop at once, whatever is being written."""
         if self._worker is not None:
+            process = self._worker.process.pid
             self._worker.kill()
             self._worker.end()
             self._worker = None
-            for leftover in self._directory.glob(".actmeasure-*.tmp"):
-                with suppress(OSError):
-                    leftover.unlink()
+            if process is not None:
+                remove_leftovers(self._directory, process)
         self._is_broken = True
 
     def _is_time(self, now: StudyProgress) -> bool:
