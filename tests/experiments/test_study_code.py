@@ -173,7 +173,7 @@ def test_trials_are_run_again_when_their_code_changes(tmp_path, edit):
     assert len(list((tmp_path / "trials").iterdir())) == len(study.trials()) + count
 
 
-def test_kept_results_are_told_everywhere(tmp_path, edit):
+def test_kept_results_are_told_everywhere(tmp_path, edit, without_pictures):
     study = small_study()
     run_study(study, tmp_path, InlineEngine())
     edit(AMRL, b"class AmrlQAgent", b"SETTING = 1\nclass AmrlQAgent")
