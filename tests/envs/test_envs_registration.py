@@ -15,7 +15,7 @@ import actmeasure as am
 from actmeasure.envs.registration import PROBLEM_NAMES, environment_id, register_environments
 
 IDS = [environment_id(name) for name in PROBLEM_NAMES]
-#: These are made small here; `tests/problems` checks them as made without settings.
+#: These are made small here; as made without settings they are checked in a slow test.
 SMALLER = {
     "actmeasure/Drone-v0": {"size": 5, "width": 3, "top_speed": 1},
     "actmeasure/FatigueCrack-v0": {"years": 5, "samples": 2_000},
@@ -42,6 +42,12 @@ def test_check_env_as_made_and_unwrapped(name, settings):
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*different from the unwrapped version")
         check_env(env)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SMALLER)
+def test_check_env_of_large_ones_as_made_without_settings(name):
+    check_env(gymnasium.make(name).unwrapped)
 
 
 @pytest.mark.parametrize("name", IDS)
