@@ -385,12 +385,13 @@ class HiddenLake(gymnasium.Env):
 
 
 class TestParts:
+    @pytest.mark.parametrize("episodes", [3000, pytest.param(16_000, marks=pytest.mark.slow)])
     @pytest.mark.parametrize("shown", [True, False])
-    def test_reliance_against_a_simulation(self, shown):
+    def test_reliance_against_a_simulation(self, shown, episodes):
         model = LAKE.replace(initial=ANYWHERE, reveal_start=shown)
         schedule = am.solve(model).schedule
         expected = reliance(model, schedule, 1e-9)
-        rng, episodes = np.random.default_rng(0), 3000
+        rng = np.random.default_rng(0)
         taken = np.zeros((episodes, model.n_states * model.n_actions))
         for episode in range(episodes):
             follow(model, schedule, rng, taken[episode])
