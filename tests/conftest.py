@@ -34,3 +34,11 @@ def pytest_runtest_setup(item):
     if missing := sorted(name for name in names if not (find_spec(name) or shutil.which(name))):
         end = pytest.fail if os.environ.get(REQUIRED) else pytest.skip
         end(f"{', '.join(missing)} missing; `make extras` installs what tests marked `extras` need, but for chromium")
+
+
+@pytest.fixture
+def without_pictures(monkeypatch):
+    """Reports with figures of no size: drawing them takes most of the time, and only some tests look at them."""
+    from actmeasure.report import outputs
+
+    monkeypatch.setattr(outputs, "pictures", lambda figure: {"svg": b"<svg/>", "png": b""})

@@ -14,7 +14,14 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r'```(python|text|json)(?: title="(.*?)")?\n(.*?)```', re.DOTALL)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+#: Pages that take seconds; what they show is also in examples in docstrings and in `tests/inspection`.
+LONG = {"inspection.md"}
+
+
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=pytest.mark.slow if page.name in LONG else (), id=page.name) for page in PAGES],
+)
 def test_code_in_the_documentation_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names, printed = {"__name__": "documentation"}, ""

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference_learners import ReferenceAtmq
 from scipy import stats
+from strategies import examples
 
 import actmeasure as am
 from actmeasure.agents.atmq_settings import AtmqSettings
@@ -190,7 +191,7 @@ def play(both, event, check_decision=None):
 
 
 @given(pairs(), EVENTS)
-@settings(max_examples=150)
+@examples(300)
 def test_everything_learned_equals_the_reference_after_every_step(both, events):
     both.begin(0)
     for event in events:

@@ -193,7 +193,7 @@ def altered(array, rng):
 
 
 @pytest.mark.parametrize("name", LEARNERS)
-@pytest.mark.parametrize("which", ["lake", "costs and hidden starts", "taxi"])
+@pytest.mark.parametrize("which", ["lake", "costs and hidden starts", pytest.param("taxi", marks=pytest.mark.slow)])
 @pytest.mark.filterwarnings(
     "ignore:overflow encountered:RuntimeWarning"
 )  # with values of 1e300, which can be told from no others

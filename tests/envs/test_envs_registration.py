@@ -15,8 +15,11 @@ import actmeasure as am
 from actmeasure.envs.registration import PROBLEM_NAMES, environment_id, register_environments
 
 IDS = [environment_id(name) for name in PROBLEM_NAMES]
-#: The drone is made small here; `tests/problems` checks it as made without settings.
-SMALLER = {"actmeasure/Drone-v0": {"size": 9, "width": 4, "top_speed": 2}}
+#: These are made small here; as made without settings they are checked in a slow test.
+SMALLER = {
+    "actmeasure/Drone-v0": {"size": 5, "width": 3, "top_speed": 1},
+    "actmeasure/FatigueCrack-v0": {"years": 5, "samples": 2_000},
+}
 SETTINGS = {"actmeasure/FrozenLake-v0": {"size": 8, "variant": "slippery", "measuring_cost": 0.02}} | SMALLER
 
 
@@ -39,6 +42,12 @@ def test_check_env_as_made_and_unwrapped(name, settings):
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*different from the unwrapped version")
         check_env(env)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SMALLER)
+def test_check_env_of_large_ones_as_made_without_settings(name):
+    check_env(gymnasium.make(name).unwrapped)
 
 
 @pytest.mark.parametrize("name", IDS)
@@ -131,14 +140,14 @@ MADE = "; assert gymnasium.make('actmeasure/FrozenLake-v0').reset(seed=0)[0] == 
     "imports",
     [
         "import gymnasium, actmeasure",
-        "import actmeasure, gymnasium",
-        "import gymnasium; gymnasium.make('actmeasure:actmeasure/FrozenLake-v0')",
-        "import gymnasium, actmeasure.envs",
         "import actmeasure.envs, gymnasium",
         # The rest are ways of the same two orders.
         *(
             pytest.param(code, marks=pytest.mark.slow)
             for code in (
+                "import actmeasure, gymnasium",
+                "import gymnasium, actmeasure.envs",
+                "import gymnasium; gymnasium.make('actmeasure:actmeasure/FrozenLake-v0')",
                 "import actmeasure.envs, importlib.util; importlib.util.find_spec('gymnasium'); import gymnasium",
                 "import actmeasure as am; am.ActiveMeasuring; import gymnasium",
                 "import gymnasium; gymnasium.make('actmeasure.envs:actmeasure/FrozenLake-v0')",

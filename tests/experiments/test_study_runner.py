@@ -273,7 +273,7 @@ def unequal(trial, expense):
     return 0.01 + 4 ** (2 * kind - 1) * expense.work ** (1.0 + 0.4 * kind) * (0.7 + 0.6 * chance)
 
 
-@pytest.mark.parametrize("workers", [1, 2, 8])
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow), 8])
 def test_the_time_left_is_honest_where_trials_are_unequal(workers):
     told, end = simulated_estimates(workers, unequal)
     left = end - told[:, 0]

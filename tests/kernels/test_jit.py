@@ -81,6 +81,7 @@ def test_a_change_in_a_callee_compiles_the_caller_anew(kernels):
     assert run(kernels) == ("60", False)
 
 
+@pytest.mark.slow
 def test_code_of_old_versions_is_removed_when_there_is_a_new_one(kernels):
     run(kernels)
     (old,) = (kernels / "__pycache__").glob("actmeasure-*")
@@ -101,6 +102,7 @@ def test_where_the_installation_is_read_only_code_goes_to_the_users_cache(kernel
     assert run(kernels) == ("66", True)
 
 
+@pytest.mark.slow
 def test_without_any_place_to_write_to_it_works_all_the_same(kernels):
     (kernels / "__pycache__").write_text("")
     (kernels.parent / "home").write_text("")
@@ -108,6 +110,7 @@ def test_without_any_place_to_write_to_it_works_all_the_same(kernels):
     assert run(kernels) == ("60", True)
 
 
+@pytest.mark.slow
 def test_a_damaged_file_is_compiled_anew(kernels):
     run(kernels)
     (file,) = code_files(kernels)
@@ -116,6 +119,7 @@ def test_a_damaged_file_is_compiled_anew(kernels):
     assert run(kernels) == ("60", False)
 
 
+@pytest.mark.slow
 def test_processes_that_compile_at_the_same_time_do_not_mix_their_code(kernels):
     calls = {"60": CALL, "15.0": CALL.replace("3", "0.75"), "(60+0j)": CALL.replace("3", "3 + 0j")}
     at_once = [

@@ -33,11 +33,14 @@ def roots(model, simulations, seeds=5, **settings):
             am.problems.measuring_value(measuring_cost=0.10), 300_000, {"depth": 25, "rollout": "looking"}, marks=pytest.mark.slow
         ),
         (am.problems.measuring_value(measuring_cost=0.20), 300_000, {"depth": 25}),
-        (am.problems.frozen_lake(4, "deterministic", measuring_cost=0.05), 300_000, {"depth": 12, "rollout": "looking"}),
+        pytest.param(
+            am.problems.frozen_lake(4, "deterministic", measuring_cost=0.05), 300_000, {"depth": 12, "rollout": "looking"},
+            marks=pytest.mark.slow,
+        ),
         (am.problems.frozen_lake(4, "deterministic", measuring_cost=0.05), 300_000, {"depth": 12, "share": True}),
-        (tiny(0), 300_000, {"depth": 18}),
+        pytest.param(tiny(0), 300_000, {"depth": 18}, marks=pytest.mark.slow),
         *(pytest.param(tiny(seed), 300_000, {"depth": 18}, marks=pytest.mark.slow) for seed in (1, 2)),
-        (tiny(3, 5, 3), 300_000, {"depth": 18, "share": True}),
+        pytest.param(tiny(3, 5, 3), 300_000, {"depth": 18, "share": True}, marks=pytest.mark.slow),
         (tiny(4).replace(initial=[0.5, 0.2, 0.2, 0.1], reveal_start=False), 300_000, {"depth": 18}),
     ],
 )  # fmt: skip

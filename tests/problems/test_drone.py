@@ -77,7 +77,10 @@ def test_outcomes_are_those_of_the_slow_implementation(full):
     check_states(full, corridor, [*rng.choice(running, 12, replace=False), *rng.choice(near_corner, 25, replace=False)])
 
 
-@pytest.mark.parametrize(("size", "width", "top_speed"), [(5, 3, 1), (7, 4, 2), (9, 3, 3)])
+@pytest.mark.parametrize(
+    ("size", "width", "top_speed"),
+    [(5, 3, 1), pytest.param(7, 4, 2, marks=pytest.mark.slow), pytest.param(9, 3, 3, marks=pytest.mark.slow)],
+)
 def test_other_sizes(size, width, top_speed):
     model = am.problems.drone(size, width, top_speed)
     corridor = Corridor(size, width, top_speed)
@@ -103,6 +106,7 @@ def test_a_small_one_is_solved():
     assert max(am.solve(model, method).value for method in ("atm", "always")) <= solution.upper + 1e-9
 
 
+@pytest.mark.slow
 def test_environment_as_made():
     env = gymnasium.make("actmeasure/Drone-v0")
     assert env.unwrapped.model.n_states == 40_657

@@ -11,7 +11,7 @@ from actmeasure.errors import StudyError
 from actmeasure.experiments import LocalEngine, paper, run_study
 
 
-def test_report_makes_the_page_anew_and_prints_its_path(tmp_path):
+def test_report_makes_the_page_anew_and_prints_its_path(tmp_path, without_pictures):
     run_study(own_study(), tmp_path / "mine", LocalEngine(1))
     done = CliRunner().invoke(app, ["report", str(tmp_path / "mine")])
     assert done.exit_code == 0
