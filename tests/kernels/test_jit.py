@@ -16,7 +16,7 @@ import numba
 import numpy as np
 import pytest
 
-from actmeasure.kernels import jit
+from actmeasure.kernels import compile_clock, dispatcher
 from actmeasure.planners.clock import Clock
 
 CALLEE = """
@@ -35,6 +35,9 @@ def twice(x):
     return term(x) + term(x)
 """
 CALL = "from outer import twice; print(twice(3))"
+
+
+needs_jit = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
 
 
 @pytest.fixture
@@ -58,7 +61,7 @@ def run(kernels: Path, code: str = CALL) -> tuple[str, bool]:
     done = subprocess.run(
         [sys.executable, "-c", code], check=True, capture_output=True, text=True, env=environment(kernels)
     )
-    assert done.stderr in ("", f"{jit.NOTICE}\n")
+    assert done.stderr in ("", f"{dispatcher.NOTICE}\n")
     return done.stdout.strip(), done.stderr != ""
 
 
@@ -85,7 +88,7 @@ def test_a_change_in_a_callee_compiles_the_caller_anew(kernels):
 def test_code_of_old_versions_is_removed_when_there_is_a_new_one(kernels):
     run(kernels)
     (old,) = (kernels / "__pycache__").glob("actmeasure-*")
-    long_ago = time.time() - 2 * jit.OLD
+    long_ago = time.time() - 2 * dispatcher.OLD
     os.utime(old, (long_ago, long_ago))
     (kernels / "callee.py").write_text(CALLEE.format(factor=11))
     run(kernels)
@@ -130,6 +133,44 @@ def test_processes_that_compile_at_the_same_time_do_not_mix_their_code(kernels):
     assert [run(kernels, code) for code in calls.values()] == [(printed, False) for printed in calls]
 
 
+def test_a_session_that_is_older_than_an_edit_keeps_nothing_under_its_name(kernels):
+    """Neither what it has compiled from the old code, nor what it compiles from a mixture of both."""
+    edit = f"import pathlib; pathlib.Path({str(kernels / 'callee.py')!r}).write_text({CALLEE.format(factor=11)!r})"
+    assert run(kernels, f"from outer import twice; {edit}; print(twice(3))") == ("60", True)
+    assert code_files(kernels) == []
+    assert run(kernels) == ("66", True)
+
+
+def test_old_code_that_cannot_be_looked_at_is_no_reason_to_keep_none(kernels):
+    (kernels / "__pycache__").mkdir()
+    (kernels / "__pycache__" / "actmeasure-0").symlink_to("nowhere")  # as if another process had just removed it
+    run(kernels)
+    assert len(code_files(kernels / "__pycache__")) == 1
+    assert not (kernels.parent / "home").exists()
+
+
+WITHOUT = """
+import sys
+from numba.core import caching
+if {is_missing}:
+    del caching._CacheLocator
+import actmeasure as am
+model = am.problems.measuring_value(measuring_cost=0.1)
+print(repr(am.solve(model).value), "actmeasure.kernels.dispatcher" in sys.modules)
+"""
+
+
+@needs_jit
+def test_without_a_part_of_numba_that_may_change_everything_works(tmp_path):
+    printed = []
+    for is_missing in (False, True):
+        code = WITHOUT.format(is_missing=is_missing)
+        done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+        printed.append(done.stdout.split())
+    assert printed[0][0] == printed[1][0]
+    assert [kind for _, kind in printed] == ["True", "False"]
+
+
 def test_worker_processes_compile_in_silence(kernels):
     (kernels / "work.py").write_text("def work():\n    from outer import twice\n    print(twice(3), flush=True)\n")
     code = """
@@ -149,9 +190,6 @@ if __name__ == "__main__":
         env=environment(kernels),
     )
     assert (done.stdout.strip(), done.stderr) == ("60", "")
-
-
-needs_jit = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
 
 
 def load(kernels: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> object:
@@ -194,7 +232,7 @@ def test_compiling_is_not_timed(kernels, monkeypatch):
 
 def test_a_time_limit_does_not_run_out_while_compiling(monkeypatch):
     clock = Clock(limit=1.0)
-    monkeypatch.setattr(jit._spent, "seconds", jit._spent.seconds - 2.0)
+    monkeypatch.setattr(compile_clock.spent, "seconds", compile_clock.spent.seconds - 2.0)
     assert clock.is_over  # as if two seconds had passed ...
-    monkeypatch.setattr(jit._spent, "seconds", jit._spent.seconds + 2.0)
+    monkeypatch.setattr(compile_clock.spent, "seconds", compile_clock.spent.seconds + 2.0)
     assert not clock.is_over  # ... in which kernels were compiled

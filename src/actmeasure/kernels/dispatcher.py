@@ -1,0 +1,275 @@
+"""Kernels as Numba compiles them here: each once, and kept on disk by the code of all.
+
+Numba compiles every function by itself, with all that it calls: what stands below four others is optimised and translated five
+times. Here a function that is called by another kernel is only translated to LLVM's language, and becomes machine code once, as a
+part of the kernel that Python calls. That takes a third of the time, and parts of Numba that it may change in any version: where
+they are not as they are used here, `jit` does without this module.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import multiprocessing
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numba
+from numba.core import compiler, event, sigutils, types, typing
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, NullCache, _CacheLocator
+from numba.core.codegen import JITCodeLibrary
+from numba.core.registry import CPUDispatcher
+from numba.misc.appdirs import AppDirs
+
+from actmeasure.kernels.compile_clock import timed
+
+__all__ = ["InnerKernel", "Kernel"]
+
+NOTICE = "Compiling (once per installation) ..."
+#: Machine code of other versions is removed when it is that old, in seconds.
+OLD = 24 * 3600.0
+
+
+class Kernel(CPUDispatcher):  # type: ignore[misc]
+    """A function that is compiled for the types it is called with: with a way in from Python, or into another kernel."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._parts: dict[tuple[types.Type, ...], _Part] = {}
+        self._has_cache = False
+        _digest_at_import(Path(self.py_func.__code__.co_filename).parent)
+
+    def compile(self, signature: Any) -> Any:
+        """Return the machine code for a call from Python with these argument types, from disk if it is there."""
+        with timed():
+            if not self._has_cache:
+                self._cache, self._has_cache = _cache_for(self.py_func), True
+            return super().compile(signature)
+
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        """Return how Numba types a call from another kernel."""
+        signature, args = self._compiler.fold_argument_types(args, kws)
+        args = tuple(_widened(argument) for argument in args)
+        if args not in self._parts:
+            self._parts[args] = _Part(self, args)
+        name = self.py_func.__name__
+        signatures = [part.signature for part in self._parts.values()]
+        return typing.make_concrete_template(f"CallTemplate({name})", name, signatures), signature, args, {}
+
+    def get_overload(self, signature: Any) -> Any:
+        """Return what stands for the function in the code of another kernel."""
+        args, _ = sigutils.normalize_signature(signature)
+        return self._parts[tuple(args)]
+
+
+class InnerKernel(Kernel):
+    """A kernel that Python runs as it is."""
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.py_func(*arguments)
+
+
+class _Part:
+    """A function in LLVM's language, to be made machine code as a part of the kernels that call it."""
+
+    def __init__(self, kernel: Kernel, args: tuple[types.Type, ...]) -> None:
+        context = kernel.targetctx
+        flags = compiler.Flags()
+        kernel.targetdescr.options.parse_as_flags(flags, kernel.targetoptions)
+        flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
+        with event.trigger_event("numba:compile", data={"dispatcher": kernel, "args": args, "return_type": None}):
+            result = compiler.compile_extra(
+                kernel.typingctx, context, kernel.py_func, args, None, flags, {},
+                library=_PartLibrary(context.codegen(), kernel.py_func.__qualname__),
+            )  # fmt: skip
+        self.signature = result.signature
+        context.insert_user_function(self, result.fndesc, [result.library])
+
+
+class _PartLibrary(JITCodeLibrary):  # type: ignore[misc]
+    """The code of a `_Part`: linked with what it calls, but neither optimised as a whole nor made machine code."""
+
+    def finalize(self) -> None:
+        self._raise_if_finalized()
+        for library in dict.fromkeys(self._linking_libraries):
+            self._reload_init.update(library._reload_init)
+            self._final_module.link_in(library._get_module_for_linking(), preserve=True)
+        self._finalized = True
+
+
+def _widened(argument: types.Type) -> types.Type:
+    """The type as which an argument is passed on: one for all signed integers, so that nothing is compiled once for each."""
+    plain = types.unliteral(argument)  # type: ignore[attr-defined]
+    return types.int64 if isinstance(plain, types.Integer) and plain.signed else plain  # type: ignore[attr-defined]
+
+
+# What is said meanwhile
+
+
+class _Notice(event.Listener):  # type: ignore[misc]
+    """Says once that kernels are being compiled, since nothing else happens meanwhile; worker processes keep silent."""
+
+    def on_start(self, event: event.Event) -> None:
+        if not isinstance(event.data["dispatcher"], Kernel):
+            return
+        _silence()
+        if sys.stderr is not None and multiprocessing.parent_process() is None:
+            print(NOTICE, file=sys.stderr, flush=True)
+
+    def on_end(self, event: event.Event) -> None:
+        pass
+
+
+_notice = _Notice()
+
+
+def _silence() -> None:
+    """Do not say (again) that kernels are being compiled."""
+    with contextlib.suppress(ValueError):  # it is said already
+        event.unregister("numba:compile", _notice)
+
+
+event.register("numba:compile", _notice)
+
+
+# Where machine code is kept
+
+
+class _CodeFiles(IndexDataCacheFile):  # type: ignore[misc]
+    """The machine code of one function: a file for each combination of argument types and processor.
+
+    Numba's own files are numbered by an index. Two processes that compile at the same time can take the same number for different
+    argument types, and the index then leads to code that was compiled for others.
+    """
+
+    def save(self, key: Any, data: Any) -> None:
+        self._save_data(self._name(key), (key, data))
+
+    def load(self, key: Any) -> Any:
+        try:
+            found, data = self._load_data(self._name(key))
+        except FileNotFoundError:
+            return None
+        return data if found == key else None
+
+    def _name(self, key: Any) -> str:
+        return f"{Path(self._index_name).stem}.{hashlib.sha256(repr(key).encode()).hexdigest()[:16]}.nbc"
+
+
+class _Locator(_CacheLocator):  # type: ignore[misc]
+    def __init__(self, line: int, folder: Path) -> None:
+        self._line, self._folder = line, folder
+
+    def get_cache_path(self) -> str:
+        return str(self._folder)
+
+    def get_source_stamp(self) -> str:
+        return self._folder.name
+
+    def get_disambiguator(self) -> str:
+        return str(self._line)
+
+    @classmethod
+    def from_function(cls, function: Any, file: str) -> _Locator | None:
+        folder = _code_folder(Path(file).parent)
+        return None if folder is None else cls(function.__code__.co_firstlineno, folder)
+
+
+class _CacheImpl(CompileResultCacheImpl):  # type: ignore[misc]
+    _locator_classes = (_Locator,)
+
+
+class _KernelCache(FunctionCache):  # type: ignore[misc]
+    """Numba's cache, in a folder that is named after the code of all kernels.
+
+    Numba itself notices a change in the file of a function, but not in those of the functions that are compiled into it. What
+    cannot be read is compiled anew, and what cannot be written is not kept.
+    """
+
+    _impl_class = _CacheImpl
+
+    def __init__(self, function: Any) -> None:
+        super().__init__(function)
+        self._cache_file = _CodeFiles(self._cache_path, self._impl.filename_base, None)
+
+    def load_overload(self, signature: Any, context: Any) -> Any:
+        try:
+            return super().load_overload(signature, context)
+        except Exception:  # whatever a damaged file leads to
+            return None
+
+    def save_overload(self, signature: Any, result: Any) -> None:
+        with contextlib.suppress(OSError):
+            super().save_overload(signature, result)
+
+
+def _cache_for(function: Any) -> FunctionCache | NullCache:
+    try:
+        return _KernelCache(function)
+    except (OSError, RuntimeError):  # RuntimeError is Numba's way to say that there is no folder
+        return NullCache()
+
+
+@functools.cache
+def _digest_at_import(kernels: Path) -> str | None:
+    """The digest of the kernels in a folder when the first of them was imported."""
+    return _digest(kernels)
+
+
+def _digest(kernels: Path) -> str | None:
+    """A digest of the kernels in a folder as they are now, and of Numba; None where their sources are not to be had."""
+    try:
+        sources = {path.name: path.read_bytes() for path in sorted(kernels.glob("*.py"))}
+    except OSError:
+        return None
+    if not sources:  # in an archive; whether they have changed cannot be seen
+        return None
+    digest = hashlib.sha256(numba.__version__.encode())
+    for name, source in sources.items():
+        digest.update(f"\0{name}\0".encode() + source)
+    return digest.hexdigest()[:16]
+
+
+def _code_folder(kernels: Path) -> Path | None:
+    """The folder for the machine code of the kernels in a folder, or None where none can be written to.
+
+    There is none either when they were edited since they were imported: modules that are imported later are of the new version,
+    and what is compiled of both is the machine code of neither.
+    """
+    digest = _digest_at_import(kernels)
+    return None if digest is None or _digest(kernels) != digest else _folder(kernels, f"actmeasure-{digest}")
+
+
+@functools.cache
+def _folder(kernels: Path, name: str) -> Path | None:
+    for place in _places(kernels):
+        folder = place / name
+        with contextlib.suppress(OSError):
+            if not folder.is_dir():
+                folder.mkdir(parents=True, exist_ok=True)
+                _remove_old(place, folder)
+            tempfile.TemporaryFile(dir=folder).close()
+            return folder
+    return None
+
+
+def _places(kernels: Path) -> list[Path]:
+    """Where machine code may be kept, in this order: where NUMBA_CACHE_DIR says, beside the kernels, in the user's cache."""
+    if numba.config.CACHE_DIR:  # type: ignore[attr-defined]
+        return [Path(numba.config.CACHE_DIR)]  # type: ignore[attr-defined]
+    user = Path(AppDirs("actmeasure", appauthor=False).user_cache_dir)
+    return [kernels / "__pycache__", *([user] if user.is_absolute() else [])]
+
+
+def _remove_old(place: Path, new: Path) -> None:
+    """Remove the machine code of versions that were last compiled long ago."""
+    with contextlib.suppress(OSError):
+        for folder in place.glob("actmeasure-*"):
+            with contextlib.suppress(OSError):  # another process may be removing it too
+                if folder != new and time.time() - folder.stat().st_mtime > OLD:
+                    shutil.rmtree(folder, ignore_errors=True)
