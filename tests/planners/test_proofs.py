@@ -73,7 +73,7 @@ def test_nothing_exact_is_above_the_upper_bound(chunk):
         method = str(rng.choice(METHODS))
         scale = float(np.abs(model.rewards).max() + model.measuring_costs.max()) + 1e-300
         try:
-            solution = am.solve(model, method, tolerance=1e-7 * scale, time_limit=0.3)
+            solution = am.solve(model, method, tolerance=1e-7 * scale, time_limit=0.05)
         except (am.PlanError, am.ScheduleError):
             refused += 1
             assert refused < 20
@@ -86,6 +86,6 @@ def test_nothing_exact_is_above_the_upper_bound(chunk):
                 assert Fraction(solution.upper) >= value, (chunk, solved, float(value), solution.upper)
         if exact is not None and model.discount < 1:
             assert Fraction(solution.lower) <= exact, (chunk, solved, float(exact), solution.lower)
-            assert solution.value - solution.lower <= 1e-11 * scale / (1 - model.discount) ** 2 + 1e-300
+            assert solution.value - solution.lower <= 1e-8 * scale / (1 - model.discount) ** 2 + 1e-300
         elif exact is not None and np.isfinite(solution.lower):  # ends have probabilities of 1e-12 and more
             assert float(exact) == pytest.approx(solution.value, rel=1e-3, abs=1e-9 * scale), (chunk, solved)
