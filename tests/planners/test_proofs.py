@@ -74,8 +74,8 @@ def test_nothing_exact_is_above_the_upper_bound(chunk):
         scale = float(np.abs(model.rewards).max() + model.measuring_costs.max()) + 1e-300
         try:
             solution = am.solve(model, method, tolerance=1e-7 * scale, time_limit=0.05)
-        except (am.PlanError, am.ScheduleError):
-            refused += 1
+        except am.ActMeasureError as error:
+            refused += "time limit" not in str(error)  # a busy machine
             assert refused < 20
             continue
         solved += 1
