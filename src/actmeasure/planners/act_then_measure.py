@@ -52,7 +52,7 @@ def exact(model: Model, tolerance: float, clock: Clock) -> Plan:
     paper's Lemma 1 no other rule of when to look is better with this control.
     """
     control = Control(model, clock)
-    ceiling, vectors = informed_bounds(model, clock, control.free_values)
+    ceiling, vectors = informed_bounds(model, clock, control.bounds)
     upper = start_bound(model, ceiling, vectors)
     stops = _Stops(model, control, ceiling)
     with deferred_interrupts() as interrupts:
@@ -199,7 +199,7 @@ def with_q_mdp(model: Model, tolerance: float, clock: Clock) -> Plan:
     never worth the price of a look.
     """
     control = Control(model, clock)
-    best = control.free_values
+    best = control.values.max(axis=1)
 
     def policy(belief: Belief) -> Decision:
         clock.check("the plans")
@@ -214,7 +214,7 @@ def with_q_mdp(model: Model, tolerance: float, clock: Clock) -> Plan:
         return Decision(action, after.known is None and worth >= 0)
 
     schedule = unroll(model, policy, depth=LONGEST_PATH, settle=True)
-    upper = start_bound(model, *informed_bounds(model, clock, best))
+    upper = start_bound(model, *informed_bounds(model, clock, control.bounds))
     return Plan(schedule, values_of(model, schedule), upper)
 
 

@@ -28,7 +28,7 @@ def always_schedule(control: Control) -> Schedule:
 
 
 def _upper(control: Control, clock: Clock) -> float:
-    return start_bound(control.model, *informed_bounds(control.model, clock, control.free_values))
+    return start_bound(control.model, *informed_bounds(control.model, clock, control.bounds))
 
 
 def every(model: Model, k: int, clock: Clock) -> Plan:

@@ -10,7 +10,7 @@ from actmeasure.kernels.stopping import TIE
 from actmeasure.model import Model
 from actmeasure.planners.bounds import ALMOST_ONE
 from actmeasure.planners.clock import Clock
-from actmeasure.planners.value_iteration import free_action_values
+from actmeasure.planners.value_iteration import free_action_values, mdp_values
 from actmeasure.transitions import FloatArray
 
 __all__ = ["Control"]
@@ -25,16 +25,14 @@ class Control:
     def __init__(self, model: Model, clock: Clock | None = None) -> None:
         clock = clock or Clock()
         self.model = model
-        self.values: FloatArray = free_action_values(model, clock)
+        #: Upper bounds on the values of states when looking is free, shape (S,).
+        self.bounds: FloatArray = mdp_values(model, clock)
+        #: The same of actions, shape (S, A), up to rounding.
+        self.values: FloatArray = free_action_values(model, clock, self.bounds)
         #: What decides between equals, shape (S, A).
         self.tie_values: FloatArray = np.zeros_like(self.values)
         if model.discount == 1:
             self.tie_values = free_action_values(model.replace(discount=ALMOST_ONE), clock)
-
-    @property
-    def free_values(self) -> FloatArray:
-        """Upper bounds on the values when looking is free, shape (S,)."""
-        return np.asarray(self.values.max(axis=1))
 
     @property
     def actions(self) -> npt.NDArray[np.int64]:

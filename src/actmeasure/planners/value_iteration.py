@@ -55,9 +55,10 @@ def q_mdp(model: Model) -> FloatArray:
     return free_action_values(model, Clock())
 
 
-def free_action_values(model: Model, clock: Clock) -> FloatArray:
-    """As `q_mdp`, within the time."""
-    values = mdp_values(model, clock)
+def free_action_values(model: Model, clock: Clock, values: FloatArray | None = None) -> FloatArray:
+    """As `q_mdp`, within the time, and from the values of `mdp_values`, shape (S,), where they are there already."""
+    if values is None:
+        values = mdp_values(model, clock)
     actions = np.empty((model.n_states, model.n_actions))
     kernel.action_values(dynamics(model), model.discount, values, actions)
     return actions
