@@ -27,6 +27,10 @@ LEFT_OVER, MOST_SWEEPS, FIRST_SWEEPS = 1e-14, 1_000, 60
 LOST = 1e-6
 
 
+#: Relative error of one move, and that of a sum from which on it counts as unknown.
+MOVE_ERROR, UNCERTAIN = 2.0**-50, 0.01
+
+
 class RoundingError(ScheduleError):
     """Numbers are too close to each other to tell them apart."""
 
@@ -116,7 +120,8 @@ def sums_by_doubling(
 def undiscounted_values(chain: sparse.csr_array[np.float64], recurrent: Recurrence, rewards: FloatArray) -> FloatArray:
     """Expected undiscounted sums from each node, shape (n_nodes, k).
 
-    Infinite from where a closed class that keeps paying can be reached, NaN where it only alternates.
+    Infinite from where a closed class that keeps paying can be reached, NaN where it only alternates, or where the probability of
+    an end is lost in rounding.
     """
     transient = np.flatnonzero(recurrent.class_of_node < 0)
     values = np.zeros_like(rewards)
@@ -125,7 +130,12 @@ def undiscounted_values(chain: sparse.csr_array[np.float64], recurrent: Recurren
         values[members] = _endless(visits @ rewards[members], np.abs(rewards[members]).max(axis=0))
     if transient.size:
         into_classes = chain[transient]
-        values[transient] = _solve(_leaving(into_classes, transient, recurrent.leaks[transient]), rewards[transient])
+        matrix = _leaving(into_classes, transient, recurrent.leaks[transient])
+        solved = _solve(matrix, np.column_stack([rewards[transient], np.ones(len(transient))]))
+        values[transient] = solved[:, :-1]
+        # The last column is the number of moves; rounding counts as often.
+        uncertain = ~(np.abs(solved[:, -1]) * MOVE_ERROR < UNCERTAIN)
+        values[np.ix_(transient, np.flatnonzero(values[transient[uncertain]].any(axis=0)))] = np.nan
         endless = ~np.isfinite(values) | (values != 0)
         endless[transient] = False
         for k in np.flatnonzero(endless.any(axis=0)):

@@ -93,3 +93,44 @@ def test_nothing_exact_is_above_the_upper_bound(chunk):
             assert solution.value - solution.lower <= 1e-8 * scale / (1 - model.discount) ** 2 + 1e-300
         elif exact is not None and np.isfinite(solution.lower):  # ends have probabilities of 1e-12 and more
             assert float(exact) == pytest.approx(solution.value, rel=1e-3, abs=1e-9 * scale), (chunk, solved)
+
+
+@pytest.mark.parametrize("method", ["optimal", "never", "atm", "always"])
+@pytest.mark.parametrize("end", [1e-6, 1e-9, 1e-12, 1e-15])
+def test_without_discount_ends_may_be_next_to_impossible(method, end):
+    """Repeating action 1 earns nothing; a linear programme that drops tiny coefficients calls that impossible."""
+    P = [[[0, 1], [1 - end, end]], [[0, 1], [0, 1]]]
+    model = am.Model.from_arrays(P, [[-1, 0], [0, 0]], measuring_cost=0.1, discount=1, terminal=[False, True])
+    solution = am.solve(model, method)
+    assert solution.upper == 0
+    assert solution.value == 0 or method == "always"
+
+
+def test_beliefs_that_differ_little_are_told_apart_where_rewards_are_huge():
+    e = 1e-13
+    P = np.zeros((4, 2, 4))
+    P[0, 0, 1:3], P[0, 1, 1:3] = (1 - e, e), (1 - 3 * e, 3 * e)
+    P[1:, :, 3] = 1
+    R = np.zeros((4, 2))
+    R[2, 0] = 1e13
+    model = am.Model.from_arrays(
+        P, R, measuring_cost=1e6, discount=0.9, initial=0, terminal=[False, False, False, True]
+    )
+    solution = am.solve(model)
+    assert solution.value == pytest.approx(2.7)
+    assert solution.upper == pytest.approx(2.7)
+
+
+@pytest.mark.parametrize("near", [1e-4, 1e-5, 1e-6, 1e-9, 1e-12])
+@pytest.mark.parametrize("seed", range(4))
+def test_small_models_are_solved_near_discount_1(near, seed):
+    rng = np.random.default_rng(seed)
+    P, R = rng.dirichlet(np.ones(2), size=(2, 2)), rng.normal(size=(2, 2))
+    solution = am.solve(am.Model.from_arrays(P, R, measuring_cost=0.1, discount=1 - near), time_limit=20)
+    assert solution.gap * near <= max(1e-4, 1e-13 / near)  # the values times 1 - discount are averages
+
+
+def test_a_discount_next_to_1_is_refused():
+    model = am.Model.from_arrays([[[0.5, 0.5]], [[0.3, 0.7]]], [[1], [0]], measuring_cost=0.1, discount=1 - 1e-15)
+    with pytest.raises(am.PlanError, match="so close to 1"):
+        am.solve(model)

@@ -84,8 +84,6 @@ class Search:
         self._between = FIRST_NEAR_ONE if model.discount >= NEAR_ONE else FIRST_BELOW
         self._settle_at = self._between
         self._best: tuple[float, Schedule] | None = None
-        #: A gap that may be due to rounding.
-        self._rounding = ROUNDED * float(np.abs(self.bounds.upper).max()) / max(1 - model.discount, ROUNDED)
         clock.note(self.lower, self.upper)
 
     @property
@@ -161,7 +159,8 @@ class Search:
         gap = self.upper - self.lower
         if gap <= tolerance:
             return "closed"
-        if self.model.discount < 1 and gap <= self._rounding:
+        rounding = ROUNDED * max(abs(self.upper), abs(self.lower)) / max(1 - self.model.discount, ROUNDED)
+        if self.model.discount < 1 and gap <= rounding:
             return "exhausted"
         return self._stop or self.clock.stops(interrupts)
 
