@@ -17,9 +17,8 @@ FILES = {
     "requirements-tools.lock": ("tools", "What `make check` and `make docs` need beyond requirements.lock"),
     "requirements-extras.lock": ("extras", "What tests marked `extras` need beyond requirements-tools.lock"),
 }
-OPTIONS = ["--generate-hashes", "--strip-extras", "--no-header", "--no-annotate", "--no-emit-index-url"]
-OPTIONS += ["--no-emit-find-links", "--no-emit-trusted-host", "--allow-unsafe", "--quiet"]
-#: A requirement and its hashes.
+OPTIONS = ["--generate-hashes", "--strip-extras", "--no-header", "--no-annotate", "--allow-unsafe", "--quiet"]
+#: A requirement and its hashes; nothing else of what pip-tools writes is kept.
 PIN = re.compile(r"^[a-zA-Z0-9].*==(?:.*\\\n)*.*\n", re.MULTILINE)
 
 
