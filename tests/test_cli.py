@@ -54,3 +54,32 @@ def test_mistakes_are_one_sentence_and_exit_code_2(arguments):
     message = run(*arguments, code=2)
     assert "Traceback" not in message
     assert "did you mean" in message.lower()
+
+
+@pytest.mark.parametrize(
+    ("raised", "sentence"),
+    [
+        (
+            OSError(28, "No space left on device", "plan.json"),
+            "No space left on device (plan.json); choose another place",
+        ),
+        (MemoryError("9 TiB"), "too large (9 TiB); use a smaller one"),
+        (OverflowError("huge"), "too large (huge); use a smaller one"),
+        (RecursionError("deep"), "too large (deep); use a smaller one"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_no_command_expects_is_a_sentence_too(raised, sentence, monkeypatch):
+    def fail(*arguments, **settings):
+        raise raised
+
+    monkeypatch.setattr(am.problems, "make", fail)
+    assert sentence in run("solve", "frozen-lake", code=2)
+
+
+@pytest.mark.parametrize(
+    "setting", [("--simulations", 10**12), ("--simulations", 10**30), ("--depth", 10**14), ("--episodes", 10**17)]
+)
+def test_absurd_simulations_are_refused(setting):
+    message = run("solve", "measuring-value", "--method", "pomcp", *setting, code=2)
+    assert "expected a whole number from 1 to" in message

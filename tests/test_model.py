@@ -533,3 +533,11 @@ class TestNamesOfAnybodys:
             am.solve(self.model(), time_limit=60).explain("no such")
         assert str(told.value).isprintable()
         assert am.errors.shown("caf\u00e9 \u00a0") == "caf\u00e9 \u00a0"  # ordinary letters and spaces are left alone
+
+
+@pytest.mark.parametrize("name", ["P", "R", "initial"])
+def test_missing_entries_of_masked_arrays_are_not_taken_for_numbers(name):
+    given = {"P": np.ones((1, 1, 1)), "R": np.ones((1, 1)), "initial": np.ones(1)}
+    given[name] = np.ma.masked_equal(given[name], 1)
+    with pytest.raises(am.ModelError, match=f"{name} is a masked array with missing entries"):
+        am.Model.from_arrays(**given, measuring_cost=0.1, discount=0.9)

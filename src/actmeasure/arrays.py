@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from actmeasure.errors import ModelError
+from actmeasure.errors import ModelError, quoted
 from actmeasure.transitions import ACCEPTED_ERROR, FloatArray, Transitions, normalised
 
 __all__ = ["initial_distribution", "names", "rewards", "sizes", "terminal_mask", "transitions"]
@@ -20,6 +20,8 @@ def _is_sparse_list(value: Any) -> bool:
 
 
 def _dense(value: Any, name: str, expected: str) -> FloatArray:
+    if np.ma.is_masked(value):
+        raise ModelError(f"{name} is a masked array with missing entries, expected {expected}; fill them in first")
     try:
         array = np.asarray(value)
         if array.dtype.kind == "O":  # fractions, decimals
@@ -204,7 +206,7 @@ def names(values: Sequence[str] | None, count: int, kind: str) -> tuple[str, ...
         return None
     given = () if isinstance(values, str) or not isinstance(values, Iterable) else tuple(values)
     if not given or not all(isinstance(value, str) for value in given):
-        raise ModelError(f"{kind}_names must be a list of {count} strings, got {values!r:.80}")
+        raise ModelError(f"{kind}_names must be a list of {count} strings, got {quoted(values)}")
     checked = tuple(str(value) for value in given)
     if len(checked) != count:
         raise ModelError(f"{kind}_names has {len(checked)} names, expected {count} (one per {kind})")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from actmeasure.errors import ModelError
+from actmeasure.errors import ModelError, quoted
 from actmeasure.model import Model
 from actmeasure.settings import whole
 from actmeasure.transitions import FloatArray, normalised
@@ -46,7 +46,9 @@ class Belief:
         try:
             dense = np.asarray(probabilities, dtype=np.float64)
         except (TypeError, ValueError) as error:
-            raise ModelError(f"a belief is {probabilities!r:.60}, expected one probability for every state") from error
+            raise ModelError(
+                f"a belief is {quoted(probabilities)}, expected one probability for every state"
+            ) from error
         if dense.ndim != 1 or not np.isfinite(dense).all() or (dense < 0).any() or dense.sum() <= 0:
             raise ModelError("a belief needs one probability of 0 or more for every state, not all of them 0")
         states = np.flatnonzero(dense)

@@ -17,6 +17,7 @@ __all__ = [
     "ScheduleError",
     "SpaceError",
     "StudyError",
+    "quoted",
     "shown",
     "unknown_name",
 ]
@@ -47,6 +48,22 @@ def shown(text: str, keep: str = "") -> str:
     return "".join(
         ascii(sign)[1:-1] if unicodedata.category(sign) in HIDDEN and sign not in keep else sign for sign in text
     )
+
+
+def quoted(value: object, width: int = 60) -> str:
+    """Return the `repr` of whatever a user passed, cut to `width` characters; never fails.
+
+    Integers of thousands of digits and classes with a faulty `__repr__` have none: their type is named instead.
+
+    Examples
+    --------
+    >>> quoted("pump"), quoted(10**5000)
+    ("'pump'", 'a value of type int that cannot be shown')
+    """
+    try:
+        return repr(value)[:width]
+    except Exception:  # repr runs the user's code
+        return f"a value of type {type(value).__name__} that cannot be shown"
 
 
 class ActMeasureError(Exception):
@@ -99,8 +116,8 @@ def unknown_name(kind: str, name: object, choices: Iterable[str]) -> str:
     known = sorted(choices)
     meant = _probably_meant(str(name), known)
     if meant is None:
-        return f"unknown {kind} {name!r:.60}; choose one of: {', '.join(known)}"
-    return f"unknown {kind} {name!r:.60}; did you mean {meant!r}? Choose one of: {', '.join(known)}"
+        return f"unknown {kind} {quoted(name)}; choose one of: {', '.join(known)}"
+    return f"unknown {kind} {quoted(name)}; did you mean {meant!r}? Choose one of: {', '.join(known)}"
 
 
 def _probably_meant(name: str, known: list[str]) -> str | None:

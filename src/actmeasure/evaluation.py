@@ -12,7 +12,7 @@ from actmeasure import markov
 from actmeasure.belief import Belief
 from actmeasure.chain import PlanChain, plan_chain
 from actmeasure.decision import Decision
-from actmeasure.errors import ModelError, ScheduleError
+from actmeasure.errors import ModelError, ScheduleError, quoted
 from actmeasure.kernels import push_forward
 from actmeasure.kernels.blind import relative_error
 from actmeasure.model import Model
@@ -123,7 +123,7 @@ def evaluate(
     (0.8054, 0.875)
     """
     if not isinstance(model, Model):
-        raise ModelError(f"the model is {model!r:.60}, expected a Model")
+        raise ModelError(f"the model is {quoted(model)}, expected a Model")
     if horizon is not None:
         horizon = whole(horizon, "horizon", 1, LONGEST, ScheduleError, "None for all time, or a whole number of steps")
     if isinstance(policy, Schedule):

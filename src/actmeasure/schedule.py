@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from actmeasure.decision import Decision
-from actmeasure.errors import ScheduleError, unknown_name
+from actmeasure.errors import ScheduleError, quoted, unknown_name
 from actmeasure.model import Model
 from actmeasure.settings import whole
 
@@ -115,9 +115,9 @@ def _checked_actions(actions: Any) -> tuple[int, ...]:
     try:
         given = tuple(actions)
     except TypeError as error:
-        raise ScheduleError(f"the actions of a plan are {actions!r:.60}, expected numbers such as (0, 1)") from error
+        raise ScheduleError(f"the actions of a plan are {quoted(actions)}, expected numbers such as (0, 1)") from error
     if isinstance(actions, (str, bytes)):
-        raise ScheduleError(f"the actions of a plan are {actions!r:.60}, expected numbers such as (0, 1), not names")
+        raise ScheduleError(f"the actions of a plan are {quoted(actions)}, expected numbers such as (0, 1), not names")
     if not given:
         raise ScheduleError("a plan needs at least one action, got none; give it actions such as (0, 1)")
     return tuple(whole(action, f"action {step} of a plan", error=ScheduleError) for step, action in enumerate(given))
@@ -155,14 +155,14 @@ class Schedule(Mapping[int, BlindPlan]):
 
     def __init__(self, plans: Mapping[int, BlindPlan], n_states: int, start: BlindPlan | None = None) -> None:
         if not isinstance(plans, Mapping):
-            raise ScheduleError(f"the plans are {plans!r:.60}, expected a mapping such as {{0: BlindPlan((1,))}}")
+            raise ScheduleError(f"the plans are {quoted(plans)}, expected a mapping such as {{0: BlindPlan((1,))}}")
         size = whole(n_states, "n_states", 1, error=ScheduleError)
         distinct: dict[BlindPlan, int] = {}
         plan_of_state = np.full(size, -1, dtype=np.int32)
         for key, plan in plans.items():
             state = whole(key, "the state of a plan", 0, size - 1, ScheduleError)
             if not isinstance(plan, BlindPlan):
-                raise ScheduleError(f"the plan for state {state} is {plan!r:.60}, expected a BlindPlan")
+                raise ScheduleError(f"the plan for state {state} is {quoted(plan)}, expected a BlindPlan")
             plan_of_state[state] = distinct.setdefault(plan, len(distinct))
         self._fill(tuple(distinct), plan_of_state, start)
 
@@ -174,7 +174,7 @@ class Schedule(Mapping[int, BlindPlan]):
         given = tuple(plans)
         for number, plan in enumerate(given):
             if not isinstance(plan, BlindPlan):
-                raise ScheduleError(f"plan {number} is {plan!r:.60}, expected a BlindPlan")
+                raise ScheduleError(f"plan {number} is {quoted(plan)}, expected a BlindPlan")
         numbers = _checked_numbers(plan_of_state, "plan_of_state", "the number of a plan", len(given) - 1)
         schedule = cls.__new__(cls)
         schedule._fill(given, numbers.astype(np.int32), start)
@@ -197,7 +197,7 @@ class Schedule(Mapping[int, BlindPlan]):
         self, plans: tuple[BlindPlan, ...], plan_of_state: npt.NDArray[np.int32], start: BlindPlan | None
     ) -> None:
         if start is not None and not isinstance(start, BlindPlan):
-            raise ScheduleError(f"the plan for the start is {start!r:.60}, expected a BlindPlan")
+            raise ScheduleError(f"the plan for the start is {quoted(start)}, expected a BlindPlan")
         plan_of_state.setflags(write=False)
         #: The distinct plans.
         self.plans = plans
@@ -272,7 +272,7 @@ def _checked_numbers(values: Any, name: str, what: str, most: int | None = None)
         array = np.empty((0, 0))
     if array.ndim != 1 or not array.size or array.dtype.kind not in "iu":
         raise ScheduleError(
-            f"{name} is {values!r:.60}, expected one whole number for every state: {what}, or -1 where there is none"
+            f"{name} is {quoted(values)}, expected one whole number for every state: {what}, or -1 where there is none"
         )
     bad = (array < -1) | (array > (np.iinfo(np.int32).max if most is None else most))
     if bad.any():

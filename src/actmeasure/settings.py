@@ -6,7 +6,9 @@ from numbers import Real
 from operator import index
 from typing import Any
 
-from actmeasure.errors import ActMeasureError, ModelError
+import numpy as np
+
+from actmeasure.errors import ActMeasureError, ModelError, quoted
 
 __all__ = ["LARGEST_PRICE", "LARGEST_RETURN", "MOST_EPISODES", "MOST_STEPS", "probability", "real", "truth", "whole"]
 
@@ -24,11 +26,11 @@ def real(value: Any, name: str, error: type[ActMeasureError] = ModelError, expec
     """A plain float from a number of any kind; text, truth values and everything else are errors that name it."""
     plain = _plain(value)
     if isinstance(plain, bool) or not isinstance(plain, Real):
-        raise error(f"{name} is {value!r:.60}, expected {expected}")
+        raise error(f"{name} is {quoted(value)}, expected {expected}")
     try:
         return float(plain)
     except OverflowError as overflow:
-        raise error(f"{name} is {value!r:.60}, which is too large; expected {expected}") from overflow
+        raise error(f"{name} is {quoted(value)}, which is too large; expected {expected}") from overflow
 
 
 def probability(value: Any, name: str, error: type[ActMeasureError] = ModelError) -> float:
@@ -36,7 +38,7 @@ def probability(value: Any, name: str, error: type[ActMeasureError] = ModelError
     expected = "a probability between 0 and 1"
     found = real(value, name, error, expected)
     if not 0 <= found <= 1:
-        raise error(f"{name} is {value!r:.60}, expected {expected}")
+        raise error(f"{name} is {quoted(value)}, expected {expected}")
     return found
 
 
@@ -55,7 +57,7 @@ def whole(
         found = least - 1
     if isinstance(value, bool) or found < least or (most is not None and found > most):
         span = f"from {least} up" if most is None else f"from {least} to {most}"
-        raise error(f"{name} is {value!r:.60}, expected {what} {span}")
+        raise error(f"{name} is {quoted(value)}, expected {what} {span}")
     return found
 
 
@@ -63,10 +65,12 @@ def truth(value: Any, name: str, error: type[ActMeasureError] = ModelError) -> b
     """A plain bool from Python's or NumPy's; "no" and 0 are not taken for one."""
     plain = _plain(value)
     if not isinstance(plain, bool):
-        raise error(f"{name} is {value!r:.60}, expected True or False")
+        raise error(f"{name} is {quoted(value)}, expected True or False")
     return plain
 
 
 def _plain(value: Any) -> Any:
-    """A NumPy scalar as the Python value it stands for."""
+    """Return a NumPy scalar as the Python value it stands for, and None for one that is masked, whose value means nothing."""
+    if np.ma.is_masked(value):
+        return None
     return value.item() if getattr(value, "shape", None) == () and hasattr(value, "item") else value

@@ -20,7 +20,7 @@ from actmeasure.agents.base import Agent, CompiledAgent
 from actmeasure.belief import Belief
 from actmeasure.envs.tabular import TabularEnv
 from actmeasure.episodes import Episodes
-from actmeasure.errors import ActMeasureError
+from actmeasure.errors import ActMeasureError, quoted
 from actmeasure.model import Model
 from actmeasure.training import train
 from actmeasure.transitions import FloatArray
@@ -215,7 +215,7 @@ def check_agent(make: Callable[[Model], Agent], episodes: int = 20, seed: int = 
     """
     _require(
         not isinstance(make, (type, Agent)) and callable(make),
-        f"make is {make!r:.80}, expected a function from Model to Agent, such as lambda model: MyAgent()",
+        f"make is {quoted(make)}, expected a function from Model to Agent, such as lambda model: MyAgent()",
     )
     _require(episodes >= 2, f"episodes is {episodes}, expected at least 2, so that there is something to continue")
     for model in _small_models():
@@ -243,7 +243,7 @@ def _fresh(make: Callable[[Model], Agent], model: Model) -> Agent:
     except TypeError as error:
         raise AssertionError(f"make does not take a model ({error}); write lambda model: MyAgent()") from error
     agent = make(model)
-    _require(isinstance(agent, Agent), f"make(model) gave {agent!r:.80}, expected an Agent")
+    _require(isinstance(agent, Agent), f"make(model) gave {quoted(agent)}, expected an Agent")
     _require(
         agent.episodes_done == 0, "make(model) gave an agent that has been trained before; make a new one every time"
     )

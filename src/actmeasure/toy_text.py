@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from actmeasure.errors import ModelError
+from actmeasure.errors import ModelError, quoted
 from actmeasure.settings import real, whole
 from actmeasure.transitions import ACCEPTED_ERROR, FloatArray, Transitions
 
@@ -35,7 +35,7 @@ def read_table(env: Any) -> tuple[Transitions, FloatArray, FloatArray, npt.NDArr
 
 def _table(env: Any) -> Any:
     if not hasattr(env, "unwrapped"):
-        raise ModelError(f"env is {env!r:.60}, expected a Gymnasium environment, such as gymnasium.make('Taxi-v4')")
+        raise ModelError(f"env is {quoted(env)}, expected a Gymnasium environment, such as gymnasium.make('Taxi-v4')")
     table = getattr(env.unwrapped, "P", None)
     if table is None:
         raise ModelError(
@@ -48,7 +48,7 @@ def _table(env: Any) -> Any:
 def _listed(value: Any, place: str, kind: str, count: int | None = None) -> Any:
     """A dictionary or list with an entry for every state or action, from 0 up."""
     if not isinstance(value, (Mapping, list, tuple)):
-        raise ModelError(f"{place} is {value!r:.60}, expected a dictionary or list with an entry for every {kind}")
+        raise ModelError(f"{place} is {quoted(value)}, expected a dictionary or list with an entry for every {kind}")
     expected = max(1, len(value)) if count is None else count
     keys = set(value) if isinstance(value, Mapping) else set(range(len(value)))
     if keys != set(range(expected)):
@@ -59,11 +59,13 @@ def _listed(value: Any, place: str, kind: str, count: int | None = None) -> Any:
 def _outcomes(value: Any, place: str, n_states: int) -> list[tuple[float, int, float, bool]]:
     """What an action can lead to: (probability, successor, reward, whether the episode ends), each a plain number."""
     if not isinstance(value, (list, tuple)) or not value:
-        raise ModelError(f"{place} is {value!r:.60}, expected a list of (probability, next state, reward, terminated)")
+        raise ModelError(
+            f"{place} is {quoted(value)}, expected a list of (probability, next state, reward, terminated)"
+        )
     outcomes = []
     for outcome in value:
         if not isinstance(outcome, (list, tuple)) or len(outcome) != 4:
-            raise ModelError(f"{place} has {outcome!r:.60}, expected (probability, next state, reward, terminated)")
+            raise ModelError(f"{place} has {quoted(outcome)}, expected (probability, next state, reward, terminated)")
         p, to, reward, done = outcome
         chance, paid = real(p, f"{place}: the probability"), real(reward, f"{place}: the reward")
         if not 0 <= chance <= 1 + ACCEPTED_ERROR:
@@ -71,7 +73,7 @@ def _outcomes(value: Any, place: str, n_states: int) -> list[tuple[float, int, f
         if not math.isfinite(paid):
             raise ModelError(f"{place}: the reward is {paid}, expected a finite number; correct the table")
         if not isinstance(done, (bool, int, np.bool_, np.integer)) or done not in (0, 1):
-            raise ModelError(f"{place}: terminated is {done!r:.60}, expected True or False; correct the table")
+            raise ModelError(f"{place}: terminated is {quoted(done)}, expected True or False; correct the table")
         outcomes.append((chance, whole(to, f"{place}: the next state", 0, n_states - 1), paid, bool(done)))
     return outcomes
 
@@ -110,4 +112,6 @@ def initial_distribution(env: Any) -> FloatArray:
     try:
         return np.append(np.asarray(own, dtype=np.float64), 0.0)
     except (TypeError, ValueError) as error:
-        raise ModelError(f"initial_state_distrib is {own!r:.60}, expected a distribution; pass initial=...") from error
+        raise ModelError(
+            f"initial_state_distrib is {quoted(own)}, expected a distribution; pass initial=..."
+        ) from error

@@ -13,7 +13,7 @@ from actmeasure.agents.base import Agent, CompiledAgent, Task, checked_decision
 from actmeasure.envs.contract import Where, checked_flag, checked_observation, checked_reward, reset_parts, step_parts
 from actmeasure.envs.tabular import TabularEnv
 from actmeasure.episodes import Episodes
-from actmeasure.errors import AgentError, SpaceError
+from actmeasure.errors import AgentError, SpaceError, quoted
 from actmeasure.interrupts import deferred_interrupts
 from actmeasure.kernels import streams
 from actmeasure.kernels.jit import running_time
@@ -74,8 +74,8 @@ def train(
     planned = episodes if planned_episodes is None else whole(planned_episodes, "planned_episodes", 1, error=AgentError)
     if not isinstance(agent, Agent):
         remedy = "call the class" if isinstance(agent, type) else "see actmeasure.agents"
-        remedy = f"use am.agents.make({agent!r:.30})" if isinstance(agent, str) else remedy
-        raise AgentError(f"the agent is {agent!r:.60}, expected an actmeasure Agent; {remedy}")
+        remedy = f"use am.agents.make({quoted(agent)})" if isinstance(agent, str) else remedy
+        raise AgentError(f"the agent is {quoted(agent)}, expected an actmeasure Agent; {remedy}")
     _prepare(agent, _task(world, planned, _checked_discount(discount)))
     try:
         results = Episodes.empty(episodes)
@@ -122,7 +122,7 @@ def _price(cost: Any) -> float:
     value = real(cost, "the environment's measuring_cost", SpaceError)
     if not 0 <= value <= LARGEST_RETURN:
         raise SpaceError(
-            f"the environment's measuring_cost is {cost!r:.60}, expected a number from 0 to {LARGEST_RETURN:g}; correct it"
+            f"the environment's measuring_cost is {quoted(cost)}, expected a number from 0 to {LARGEST_RETURN:g}; correct it"
         )
     return value
 

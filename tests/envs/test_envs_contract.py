@@ -6,7 +6,7 @@ import pytest
 from gymnasium import spaces
 
 import actmeasure as am
-from actmeasure.errors import ActMeasureError, AgentError, SpaceError
+from actmeasure.errors import ActMeasureError, AgentError, SpaceError, quoted
 
 MISSING = object()
 
@@ -63,8 +63,27 @@ OBSERVATIONS = [
     [1],
     1j,
     np.float64(1),
+    10**5000,
+    np.ma.masked,
 ]
-REWARDS = [None, np.nan, np.inf, -np.inf, "1", np.array([1.0, 2.0]), np.array([1.0]), [1.0], True, 10**400, 1e308, 1j]
+REWARDS = [
+    np.array([1.0, 2.0]),
+    np.array([1.0]),
+    None,
+    np.nan,
+    np.inf,
+    -np.inf,
+    "1",
+    np.array([1.0, 2.0]),
+    np.array([1.0]),
+    [1.0],
+    True,
+    10**400,
+    1e308,
+    1j,
+    10**5000,
+    np.ma.masked,
+]
 FLAGS = [None, 0, 1, "no", np.array([True, False]), 1.0, []]
 FAULTS = [
     *({"observation": value} for value in OBSERVATIONS),
@@ -102,14 +121,14 @@ def test_all_agents_are_tried():
     assert set(agents()) == set(am.agents.AGENTS)
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=repr)
+@pytest.mark.parametrize("fault", FAULTS, ids=quoted)
 def test_every_fault_is_a_sentence_that_names_the_step(fault):
     env = am.ActiveMeasuring(Faulty(**fault), measuring_cost=0.1)
     with pytest.raises(SpaceError, match=r"in step 3 of episode 1, expected .*; "):
         am.train(am.agents.make("random"), env, 2, max_steps=5)
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=repr)
+@pytest.mark.parametrize("fault", FAULTS, ids=quoted)
 def test_train_checks_environments_that_are_not_wrapped(fault):
     fault = {"observation": 4} if fault.get("observation") == 7 else fault
     with pytest.raises(SpaceError, match=r"in step 3 of episode 1, expected .*; "):
@@ -126,7 +145,7 @@ def test_train_checks_what_info_tells(key, value):
 
 
 @pytest.mark.parametrize(
-    "given", [*((value, {}) for value in OBSERVATIONS), None, 0, (0,), (0, {}, 1), (0, None)], ids=repr
+    "given", [*((value, {}) for value in OBSERVATIONS), None, 0, (0,), (0, {}, 1), (0, None)], ids=quoted
 )
 def test_every_faulty_reset_is_a_sentence(given):
     env = am.ActiveMeasuring(Faulty(first=given), measuring_cost=0.1)
@@ -137,7 +156,7 @@ def test_every_faulty_reset_is_a_sentence(given):
 
 
 @pytest.mark.parametrize("name", am.agents.AGENTS)
-@pytest.mark.parametrize("fault", [{"observation": 7}, {"observation": -1}, {"reward": np.nan}], ids=repr)
+@pytest.mark.parametrize("fault", [{"observation": 7}, {"observation": -1}, {"reward": np.nan}], ids=quoted)
 def test_no_agent_gets_to_see_it(name, fault):
     env = am.ActiveMeasuring(Faulty(**fault), measuring_cost=0.1)
     with pytest.raises(SpaceError, match="in step 3"):
@@ -147,7 +166,7 @@ def test_no_agent_gets_to_see_it(name, fault):
 @pytest.mark.parametrize(
     "name", [name for name in am.agents.AGENTS if name != "random"]
 )  # which looks at nothing it is shown
-@pytest.mark.parametrize("state", [7, 3, -1, -2, 10**30, 1.0, "1", True, np.array([1])], ids=repr)
+@pytest.mark.parametrize("state", [7, 3, -1, -2, 10**30, 1.0, "1", True, np.array([1])], ids=quoted)
 def test_agents_that_are_called_by_hand_refuse_states_there_are_not(name, state):
     agent = agents()[name]
     agent.prepare(am.agents.Task.of_model(model(), planned_episodes=10))
@@ -196,7 +215,7 @@ class Boxed(Faulty):
 
 
 @pytest.mark.parametrize(
-    "value", [None, "text", [1.0], [[1.0, 2.0]], [1.0, "x"], [1j, 0], 3, [[1.0], [1.0, 2.0]]], ids=repr
+    "value", [None, "text", [1.0], [[1.0, 2.0]], [1.0, "x"], [1j, 0], 3, [[1.0], [1.0, 2.0]]], ids=quoted
 )
 @pytest.mark.parametrize("look", [0, 1])
 def test_observations_of_a_box_have_its_shape(value, look):
@@ -218,7 +237,7 @@ def test_observations_of_a_box_have_its_shape(value, look):
         (np.int64, np.array([0, 1, 2**63], np.uint64), "whole numbers from -9223372036854775808 to"),
         (np.float32, [1e300, 0, 0], "numbers of at most 3.40282e[+]38 in size"),
     ],
-    ids=repr,
+    ids=quoted,
 )
 def test_an_observation_that_the_type_of_a_box_cannot_hold_is_refused(dtype, value, expected):
     env = Faulty(first=(value, {}))
@@ -236,7 +255,7 @@ def test_an_observation_that_the_type_of_a_box_cannot_hold_is_refused(dtype, val
         (np.float32, [np.nan, np.inf, 5]),
         (np.float64, [0.1, -np.inf, 1e300]),
     ],
-    ids=repr,
+    ids=quoted,
 )
 def test_an_observation_that_the_type_of_a_box_can_hold_is_taken(dtype, value):
     env = Faulty(first=(value, {}))
@@ -283,7 +302,7 @@ def test_more_states_than_tables_can_have():
         am.train(am.agents.make("atmq"), Vast(), 2)
 
 
-@pytest.mark.parametrize("cost", [-1.0, np.nan, np.inf, None, "much", np.ones((3, 2)), 1e200], ids=repr)
+@pytest.mark.parametrize("cost", [-1.0, np.nan, np.inf, None, "much", np.ones((3, 2)), 1e200], ids=quoted)
 def test_the_environments_price_is_checked(cost):
     env = Costly()
     env.measuring_cost = cost

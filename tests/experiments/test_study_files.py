@@ -148,6 +148,14 @@ def test_what_is_missing_is_a_sentence(tmp_path, text, sentence):
     assert sentence in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "depth", range(100, 1000, 50)
+)  # at some of them the first reading succeeds and the second does not
+def test_nesting_of_any_depth_is_a_sentence(tmp_path, depth):
+    with pytest.raises(am.StudyError, match=r"nested too deeply|unknown key"):
+        read(tmp_path, "a = " + "[" * depth + "]" * depth)
+
+
 def test_files_that_cannot_be_read(tmp_path):
     with pytest.raises(am.StudyError, match="no such file"):
         read_study(tmp_path / "none.toml")

@@ -217,3 +217,10 @@ def test_a_default_action_with_a_slip_is_an_error_and_a_new_one_is_told():
         am.fit(seen, default_action="wiat", bootstrap=0, goodness=0)
     found = am.fit(seen, default_action="nothing", bootstrap=0, goodness=0)
     assert "No record names the default action 'nothing'; the records name wait, repair." in found.notes
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, "1", None])
+def test_seeds_are_whole_numbers(seed):
+    records = {"unit": [1, 1], "time": [0, 1], "state": ["a", "b"]}
+    with pytest.raises(am.FitError, match=r"seed is .*, expected a whole number from 0 up"):
+        am.fit(records, default_action="wait", seed=seed)

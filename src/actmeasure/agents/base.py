@@ -11,7 +11,7 @@ import numpy as np
 from actmeasure.belief import Belief
 from actmeasure.decision import Decision
 from actmeasure.episodes import Episodes
-from actmeasure.errors import AgentError
+from actmeasure.errors import AgentError, quoted
 from actmeasure.kernels import streams
 from actmeasure.model import Model
 from actmeasure.settings import whole
@@ -139,6 +139,6 @@ def checked_decision(agent: Agent, decision: Any, n_actions: int) -> Decision:
         if is_whole and 0 <= action < n_actions and isinstance(measure, (bool, np.bool_)):
             return decision
     raise AgentError(
-        f"decide() of {type(agent).__name__} gave {decision!r:.80}, expected a Decision with an action from 0 to {n_actions - 1} "
-        "and measure True or False"
+        f"decide() of {type(agent).__name__} gave {quoted(decision)}, expected a Decision with an action from 0 to "
+        f"{n_actions - 1} and measure True or False"
     )

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from actmeasure.agents.base import Task
 from actmeasure.agents.learning import LearningAgent
 from actmeasure.belief import Belief
-from actmeasure.errors import ActMeasureError, AgentError, unknown_name
+from actmeasure.errors import ActMeasureError, AgentError, quoted, unknown_name
 from actmeasure.files.archive import Shapes, read_arrays, write_arrays
 from actmeasure.files.atomic import explain, replacing
 from actmeasure.files.checks import check_keys, flag, number
@@ -168,5 +168,5 @@ def _checked_path(path: str | os.PathLike[str]) -> Path:
     except (TypeError, UnicodeEncodeError):
         usable = False
     if not usable:
-        raise AgentError(f"the path is {path!r:.80}, expected the name of a file that ends in {SUFFIX}")
+        raise AgentError(f"the path is {quoted(path)}, expected the name of a file that ends in {SUFFIX}")
     return place

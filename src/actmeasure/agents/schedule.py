@@ -8,7 +8,7 @@ from actmeasure.agents.base import CompiledAgent, Task, checked_state
 from actmeasure.belief import Belief
 from actmeasure.decision import Decision
 from actmeasure.episodes import Episodes
-from actmeasure.errors import AgentError, ScheduleError
+from actmeasure.errors import AgentError, ScheduleError, quoted
 from actmeasure.kernels import follow_schedule, streams
 from actmeasure.model import Model
 from actmeasure.schedule import BlindPlan, Schedule
@@ -29,9 +29,9 @@ class ScheduleAgent(CompiledAgent):
 
     def __init__(self, schedule: Schedule, model: Model) -> None:
         if not isinstance(schedule, Schedule):
-            raise AgentError(f"schedule is {schedule!r:.60}, expected a Schedule")
+            raise AgentError(f"schedule is {quoted(schedule)}, expected a Schedule")
         if not isinstance(model, Model):
-            raise AgentError(f"model is {model!r:.60}, expected the Model that the schedule was made for")
+            raise AgentError(f"model is {quoted(model)}, expected the Model that the schedule was made for")
         schedule.check_fits(model)
         self.schedule, self.model = schedule, model
         self._guide = guide_for(schedule, model)

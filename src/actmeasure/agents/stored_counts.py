@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from actmeasure.errors import AgentError
 from actmeasure.kernels.learned_model import Counts, make_counts
+from actmeasure.settings import LARGEST_RETURN
 
 __all__ = ["TYPES", "are_most_frequent", "check_shapes", "counts_from", "stored"]
 
@@ -25,6 +26,8 @@ TYPES = {
 LISTS = ("successors", "times", "following")
 #: More than this can have been measured by nobody; sums of as many as fit into memory are still exact.
 MOST = 1 << 40
+#: Largest sum of rewards, or value, that an agent can have.
+LARGEST_SUM = MOST * LARGEST_RETURN
 
 
 def stored(counts: Counts) -> dict[str, npt.NDArray[Any]]:
@@ -51,12 +54,12 @@ def counts_from(arrays: Mapping[str, npt.NDArray[Any]], n_states: int, n_actions
 
 
 def check_shapes(arrays: Mapping[str, npt.NDArray[Any]], shapes: Mapping[str, tuple[int, ...]]) -> None:
-    """Raise an `AgentError` for the first array of another shape, or with numbers that are not finite."""
+    """Raise an `AgentError` for the first array of another shape, or with numbers that no agent can have."""
     for name, shape in shapes.items():
         if arrays[name].shape != shape:
             raise AgentError(f"{name!r} has shape {arrays[name].shape}, expected {shape}; the file is damaged")
-        if not np.isfinite(arrays[name]).all():
-            raise AgentError(f"{name!r} holds numbers that are not finite; the file is damaged")
+        if not (np.abs(arrays[name]) <= LARGEST_SUM).all():  # nor may it be NaN
+            raise AgentError(f"{name!r} holds numbers above {LARGEST_SUM:g} in size or NaN; the file is damaged")
 
 
 def _check_lists(arrays: Mapping[str, npt.NDArray[Any]], end: int) -> None:

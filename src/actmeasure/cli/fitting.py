@@ -9,7 +9,7 @@ import typer
 
 from actmeasure.cli.output import Json, print_json, say
 from actmeasure.cli.progress import work_bar
-from actmeasure.errors import FitError
+from actmeasure.errors import FitError, quoted
 
 if TYPE_CHECKING:
     from actmeasure.fitting import Economics, Fit
@@ -213,7 +213,7 @@ def _structures(given: list[str] | None) -> Any:
 def _pair(text: str, sign: str, option: str, example: str) -> tuple[str, str]:
     name, found, value = text.rpartition(sign)
     if not found or not name.strip() or not value.strip():
-        raise FitError(f"{option} is {text!r:.60}, expected something like {example}")
+        raise FitError(f"{option} is {quoted(text)}, expected something like {example}")
     return name.strip(), value.strip()
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from actmeasure.errors import SpaceError
+from actmeasure.errors import SpaceError, quoted
 from actmeasure.settings import LARGEST_RETURN, real
 
 __all__ = ["Where", "checked_box", "checked_flag", "checked_observation", "checked_reward", "reset_parts", "step_parts"]
@@ -65,7 +65,7 @@ def checked_observation(value: Any, first: int, last: int, where: Where) -> int:
         found = first - 1
     if not first <= found <= last or np.ndim(value):
         raise SpaceError(
-            f"the environment's observation is {value!r:.60} {_place(where)}, expected a whole number from {first} to {last}, "
+            f"the environment's observation is {quoted(value)} {_place(where)}, expected a whole number from {first} to {last}, "
             "as its observation space says; correct the environment, or its space"
         )
     return found
@@ -83,7 +83,7 @@ def checked_box(value: Any, shape: tuple[int, ...], dtype: np.dtype[Any], where:
         fits = False
     if not fits:
         raise SpaceError(
-            f"the environment's observation is {value!r:.60} {_place(where)}, expected numbers of shape {shape}, as its "
+            f"the environment's observation is {quoted(value)} {_place(where)}, expected numbers of shape {shape}, as its "
             "observation space says; correct the environment, or its space"
         )
     if found.dtype == dtype:
@@ -91,14 +91,14 @@ def checked_box(value: Any, shape: tuple[int, ...], dtype: np.dtype[Any], where:
     if dtype.kind in "biu" and not _are_whole(found, dtype):
         least, most = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
         raise SpaceError(
-            f"the environment's observation is {value!r:.60} {_place(where)}, expected whole numbers from {least} to {most}, as "
-            f"its observation space of type {dtype} says; correct the environment, or its space"
+            f"the environment's observation is {quoted(value)} {_place(where)}, expected whole numbers from {least} to {most}, "
+            f"as its observation space of type {dtype} says; correct the environment, or its space"
         )
     with np.errstate(over="ignore"):
         converted = found.astype(dtype, copy=False)
     if dtype.kind == "f" and not np.array_equal(np.isinf(converted), np.isinf(found)):
         raise SpaceError(
-            f"the environment's observation is {value!r:.60} {_place(where)}, expected numbers of at most "
+            f"the environment's observation is {quoted(value)} {_place(where)}, expected numbers of at most "
             f"{np.finfo(dtype).max:g} in size, as its observation space of type {dtype} says; correct the environment, or its "
             "space"
         )
@@ -125,7 +125,7 @@ def checked_reward(value: Any, what: str, where: Where) -> float:
         found = np.nan
     if not -LARGEST_RETURN <= found <= LARGEST_RETURN:
         raise SpaceError(
-            f"{what} is {value!r:.60} {_place(where)}, expected one finite number of at most {LARGEST_RETURN:g} in size; "
+            f"{what} is {quoted(value)} {_place(where)}, expected one finite number of at most {LARGEST_RETURN:g} in size; "
             "correct the environment"
         )
     return found
@@ -137,7 +137,7 @@ def checked_flag(value: Any, what: str, where: Where) -> bool:
         value = value.item()
     if not isinstance(value, bool | np.bool_):
         raise SpaceError(
-            f"{what!r} of the environment is {value!r:.60} {_place(where)}, expected True or False; correct the environment"
+            f"{what!r} of the environment is {quoted(value)} {_place(where)}, expected True or False; correct the environment"
         )
     return bool(value)
 
@@ -145,7 +145,7 @@ def checked_flag(value: Any, what: str, where: Where) -> bool:
 def _checked_info(value: Any, where: Where) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
         raise SpaceError(
-            f"info of the environment is {value!r:.60} {_place(where)}, expected a dictionary, which may be empty; "
+            f"info of the environment is {quoted(value)} {_place(where)}, expected a dictionary, which may be empty; "
             "correct the environment"
         )
     return value
@@ -153,5 +153,5 @@ def _checked_info(value: Any, where: Where) -> Mapping[str, Any]:
 
 def _shown(given: Any) -> str:
     if not isinstance(given, tuple | list):
-        return f"{given!r:.60}"
+        return f"{quoted(given)}"
     return f"{len(given)} value" + "s" * (len(given) != 1)

@@ -14,7 +14,7 @@ from gymnasium.error import ResetNeeded
 
 from actmeasure.envs.settings import checked_steps
 from actmeasure.envs.story import Story
-from actmeasure.errors import ModelError, SpaceError, unknown_name
+from actmeasure.errors import ModelError, SpaceError, quoted, unknown_name
 from actmeasure.kernels.simulate import pick
 from actmeasure.model import Model
 from actmeasure.settings import truth
@@ -72,7 +72,7 @@ class TabularEnv(gymnasium.Env[Any, Any]):
         render_mode: str | None = None,
     ) -> None:
         if not isinstance(model, Model):
-            raise ModelError(f"model is {model!r:.60}, expected a Model, such as actmeasure.problems.frozen_lake()")
+            raise ModelError(f"model is {quoted(model)}, expected a Model, such as actmeasure.problems.frozen_lake()")
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
             raise SpaceError(unknown_name("render mode", render_mode, self.metadata["render_modes"]))
         same = reveal_start is None or truth(reveal_start, "reveal_start") == model.reveal_start

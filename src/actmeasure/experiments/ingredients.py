@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from actmeasure.errors import StudyError
+from actmeasure.errors import StudyError, quoted
 from actmeasure.experiments.plain import checked_label, digest, plain_settings
 from actmeasure.files.atomic import explain
 from actmeasure.settings import whole
@@ -42,7 +42,7 @@ class ProblemSpec:
     def __post_init__(self) -> None:
         label = checked_label(self.label, "a problem")
         if not isinstance(self.name, str) or not self.name:
-            raise StudyError(f"the problem {label!r} is called {self.name!r:.60}, expected a name or a file")
+            raise StudyError(f"the problem {label!r} is called {quoted(self.name)}, expected a name or a file")
         object.__setattr__(self, "settings", plain_settings(self.settings, f"the problem {label!r}"))
         if self.is_file and self.content is None:
             object.__setattr__(self, "content", digest(self.read()))
@@ -100,7 +100,7 @@ class AgentSpec:
     def __post_init__(self) -> None:
         label = checked_label(self.label, "an agent")
         if not isinstance(self.name, str) or not self.name:
-            raise StudyError(f"the agent {label!r} is called {self.name!r:.60}, expected a name")
+            raise StudyError(f"the agent {label!r} is called {quoted(self.name)}, expected a name")
         object.__setattr__(self, "settings", plain_settings(self.settings, f"the agent {label!r}"))
         for what in ("seeds", "episodes"):
             if getattr(self, what) is not None:

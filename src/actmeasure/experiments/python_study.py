@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 
-from actmeasure.errors import ActMeasureError, StudyError
+from actmeasure.errors import ActMeasureError, StudyError, quoted
 from actmeasure.experiments.spec import Study
 
 __all__ = ["study_from_python"]
@@ -33,7 +33,7 @@ def study_from_python(text: str, place: Path) -> Study:
         raise StudyError(f"{place}, line {_line(error, str(place))}: {said}") from error
     study = getattr(module, "study", None)
     if not isinstance(study, Study):
-        found = "defines no study" if study is None else f"has a study that is {study!r:.60}"
+        found = "defines no study" if study is None else f"has a study that is {quoted(study)}"
         raise StudyError(f"{place} {found}; write study = Study(...) at its end, with actmeasure.experiments.Study")
     return study
 

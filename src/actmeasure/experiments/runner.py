@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from actmeasure.errors import ActMeasureError, StudyError
+from actmeasure.errors import ActMeasureError, StudyError, quoted
 from actmeasure.experiments.code import code_of
 from actmeasure.experiments.engines import Engine, LocalEngine, Order
 from actmeasure.experiments.engines.base import Outcome, unpacked
@@ -76,7 +76,7 @@ def run_study(
         If the study or the folder cannot be used, or the disk is full. What is stored stays.
     """
     if not isinstance(study, Study):
-        raise StudyError(f"the study is {study!r:.60}, expected a Study; see actmeasure.experiments")
+        raise StudyError(f"the study is {quoted(study)}, expected a Study; see actmeasure.experiments")
     begun = time.perf_counter()
     place = Path(directory)
     contents = _file_contents(study)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from actmeasure.errors import StudyError
+from actmeasure.errors import StudyError, quoted
 from actmeasure.experiments.ingredients import MOST, AgentSpec, ProblemSpec
 from actmeasure.experiments.plain import checked_label, checked_name
 from actmeasure.experiments.trial_spec import Trial
@@ -154,7 +154,7 @@ class Study:
         parts = tuple(self.parts) if isinstance(self.parts, Iterable) else (self.parts,)
         for part in parts:
             if not isinstance(part, Part):
-                raise StudyError(f"a part of the study {name!r} is {part!r:.60}, expected a Part")
+                raise StudyError(f"a part of the study {name!r} is {quoted(part)}, expected a Part")
         if not parts:
             raise StudyError(f"the study {name!r} has no parts; give at least one")
         _check_once([part.name for part in parts], f"name among the parts of the study {name!r}")
@@ -211,7 +211,7 @@ def _items(given: Any, kind: type[Any], what: str) -> tuple[Any, ...]:
         if not isinstance(one, kind):
             article = "an" if kind.__name__[0] in "AEIOU" else "a"
             own = "; a class of your own can be trained with am.train_seeds" * (isinstance(one, type) or callable(one))
-            raise StudyError(f"one of the {what} is {one!r:.60}, expected {article} {kind.__name__} or a name{own}")
+            raise StudyError(f"one of the {what} is {quoted(one)}, expected {article} {kind.__name__} or a name{own}")
     _check_once([one.label for one in items], f"label among the {what}")
     return items
 
@@ -220,7 +220,7 @@ def _texts(given: Any, what: str) -> tuple[str, ...]:
     texts = (given,) if isinstance(given, str) or not isinstance(given, Iterable) else tuple(given)
     for one in texts:
         if not isinstance(one, str):
-            raise StudyError(f"one of the {what} is {one!r:.60}, expected a name, such as 'optimal'")
+            raise StudyError(f"one of the {what} is {quoted(one)}, expected a name, such as 'optimal'")
     _check_once(texts, f"name among the {what}")
     return texts
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from actmeasure import __version__
-from actmeasure.errors import StudyError
+from actmeasure.errors import StudyError, quoted
 from actmeasure.experiments.extras import arrow, parquet
 from actmeasure.experiments.lock import locked
 from actmeasure.experiments.plain import canonical
@@ -205,7 +205,7 @@ def _refuse_other_contents(directory: Path) -> None:
         raise StudyError(str(explain(error, directory, "read"))) from error
     if others and not {STUDY, TRIALS} & set(others):
         raise StudyError(
-            f"the folder {str(directory)!r} holds something else than results of a study ({others[0]!r:.60}), which might be "
+            f"the folder {str(directory)!r} holds something else than results of a study ({quoted(others[0])}), which might be "
             "written over; choose an empty folder"
         )
 
@@ -222,7 +222,7 @@ def _check_study(store: Store, name: str) -> None:
         return
     if before is not None and before["name"] != name:
         raise StudyError(
-            f"{str(store.directory)!r} holds the study {before['name']!r:.60}, not {name!r}; choose another folder, or rename "
+            f"{str(store.directory)!r} holds the study {quoted(before['name'])}, not {name!r}; choose another folder, or rename "
             "the study"
         )
 

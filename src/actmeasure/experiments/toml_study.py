@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from actmeasure.errors import ActMeasureError, StudyError, unknown_name
+from actmeasure.errors import ActMeasureError, StudyError, quoted, unknown_name
 from actmeasure.experiments.ingredients import is_model_file
 from actmeasure.experiments.plain import checked_label, checked_name
 from actmeasure.experiments.spec import COUNTS, AgentSpec, Part, ProblemSpec, Study, checked_count, checked_tolerance
@@ -31,14 +31,14 @@ Spec = TypeVar("Spec", ProblemSpec, AgentSpec)
 def study_from_toml(text: str, place: Path) -> Study:
     """A study from the text of a TOML file at a place, beside which model files are looked for."""
     try:
-        data = tomllib.loads(text)
+        data, lines = tomllib.loads(text), toml_lines(text)
     except tomllib.TOMLDecodeError as error:
         found = SYNTAX.fullmatch(str(error))
         said, where = (found[1], f", line {found[2]}") if found else (str(error), "")
         raise StudyError(f"{place}{where}: {said}") from None
     except RecursionError:
         raise StudyError(f"{place}: its arrays and tables are nested too deeply; write it in a simpler way") from None
-    return _Reader(place, toml_lines(text)).study(data)
+    return _Reader(place, lines).study(data)
 
 
 class _PlacedError(StudyError):
@@ -144,7 +144,9 @@ class _Reader:
             if isinstance(item, str):
                 return {"name": item}
             if not isinstance(item, dict):
-                raise StudyError(f'{item!r:.60} is not {what}; give a name, or a table such as {{name = "{example}"}}')
+                raise StudyError(
+                    f'{quoted(item)} is not {what}; give a name, or a table such as {{name = "{example}"}}'
+                )
         self._check_keys(item, where, known, what)
         self._name(item, where, what, example)
         return item
@@ -153,14 +155,14 @@ class _Reader:
         with self._at(*where, "settings"):
             settings = data.get("settings", {})
             if not isinstance(settings, dict):
-                raise StudyError(f"settings is {settings!r:.60}, expected a table, such as {{size = 4}}")
+                raise StudyError(f"settings is {quoted(settings)}, expected a table, such as {{size = 4}}")
             return settings
 
     def _list(self, data: Mapping[str, Any], where: Place) -> list[Any]:
         with self._at(*where):
             found = data.get(str(where[-1]), [])
             if not isinstance(found, list):
-                raise StudyError(f"{where[-1]} is {found!r:.60}, expected a list in brackets")
+                raise StudyError(f"{where[-1]} is {quoted(found)}, expected a list in brackets")
             return found
 
     def _name(self, data: Mapping[str, Any], where: Place, what: str, example: str) -> str:
@@ -168,7 +170,7 @@ class _Reader:
             if "name" not in data:
                 raise StudyError(f'{what} has no name; give it one, such as name = "{example}"')
             if not isinstance(data["name"], str):
-                raise StudyError(f"the name of {what} is {data['name']!r:.60}, expected text in quotes")
+                raise StudyError(f"the name of {what} is {quoted(data['name'])}, expected text in quotes")
             return data["name"]
 
     def _check_keys(self, data: Mapping[str, Any], where: Place, known: Iterable[str], what: str) -> None:

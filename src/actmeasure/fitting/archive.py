@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from actmeasure.errors import ActMeasureError, FitError, unknown_name
+from actmeasure.errors import ActMeasureError, FitError, quoted, unknown_name
 from actmeasure.files.archive import Arrays, Shapes, read_arrays, write_arrays
 from actmeasure.files.atomic import explain, replacing
 from actmeasure.files.checks import FIT_FORMAT, check_keys, number, quote, some_names, whole
@@ -74,7 +74,7 @@ def checked_path(path: str | os.PathLike[str]) -> Path:
     except (TypeError, UnicodeEncodeError):
         usable = False
     if not usable:
-        raise FitError(f"{path!r:.80} cannot hold a fit, expected a name that ends in .npz")
+        raise FitError(f"{quoted(path)} cannot hold a fit, expected a name that ends in .npz")
     return place
 
 

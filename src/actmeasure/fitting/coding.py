@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from actmeasure.errors import FitError, unknown_name
+from actmeasure.errors import FitError, quoted, unknown_name
 from actmeasure.fitting.times import Clock
 
 __all__ = ["NONE", "Coder", "Names"]
@@ -51,15 +51,15 @@ class Names:
     def _new(self, name: str) -> int:
         if "\0" in name or any("\ud800" <= sign <= "\udfff" for sign in name):
             raise FitError(
-                f"the {self.kind} {_shown(name)!r:.60} is not UTF-8 text; save the file as UTF-8, or give its encoding, such as "
-                "encoding='cp1252' (--encoding cp1252)"
+                f"the {self.kind} {quoted(_shown(name))} is not UTF-8 text; save the file as UTF-8, or give its encoding, such "
+                "as encoding='cp1252' (--encoding cp1252)"
             )
         if self.closed:
             raise FitError(unknown_name(self.kind, name, self.codes))
         if self._most is not None and len(self.codes) >= self._most:
             raise HopelessError(
-                f"the {self.kind} {name!r:.40} is one of more than {self._most:,} different ones; {self.kind}s are classes such "
-                "as 1 to 5, so put measured values into classes first"
+                f"the {self.kind} {quoted(name)} is one of more than {self._most:,} different ones; {self.kind}s are classes "
+                "such as 1 to 5, so put measured values into classes first"
             )
         self.codes[name] = len(self.codes)
         return self.codes[name]

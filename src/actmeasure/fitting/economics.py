@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from actmeasure.errors import FitError, unknown_name
+from actmeasure.errors import FitError, quoted, unknown_name
 from actmeasure.fitting.money import amount
 from actmeasure.fitting.toml_lines import KeyLines
 
@@ -73,9 +73,11 @@ class Economics:
     def __post_init__(self) -> None:
         for name in ("currency", "period"):
             if not isinstance(getattr(self, name), str) or not getattr(self, name).strip():
-                raise FitError(f"{name} is {getattr(self, name)!r:.60}, expected its name, such as EUR or year")
+                raise FitError(f"{name} is {quoted(getattr(self, name))}, expected its name, such as EUR or year")
         if isinstance(self.discount, bool) or not isinstance(self.discount, (int, float)) or not 0 < self.discount <= 1:
-            raise FitError(f"discount is {self.discount!r:.60}, expected a number above 0 and at most 1, such as 0.97")
+            raise FitError(
+                f"discount is {quoted(self.discount)}, expected a number above 0 and at most 1, such as 0.97"
+            )
         if self.inspection_by_state and self.inspection_by_action:
             raise FitError("the inspection has prices by state and by action; give only one of the two")
         for what, prices in (
@@ -90,7 +92,7 @@ class Economics:
             for name, price in prices.items():
                 self._check_prices(price, f"{what}[{name!r}]")
         elif isinstance(prices, str):
-            raise FitError(f"{what} is {prices!r:.60}, expected a number; prices with units go in a file")
+            raise FitError(f"{what} is {quoted(prices)}, expected a number; prices with units go in a file")
         else:
             amount(prices, what, self.currency)
 

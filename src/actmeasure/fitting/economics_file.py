@@ -26,7 +26,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from actmeasure.errors import FitError, unknown_name
+from actmeasure.errors import FitError, quoted, unknown_name
 from actmeasure.files.atomic import explain
 from actmeasure.fitting.economics import Economics
 from actmeasure.fitting.money import amount, discount_of_rate
@@ -109,7 +109,7 @@ class _Reader:
             )
         value = self._found[key]
         if not isinstance(value, str) or not value.strip():
-            raise FitError(f'{self._lines.place((key,))}{key} is {value!r:.60}, expected text such as "{example}"')
+            raise FitError(f'{self._lines.place((key,))}{key} is {quoted(value)}, expected text such as "{example}"')
         return value.strip()
 
     def _discount(self) -> float:
@@ -124,7 +124,7 @@ class _Reader:
         if given == ["interest"]:
             return discount_of_rate(value, f"{where}interest", self._period)
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= 1:
-            raise FitError(f"{where}discount is {value!r:.60}, expected a number above 0 and at most 1, such as 0.97")
+            raise FitError(f"{where}discount is {quoted(value)}, expected a number above 0 and at most 1, such as 0.97")
         return float(value)
 
     def _inspection(self) -> tuple[float, Mapping[str, float], Mapping[str, float]]:
@@ -163,7 +163,7 @@ class _Reader:
     def _names(self, key: tuple[str, ...], value: Any) -> tuple[str, ...]:
         if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
             raise FitError(
-                f'{self._lines.place(key)}{".".join(key)} is {value!r:.60}, expected a list of states such as ["5"]'
+                f'{self._lines.place(key)}{".".join(key)} is {quoted(value)}, expected a list of states such as ["5"]'
             )
         return tuple(value)
 
@@ -173,6 +173,6 @@ class _Reader:
     def _as_table(self, key: tuple[str, ...], value: Any) -> Mapping[str, Any]:
         if not isinstance(value, dict):
             raise FitError(
-                f"{self._lines.place(key)}{'.'.join(key)} is {value!r:.60}, expected a table of names and prices"
+                f"{self._lines.place(key)}{'.'.join(key)} is {quoted(value)}, expected a table of names and prices"
             )
         return value

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from actmeasure.errors import FitError, unknown_name
+from actmeasure.errors import FitError, quoted, unknown_name
 from actmeasure.fitting.assumptions import check_assumptions
 from actmeasure.fitting.gaps import find_gaps
 from actmeasure.fitting.progress import Progress, ignore_progress
@@ -18,6 +18,9 @@ from actmeasure.fitting.structures import allowed_transitions
 from actmeasure.settings import real, whole
 
 __all__ = ["fit"]
+
+#: Most replicates for intervals, or for the goodness of fit.
+MOST_REPLICATES = 10**6
 
 
 def fit(
@@ -100,10 +103,12 @@ def fit(
     >>> found.probabilities[0, 0].round(3).tolist()
     [0.333, 0.667]
     """
-    whole(bootstrap, "bootstrap", error=FitError)
-    whole(goodness, "goodness", error=FitError)
+    whole(bootstrap, "bootstrap", 0, MOST_REPLICATES, FitError)
+    whole(goodness, "goodness", 0, MOST_REPLICATES, FitError)
+    if not isinstance(seed, np.random.Generator):
+        whole(seed, "seed", error=FitError)
     if not 0 < real(level, "level", FitError) < 1:
-        raise FitError(f"level is {level!r:.60}, expected a number between 0 and 1 such as 0.9")
+        raise FitError(f"level is {quoted(level)}, expected a number between 0 and 1 such as 0.9")
     assumptions = dict(assume or {})
     read = read_records(
         records, states=states, actions=actions, default_action=default_action, untried=list(assumptions),

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
-from actmeasure.errors import FitError, unknown_name
+from actmeasure.errors import FitError, quoted, unknown_name
 from actmeasure.files.atomic import explain
 from actmeasure.fitting.coding import Coder
 from actmeasure.fitting.progress import Progress
@@ -55,7 +55,7 @@ def read_csv(
     except OSError as error:
         raise FitError(str(explain(error, place, "read"))) from error
     except LookupError as error:
-        raise FitError(f"unknown encoding {encoding!r:.60}; give one such as utf-8 or cp1252") from error
+        raise FitError(f"unknown encoding {quoted(encoding)}; give one such as utf-8 or cp1252") from error
 
 
 def _check_beginning(place: Path, beginning: bytes, encoding: str) -> None:
@@ -77,7 +77,7 @@ def _read_rows(
     try:
         rows = csv.reader(lines, delimiter=delimiter, strict=True)
     except TypeError as error:
-        raise FitError(f"delimiter is {delimiter!r:.20}, expected one character such as ';'") from error
+        raise FitError(f"delimiter is {quoted(delimiter)}, expected one character such as ';'") from error
     line = 1
     try:
         header = next(rows, None)

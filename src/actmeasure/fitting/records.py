@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from actmeasure.errors import FitError, unknown_name
+from actmeasure.errors import FitError, quoted, unknown_name
 from actmeasure.fitting.coding import MOST_NAMES, NONE, Coder, Names
 from actmeasure.fitting.progress import Progress, ignore_progress
 from actmeasure.fitting.reading import read_csv, read_table
@@ -111,7 +111,7 @@ def _given(names: Sequence[str] | None, what: str) -> tuple[str, ...] | None:
     if names is None:
         return None
     if isinstance(names, str) or not all(isinstance(name, str) for name in names):
-        raise FitError(f"{what} is {names!r:.60}, expected a list of names")
+        raise FitError(f"{what} is {quoted(names)}, expected a list of names")
     twice = [name for name in names if list(names).count(name) > 1]
     if twice or not names:
         raise FitError(

@@ -6,7 +6,7 @@ import math
 import re
 from datetime import date, datetime
 
-from actmeasure.errors import FitError, unknown_name
+from actmeasure.errors import FitError, quoted, unknown_name
 from actmeasure.fitting.money import DAYS
 
 __all__ = ["Clock"]
@@ -34,7 +34,7 @@ class Clock:
         if period is not None and not isinstance(period, str):
             numeric = isinstance(period, (int, float)) and not isinstance(period, bool)
             if not numeric or not math.isfinite(period) or period <= 0:
-                raise FitError(f"period is {period!r:.60}, expected a number above 0 or one of: {', '.join(DAYS)}")
+                raise FitError(f"period is {quoted(period)}, expected a number above 0 or one of: {', '.join(DAYS)}")
 
     @property
     def name(self) -> str | None:
@@ -53,16 +53,16 @@ class Clock:
 
     def _of_number(self, number: float, text: str) -> int:
         if not math.isfinite(number) or abs(number) > LATEST:
-            raise FitError(f"the time {text!r:.40} is not a usable number; correct it")
+            raise FitError(f"the time {quoted(text)} is not a usable number; correct it")
         if number < 0:
-            raise FitError(f"the time {text!r:.40} is negative; count times from 0 up")
+            raise FitError(f"the time {quoted(text)} is negative; count times from 0 up")
         if isinstance(self.period, (int, float)):
             periods = number / self.period
             # 0.3 / 0.1 is a little less than 3, and means 3.
             return math.floor(periods + 1e-9 * max(1.0, periods))
         if not number.is_integer():
             raise FitError(
-                f"the time {text!r:.40} is not a whole number of periods; give the length of a period with period=0.5 "
+                f"the time {quoted(text)} is not a whole number of periods; give the length of a period with period=0.5 "
                 "(--period 0.5) to have times divided by it and rounded down"
             )
         return int(number)
@@ -72,11 +72,11 @@ class Clock:
             day = datetime.fromisoformat(text).date()
         except ValueError:
             raise FitError(
-                f"the time {text!r:.40} is neither a number nor a date such as 2024-05-31; correct it"
+                f"the time {quoted(text)} is neither a number nor a date such as 2024-05-31; correct it"
             ) from None
         if not isinstance(self.period, str):
             raise FitError(
-                f"the time {text!r:.40} is a date; say what a period is with period='month' (--period month), or one of: "
+                f"the time {quoted(text)} is a date; say what a period is with period='month' (--period month), or one of: "
                 f"{', '.join(DAYS)}"
             )
         return _period_of(day, self.period)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from actmeasure import problems
-from actmeasure.errors import PlanError, shown
+from actmeasure.errors import PlanError, quoted, shown
 from actmeasure.evaluation import evaluate
 from actmeasure.fitting import Economics, Fit
 from actmeasure.inspection.advice import Advice
@@ -120,9 +120,9 @@ def _model_and_units(
             )
         model = problem
         if not isinstance(period, str) or not period.strip():
-            raise PlanError(f"the period is {period!r:.60}, expected what a step is called, such as 'year'")
+            raise PlanError(f"the period is {quoted(period)}, expected what a step is called, such as 'year'")
     else:
-        raise PlanError(f"the problem is {problem!r:.60}, expected a Model or a Fit")
+        raise PlanError(f"the problem is {quoted(problem)}, expected a Model or a Fit")
     return _at(model, price), Units.of(model, currency, period)
 
 

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from actmeasure.errors import PlanError
+from actmeasure.errors import PlanError, quoted
 from actmeasure.files.places import check_place
 from actmeasure.planners.extras import matplotlib_for
 
@@ -26,7 +26,7 @@ def check_path(path: str | os.PathLike[str]) -> Path:
     """The path of a picture that can be written; call it before working long for one."""
     matplotlib_for("a picture")
     if not isinstance(path, (str, os.PathLike)):
-        raise PlanError(f"the path is {path!r:.60}, expected the name of a picture such as plans.png")
+        raise PlanError(f"the path is {quoted(path)}, expected the name of a picture such as plans.png")
     place = Path(path)
     if place.suffix.lower() not in SUFFIXES:
         raise PlanError(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from actmeasure.belief import Belief
-from actmeasure.errors import PlanError, unknown_name
+from actmeasure.errors import PlanError, quoted, unknown_name
 from actmeasure.model import Model
 from actmeasure.planners.explanation import ExplainedStep, Explanation
 from actmeasure.planners.weighing import LookValues, weigh
@@ -72,7 +72,7 @@ def _asked_state(solution: Solution, state: int | str | None) -> int | None:
 def _state_named(model: Model, name: str) -> int:
     names = model.state_names
     if names is None:
-        raise PlanError(f"the states of this model have no names, got {name!r:.60}; give the state's number")
+        raise PlanError(f"the states of this model have no names, got {quoted(name)}; give the state's number")
     if name not in names:
         raise PlanError(unknown_name("state", name, names))
     return names.index(name)
@@ -85,7 +85,7 @@ def _state_numbered(solution: Solution, state: int) -> int:
     except TypeError:
         number = None
     if number is None or isinstance(state, bool):
-        raise PlanError(f"the state is {state!r:.60}, expected its number, its name, or None for the start")
+        raise PlanError(f"the state is {quoted(state)}, expected its number, its name, or None for the start")
     if not 0 <= number < model.n_states:
         raise PlanError(
             f"there is no state {number}, the model has the states 0 to {model.n_states - 1}; the schedule has plans for "

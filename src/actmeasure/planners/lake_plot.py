@@ -14,7 +14,7 @@ from scipy.sparse import linalg
 
 from actmeasure.belief import Belief
 from actmeasure.chain import plan_chain
-from actmeasure.errors import PlanError
+from actmeasure.errors import PlanError, quoted
 from actmeasure.model import Model
 from actmeasure.planners.drawing import INK, LARGEST, check_path, new_figure, save_figure
 from actmeasure.planners.lake_path import FAINT, RARE, draw_path, mean_path
@@ -90,7 +90,7 @@ def _two_numbers(shape: Any) -> tuple[int, int]:
         rows, columns = shape
         return int(rows), int(columns)
     except (TypeError, ValueError):
-        raise PlanError(f"shape is {shape!r:.60}, expected (rows, columns) of the lake, such as (4, 4)") from None
+        raise PlanError(f"shape is {quoted(shape)}, expected (rows, columns) of the lake, such as (4, 4)") from None
 
 
 def _goals(model: Model) -> npt.NDArray[np.bool_]:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from actmeasure.belief import Belief
 from actmeasure.decision import Decision
-from actmeasure.errors import PlanError, unknown_name
+from actmeasure.errors import PlanError, quoted, unknown_name
 from actmeasure.kernels import pomcp, search_tree, streams
 from actmeasure.model import Model
 from actmeasure.planners.value_iteration import q_mdp
@@ -26,6 +26,10 @@ ROLLOUTS = {"random": pomcp.RANDOM, "blind": pomcp.BLIND, "q-mdp": pomcp.GIVEN, 
 SHARE_OF_SPAN = 0.4
 #: The largest discount with which values for rollouts and bounds are found; without any, they need not be finite.
 PATIENCE = 0.99
+#: Most simulations for a decision, which Ctrl-C cannot stop.
+MOST_SIMULATIONS = 10**9
+#: Most steps ahead, particles and nodes: what is kept for each must fit into memory.
+MOST_ENTRIES = 10**8
 
 
 class POMCP:
@@ -96,14 +100,14 @@ class POMCP:
         seed: int = 0,
     ) -> None:
         if not isinstance(model, Model):
-            raise PlanError(f"the model is {model!r:.60}, expected a Model")
+            raise PlanError(f"the model is {quoted(model)}, expected a Model")
         if not isinstance(rollout, str) or rollout not in ROLLOUTS:
             raise PlanError(unknown_name("rollout", rollout, ROLLOUTS))
         self.model = model
-        self.simulations = whole(simulations, "simulations", 1, error=PlanError)
+        self.simulations = whole(simulations, "simulations", 1, MOST_SIMULATIONS, PlanError)
         self._rules = pomcp.Rules(
             discount=_checked_discount(model.discount if discount is None else discount),
-            depth=whole(depth, "depth", 1, error=PlanError),
+            depth=whole(depth, "depth", 1, MOST_ENTRIES, PlanError),
             exploration=_span(model) if exploration is None else _not_negative(exploration),
             rollout=ROLLOUTS[rollout],
             clamp=truth(clamp, "clamp", PlanError),
@@ -115,9 +119,9 @@ class POMCP:
             )
         self._world = world(model)
         self._actions = _rollout_actions(model.replace(discount=min(self._rules.discount, PATIENCE)), rollout)
-        self._particles = np.zeros(whole(particles, "particles", 1, error=PlanError), np.int64)
+        self._particles = np.zeros(whole(particles, "particles", 1, MOST_ENTRIES, PlanError), np.int64)
         self._path = pomcp.make_path(self._rules.depth)
-        nodes = whole(nodes, "nodes", 2, error=PlanError)
+        nodes = whole(nodes, "nodes", 2, MOST_ENTRIES, PlanError)
         self._tree, self._spare = (search_tree.make_tree(2 * model.n_actions, nodes) for _ in range(2))
         self._origin = np.zeros(nodes, np.int64)
         self._stream = streams.make_stream()

@@ -10,13 +10,13 @@ import numpy as np
 
 from actmeasure import statistics
 from actmeasure.belief import Belief
-from actmeasure.errors import PlanError
+from actmeasure.errors import PlanError, quoted
 from actmeasure.interrupts import deferred_interrupts
 from actmeasure.kernels import streams
 from actmeasure.kernels.simulate import World, first_state, move
 from actmeasure.planners.clock import Clock
 from actmeasure.planners.pomcp import POMCP
-from actmeasure.settings import real, whole
+from actmeasure.settings import MOST_EPISODES, MOST_STEPS, real, whole
 from actmeasure.transitions import FloatArray
 from actmeasure.world import world
 
@@ -118,9 +118,9 @@ def simulate(
     20
     """
     if not isinstance(planner, POMCP):
-        raise PlanError(f"the planner is {planner!r:.60}, expected a POMCP")
-    count, seed = whole(episodes, "episodes", 1, error=PlanError), whole(seed, "seed", error=PlanError)
-    max_steps = whole(max_steps, "max_steps", 1, error=PlanError)
+        raise PlanError(f"the planner is {quoted(planner)}, expected a POMCP")
+    count, seed = whole(episodes, "episodes", 1, MOST_EPISODES, PlanError), whole(seed, "seed", error=PlanError)
+    max_steps = whole(max_steps, "max_steps", 1, MOST_STEPS, PlanError)
     clock = Clock(None if time_limit is None else _seconds(time_limit))
     place, entropy, stream = world(planner.model), streams.entropy_words(seed), streams.make_stream()
     found, lost, stopped = np.zeros((count, 4)), planner.lost, None

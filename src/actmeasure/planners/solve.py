@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from actmeasure.errors import PlanError, unknown_name
+from actmeasure.errors import PlanError, quoted, unknown_name
 from actmeasure.evaluation import evaluate
 from actmeasure.markov import RoundingError
 from actmeasure.model import Model
@@ -76,13 +76,13 @@ def solve(
     """
     plan_with = method_of(method)
     if not isinstance(model, Model):
-        raise PlanError(f"the model is {model!r:.60}, expected a Model")
+        raise PlanError(f"the model is {quoted(model)}, expected a Model")
     if not 0 < real(tolerance, "tolerance", PlanError, "a number above 0, such as 1e-6") < math.inf:
         raise PlanError(f"tolerance is {tolerance!r}, expected a number above 0, such as 1e-6")
     if time_limit is not None and not real(time_limit, "time_limit", PlanError, "seconds above 0, or None") > 0:
         raise PlanError(f"time_limit is {time_limit!r}, expected seconds above 0, or None for no limit")
     if not isinstance(progress, bool) and not callable(progress):
-        raise PlanError(f"progress is {progress!r:.60}, expected True, False or a function")
+        raise PlanError(f"progress is {quoted(progress)}, expected True, False or a function")
     clock = Clock(time_limit, _print_progress if progress is True else progress or None)
     plan = plan_with(model, float(tolerance), clock)
     try:
@@ -120,11 +120,11 @@ def method_of(name: str) -> Callable[[Model, float, Clock], Plan]:
         return lambda model, tolerance, clock: baselines.every(model, int(every[1]), clock)
     if every is not None:
         raise PlanError(
-            f"the method is {name!r:.60}, but nobody looks so rarely; use never, or every-k with k up to {LARGEST_K}"
+            f"the method is {quoted(name)}, but nobody looks so rarely; use never, or every-k with k up to {LARGEST_K}"
         )
     if str(name).startswith("every-"):
         raise PlanError(
-            f"the method is {name!r:.60}, expected every-k with k a whole number from 1 up, such as every-3"
+            f"the method is {quoted(name)}, expected every-k with k a whole number from 1 up, such as every-3"
         )
     raise PlanError(unknown_name("method", name, [*METHODS, "every-3"]))
 

@@ -6,7 +6,7 @@ import math
 import sys
 from collections.abc import Callable
 
-from actmeasure.errors import PlanError
+from actmeasure.errors import PlanError, quoted
 from actmeasure.evaluation import LONGEST
 from actmeasure.interrupts import deferred_interrupts
 from actmeasure.model import Model
@@ -56,7 +56,7 @@ def tradeoff(
     0.4
     """
     if not isinstance(model, Model):
-        raise PlanError(f"the model is {model!r:.60}, expected a Model")
+        raise PlanError(f"the model is {quoted(model)}, expected a Model")
     asked = real(tolerance, "tolerance", PlanError, "a number above 0, such as 1e-3")
     if not 0 < asked < math.inf:
         raise PlanError(f"tolerance is {tolerance!r}, expected a finite number above 0, such as 1e-3")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from actmeasure.errors import PlanError
+from actmeasure.errors import PlanError, quoted
 from actmeasure.planners.drawing import INK, check_path, new_figure, save_figure
 from actmeasure.planners.extras import matplotlib_for
 
@@ -53,7 +53,7 @@ def _shown_axes() -> Any:
 def _checked(axes: Any) -> Any:
     pair = np.asarray(axes, dtype=object).ravel()
     if len(pair) != 2 or not all(hasattr(one, "fill_between") for one in pair):
-        raise PlanError(f"plot was given {axes!r:.60}, expected a path, two matplotlib axes, or nothing")
+        raise PlanError(f"plot was given {quoted(axes)}, expected a path, two matplotlib axes, or nothing")
     return pair
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from actmeasure.errors import ModelError
+from actmeasure.errors import ModelError, quoted
 from actmeasure.model import Model
 from actmeasure.problems.amounts import amount
 from actmeasure.settings import probability, whole
@@ -70,7 +70,7 @@ def inventory(
 def _distribution(demand: Sequence[float]) -> list[float]:
     expected = "the probabilities of a demand of 0, 1, 2 and so on, such as [0, 0.5, 0.5]"
     if isinstance(demand, str) or not isinstance(demand, (Sequence, np.ndarray)) or not len(demand):
-        raise ModelError(f"demand is {demand!r:.60}, expected {expected}")
+        raise ModelError(f"demand is {quoted(demand)}, expected {expected}")
     chances = [probability(chance, f"demand[{wanted}]") for wanted, chance in enumerate(demand)]
     if abs(sum(chances) - 1) > 1e-9:
         raise ModelError(f"demand sums to {sum(chances):.6g}, expected 1; it is {expected}")

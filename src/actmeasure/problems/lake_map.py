@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import ndimage
 
-from actmeasure.errors import ModelError
+from actmeasure.errors import ModelError, quoted
 from actmeasure.settings import whole
 
 __all__ = ["HOLE_SHARE", "lake_map"]
@@ -44,7 +44,7 @@ def _checked(rows: Sequence[str]) -> CharArray:
     # Text is a sequence too, but then each of its letters would be a row.
     given = tuple(rows) if isinstance(rows, (Sequence, np.ndarray)) and not isinstance(rows, str) else ()
     if not given or not all(isinstance(row, str) and row for row in given):
-        raise ModelError(f"map is {rows!r:.60}, expected a list of strings such as ['SF', 'HG']")
+        raise ModelError(f"map is {quoted(rows)}, expected a list of strings such as ['SF', 'HG']")
     if len({len(row) for row in given}) > 1:
         raise ModelError(f"the map's rows have lengths {[len(row) for row in given]}, expected all of them the same")
     cells = np.array([list(row) for row in given])

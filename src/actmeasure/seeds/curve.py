@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from actmeasure.errors import AgentError
+from actmeasure.errors import AgentError, quoted
 from actmeasure.planners.drawing import INK, check_path, new_figure, save_figure
 from actmeasure.planners.extras import matplotlib_for
 from actmeasure.settings import whole
@@ -92,7 +92,7 @@ def _shown_axes() -> Any:
 def _checked(axes: Any) -> Any:
     pair = np.asarray(axes, dtype=object).ravel()
     if len(pair) != 2 or not all(hasattr(one, "fill_between") for one in pair):
-        raise AgentError(f"plot was given {axes!r:.60}, expected a path, two matplotlib axes, or nothing")
+        raise AgentError(f"plot was given {quoted(axes)}, expected a path, two matplotlib axes, or nothing")
     return pair
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from actmeasure import agents
 from actmeasure.agents.base import Agent
 from actmeasure.episodes import Episodes
-from actmeasure.errors import AgentError
+from actmeasure.errors import AgentError, quoted
 from actmeasure.model import Model
 from actmeasure.training import train
 
@@ -45,7 +45,7 @@ class Job:
         made = self.agent(**self.settings) if callable(self.agent) else None
         if not isinstance(made, Agent) or made.task is not None:
             raise AgentError(
-                f"the agent is {self.agent!r:.60}, expected a name (see actmeasure.agents.AGENTS) or a function that makes "
+                f"the agent is {quoted(self.agent)}, expected a name (see actmeasure.agents.AGENTS) or a function that makes "
                 "a new agent at every call"
             )
         return made
