@@ -139,6 +139,7 @@ def test_a_time_limit_gives_the_best_so_far():
     assert found["notes"] == ["The time limit was reached: more time may close the gap."]
 
 
+@pytest.mark.slow
 def test_ctrl_c_gives_the_best_so_far_and_progress_shows_the_gap():
     text, shown = interrupted(LONG)
     assert b"<= optimum <=" in shown, shown

@@ -140,6 +140,7 @@ def test_a_killed_worker_is_said_and_the_rest_kept(lake):
     assert not multiprocessing.active_children()
 
 
+@pytest.mark.slow
 def test_a_failing_worker_is_said(lake):
     with pytest.raises(
         am.AgentError, match=r"seed [01] failed: ZeroDivisionError: nothing to divide by; pass workers=1"

@@ -181,6 +181,7 @@ def test_bad_input_ends_with_code_2_and_one_line(study):
     assert done.stderr == "actmeasure: unknown engine 'x'; choose one of: local, ray\n"
 
 
+@pytest.mark.slow
 def test_ctrl_c_on_a_terminal(study):
     """A bar for the part, and what Ctrl-C does."""
     Path(study).write_text(STUDY.replace("episodes = 20", "episodes = 3_000_000").replace("random", "atmq"))

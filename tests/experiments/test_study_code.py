@@ -147,13 +147,13 @@ def test_an_agent_from_outside_counts_with_its_module_and_package(tmp_path, monk
     ("imported", "planner", "chain"),
     [
         ("import actmeasure as am", True, True),
-        ("import actmeasure.planners", True, True),
+        pytest.param("import actmeasure.planners", True, True, marks=pytest.mark.slow),
         ("from actmeasure import *", True, True),
-        ("from actmeasure import planners", True, True),
-        ("from actmeasure.agents import make", True, True),
+        pytest.param("from actmeasure import planners", True, True, marks=pytest.mark.slow),
+        pytest.param("from actmeasure.agents import make", True, True, marks=pytest.mark.slow),
         ("from actmeasure import solve", True, False),
         ("from actmeasure.planners import solve", True, False),
-        ("def act():\n    import actmeasure as am", True, True),
+        pytest.param("def act():\n    import actmeasure as am", True, True, marks=pytest.mark.slow),
         ("from actmeasure import Belief", False, False),
     ],
 )

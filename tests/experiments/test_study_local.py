@@ -158,6 +158,7 @@ def test_a_trial_that_kills_its_workers_is_given_up(tmp_path, monkeypatch):
     assert [trial.seed for trial in read_results(tmp_path).missing] == [1]
 
 
+@pytest.mark.slow
 def test_workers_that_cannot_start_are_a_sentence(tmp_path, monkeypatch):
     monkeypatch.setattr(local, "_work", still_born_work)
     monkeypatch.setattr(local, "TRIES", 2)

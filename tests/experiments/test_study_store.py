@@ -254,6 +254,7 @@ with locked(pathlib.Path(sys.argv[1])):
     assert run_study(TINY, tmp_path, InlineEngine()).stopped == "done"
 
 
+@pytest.mark.slow
 def test_a_full_disk_loses_nothing(tmp_path):
     """Files may not grow beyond what the first trials need; the long one does not fit, until there is room."""
     code = """

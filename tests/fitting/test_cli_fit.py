@@ -126,6 +126,7 @@ def test_structures_for_all_but_one_action(csv_file, capsys):
     assert "repair (transitions: any;" in shown
 
 
+@pytest.mark.slow
 def test_ctrl_c_shows_and_saves_what_is_done_and_progress_is_seen(tmp_path, csv_file):
     out = tmp_path / "fit.npz"
     ours, theirs = pty.openpty()

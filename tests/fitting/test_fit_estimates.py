@@ -220,6 +220,7 @@ def test_ageing_does_not_fit_and_is_told():
     assert "too few of them to tell" in few.summary()
 
 
+@pytest.mark.slow
 def test_goodness_is_calibrated():
     """Of records that a chain made, a test at 20 % should refuse about 20 %; 60 of them, three tests."""
     chain = np.array([[[0.85, 0.15, 0.0], [0.0, 0.8, 0.2], [0.3, 0.0, 0.7]]])
@@ -257,6 +258,7 @@ def test_ctrl_c_keeps_the_replicates_that_are_done(worn):
     assert any("2 of 50 replicates" in note for note in stopped.notes)
 
 
+@pytest.mark.slow
 def test_intervals_cover():
     """A small version of benchmarks/fit_coverage.py: 25 sets of records, 90 % intervals for well observed probabilities."""
     from benchmarks.fit_coverage import coverage, wear_and_repair

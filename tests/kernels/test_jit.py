@@ -161,6 +161,7 @@ print(repr(am.solve(model).value), "actmeasure.kernels.dispatcher" in sys.module
 
 
 @needs_jit
+@pytest.mark.slow
 def test_without_a_part_of_numba_that_may_change_everything_works(tmp_path):
     printed = []
     for is_missing in (False, True):

@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 SCRIPT = """
 import actmeasure as am
 lake = am.problems.frozen_lake(4, "semi-slippery", measuring_cost=0.05)
@@ -31,6 +33,7 @@ def output(**environment):
     return subprocess.run(command, env=os.environ | environment, capture_output=True, text=True, check=True).stdout
 
 
+@pytest.mark.slow
 def test_compiled_and_plain_searches_agree():
     plain = output(NUMBA_DISABLE_JIT="1")
     assert plain.count("\n") == 3 * 6 + 3

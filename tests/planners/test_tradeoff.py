@@ -211,6 +211,7 @@ def test_time_limit_and_interrupt_leave_honest_bounds(lake):
     assert told[-1].gap == limited.gap
 
 
+@pytest.mark.slow
 def test_interrupt_inside_the_solver_is_noticed():
     """A price that takes long is left early, and no further one is begun."""
     model = am.problems.frozen_lake(30, measuring_cost=0.05, discount=0.99, seed=1)

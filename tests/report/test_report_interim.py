@@ -46,6 +46,7 @@ def at_once(monkeypatch):
         monkeypatch.setattr(interim, name, 0.0)
 
 
+@pytest.mark.slow
 def test_the_last_report_is_the_same_as_without_others(tmp_path, at_once):
     """Nothing but results is in it; that of when and for how long the study ran is taken over."""
     study, seen = own_study(), []

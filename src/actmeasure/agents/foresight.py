@@ -216,7 +216,7 @@ class ForesightAgent(Deliberation, CompiledAgent):
             "hope": mind.hope,
         }
         shapes = {name: values.shape for name, values in copied.items()} | {"seen": (seen.size,), "kept": (len(KEPT),)}
-        stored_counts.check_shapes(arrays, shapes)
+        stored_counts.check_shapes(arrays, shapes, np.finfo(np.float64).max)  # which stands for infinite
         if np.unique(seen).size != seen.size or (seen < 0).any() or (seen >= task.n_states).any():
             raise AgentError("the states it has seen are not states; the file is damaged")
         if arrays["state_values"][-1] != 0 or (arrays["needed"] < 1).any():

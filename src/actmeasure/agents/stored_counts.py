@@ -53,13 +53,15 @@ def counts_from(arrays: Mapping[str, npt.NDArray[Any]], n_states: int, n_actions
     return counts
 
 
-def check_shapes(arrays: Mapping[str, npt.NDArray[Any]], shapes: Mapping[str, tuple[int, ...]]) -> None:
-    """Raise an `AgentError` for the first array of another shape, or with numbers that no agent can have."""
+def check_shapes(
+    arrays: Mapping[str, npt.NDArray[Any]], shapes: Mapping[str, tuple[int, ...]], largest: float = LARGEST_SUM
+) -> None:
+    """Raise an `AgentError` for the first array of another shape, or with numbers above `largest` in size, or NaN."""
     for name, shape in shapes.items():
         if arrays[name].shape != shape:
             raise AgentError(f"{name!r} has shape {arrays[name].shape}, expected {shape}; the file is damaged")
-        if not (np.abs(arrays[name]) <= LARGEST_SUM).all():  # nor may it be NaN
-            raise AgentError(f"{name!r} holds numbers above {LARGEST_SUM:g} in size or NaN; the file is damaged")
+        if not (np.abs(arrays[name]) <= largest).all():  # nor may it be NaN
+            raise AgentError(f"{name!r} holds numbers above {largest:g} in size or NaN; the file is damaged")
 
 
 def _check_lists(arrays: Mapping[str, npt.NDArray[Any]], end: int) -> None:
