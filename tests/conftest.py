@@ -10,7 +10,7 @@ from browser import chromium  # noqa: F401
 from hypothesis import HealthCheck, settings
 
 SAME = {"derandomize": True, "deadline": None, "print_blob": True, "suppress_health_check": [HealthCheck.too_slow]}
-settings.register_profile("short", **SAME)
+settings.register_profile("short", max_examples=40, **SAME)
 settings.register_profile("all", **SAME)  # chosen by `make test-all`: see `strategies.examples`
 settings.load_profile("short")
 

@@ -238,6 +238,7 @@ def test_a_hidden_start_that_can_be_one_state_only():
         am.evaluate(model, am.Schedule({}, 4))
 
 
+@pytest.mark.slow
 def test_a_schedule_for_a_gymnasium_model_runs_on_the_environment():
     """The model has one state more, the end, which the environment does not know of."""
     env = gymnasium.make("FrozenLake-v1", is_slippery=True)

@@ -76,6 +76,7 @@ def test_code_is_compiled_once_and_kept_beside_the_kernels(kernels):
     assert not (kernels.parent / "home").exists()
 
 
+@pytest.mark.slow
 def test_a_change_in_a_callee_compiles_the_caller_anew(kernels):
     run(kernels)
     (kernels / "callee.py").write_text(CALLEE.format(factor=11))
@@ -133,6 +134,7 @@ def test_processes_that_compile_at_the_same_time_do_not_mix_their_code(kernels):
     assert [run(kernels, code) for code in calls.values()] == [(printed, False) for printed in calls]
 
 
+@pytest.mark.slow
 def test_a_session_that_is_older_than_an_edit_keeps_nothing_under_its_name(kernels):
     """Neither what it has compiled from the old code, nor what it compiles from a mixture of both."""
     edit = f"import pathlib; pathlib.Path({str(kernels / 'callee.py')!r}).write_text({CALLEE.format(factor=11)!r})"
@@ -172,6 +174,7 @@ def test_without_a_part_of_numba_that_may_change_everything_works(tmp_path):
     assert [kind for _, kind in printed] == ["True", "False"]
 
 
+@pytest.mark.slow
 def test_worker_processes_compile_in_silence(kernels):
     (kernels / "work.py").write_text("def work():\n    from outer import twice\n    print(twice(3), flush=True)\n")
     code = """

@@ -75,6 +75,7 @@ def test_the_last_report_is_the_same_as_without_others(tmp_path, at_once):
     assert not list((tmp_path / "one").glob(".actmeasure-*"))
 
 
+@pytest.mark.slow
 def test_a_report_that_fails_is_one_warning_and_nothing_else(tmp_path, at_once):
     said = []
     with InterimReports(tmp_path, said.append) as reports:  # there is no study there

@@ -72,6 +72,7 @@ def test_the_command_that_runs_it_again_can_be_typed(source, shown):
     assert [shlex.split(line) for line in commands.lines] == ([] if shown is None else [shown]) + wanted
 
 
+@pytest.mark.slow
 def test_a_report_made_again_is_the_same_byte_for_byte(folder):
     def contents():
         return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
@@ -81,7 +82,7 @@ def test_a_report_made_again_is_the_same_byte_for_byte(folder):
     assert contents() == before
 
 
-def test_names_are_text_everywhere():
+def test_names_are_text_everywhere(without_pictures):
     page, outputs = page_of(results_of(own_study(problem=EVIL, agent=EVIL, title=EVIL)))
     assert "<script>alert" not in page
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
@@ -102,7 +103,7 @@ def test_the_page_can_load_nothing(folder):
         assert base64.b64encode(digest).decode() in policy.replace("&#43;", "+")
 
 
-def test_an_unfinished_study_says_so():
+def test_an_unfinished_study_says_so(without_pictures):
     study = own_study()
     gone = {trial.hash for trial in study.trials()[:7]}
     page, _ = page_of(results_of(study, keep=lambda trial: trial.hash not in gone))
@@ -112,7 +113,7 @@ def test_an_unfinished_study_says_so():
     assert "There are no results of this part yet." in page
 
 
-def test_failures_are_said():
+def test_failures_are_said(without_pictures):
     results = results_of(own_study())
     results.study["failures"] = [{"trial": "learner on lake, seed 0", "hash": "0", "why": "it broke <b>badly</b>"}]
     page, _ = page_of(results)
@@ -156,7 +157,7 @@ def _curves(agents=2):
     return tables.curves(results_of(study).episodes)
 
 
-def test_many_problems_have_curves_for_some_and_a_table_for_all(monkeypatch):
+def test_many_problems_have_curves_for_some_and_a_table_for_all(monkeypatch, without_pictures):
     monkeypatch.setattr(study_report_module, "MOST_CURVES", 2)
     problems = [ProblemSpec(f"p{number}", "chain", {"n": number}) for number in range(10, 14)]
     study = Study("s", "s", [Part("p", "p", problems, [AgentSpec("a", "atmq")], episodes=10, seeds=1)])
@@ -176,7 +177,7 @@ def test_no_study_no_report(tmp_path):
         report.build(tmp_path)
 
 
-def test_a_damaged_trial_is_missing_in_the_report(folder, tmp_path):
+def test_a_damaged_trial_is_missing_in_the_report(folder, tmp_path, without_pictures):
     shutil.copytree(folder, tmp_path / "copy")
     victim = next((tmp_path / "copy" / "trials").glob("*.parquet"))
     victim.write_bytes(victim.read_bytes()[:-40])
@@ -184,7 +185,7 @@ def test_a_damaged_trial_is_missing_in_the_report(folder, tmp_path):
     assert "not finished: 1 trial missing (" in page
 
 
-def test_what_cannot_be_written_is_said(folder, tmp_path):
+def test_what_cannot_be_written_is_said(folder, tmp_path, without_pictures):
     place = tmp_path / "copy"
     shutil.copytree(folder, place)
     (place / "results.csv").unlink()
@@ -193,7 +194,7 @@ def test_what_cannot_be_written_is_said(folder, tmp_path):
         report.build(place)
 
 
-def test_json_of_the_study_is_not_changed(folder):
+def test_json_of_the_study_is_not_changed(folder, without_pictures):
     before = json.loads((folder / "study.json").read_text())
     report.build(folder)
     assert json.loads((folder / "study.json").read_text()) == before
