@@ -26,6 +26,8 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if "chromium" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.extras("playwright", "chromium"))
+        if getattr(getattr(item, "function", None), "is_hypothesis_test", False):
+            item.add_marker(pytest.mark.more_examples)
 
 
 def pytest_runtest_setup(item):

@@ -1,7 +1,6 @@
 """Random models and schedules for property tests."""
 
 import numpy as np
-import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 
@@ -11,8 +10,7 @@ import actmeasure as am
 def examples(number):
     """Decorate a property test that takes seconds: `number` examples in `make test-all`, a sixth of them in `make test`."""
     is_short = settings.get_current_profile_name() != "all"
-    few = settings(max_examples=max(3, number // 6) if is_short else number)
-    return lambda test: pytest.mark.more_examples(few(test))
+    return settings(max_examples=max(3, number // 6) if is_short else number)
 
 
 @st.composite
