@@ -426,6 +426,12 @@ def agent_names() -> list[str]:
     return [*am.agents.AGENTS, *VARIANTS]
 
 
+def q_values_data(name: str, agent: am.agents.LearningAgent) -> str:
+    """What an agent has learned about actions; not exact where it plans, or iterates, on a learned model."""
+    is_exact = VARIANTS.get(name, (name, {}))[0] in ("atmq", "dyna-atmq", "amrl-q")
+    return ("" if is_exact else "~") + digest(agent.q_values())
+
+
 def trained(name: str) -> dict[str, Any]:
     """Episodes of an agent on models, and with the last seed in the environment of the model."""
     found: dict[str, Any] = {}
@@ -433,7 +439,10 @@ def trained(name: str) -> dict[str, Any]:
     for on in FORESIGHT_ON if name == "foresight" else TRAINED_ON:
         model = problem(on)
         for seed in SEEDS:
-            episodes = am.train(make_agent(name, model, on), model, count, seed=seed, max_steps=MAX_STEPS)
+            agent = make_agent(name, model, on)
+            episodes = am.train(agent, model, count, seed=seed, max_steps=MAX_STEPS)
+            if isinstance(agent, am.agents.LearningAgent):
+                found[f"{on}, seed {seed}, q_values"] = q_values_data(name, agent)
             found[f"{on}, seed {seed}"] = episodes_data(episodes)
         short = min(count, 40) if name != "foresight" else count
         env = am.envs.TabularEnv(model, max_steps=MAX_STEPS)
@@ -723,26 +732,25 @@ def stored_after(name: str) -> tuple[int, int]:
     return (60, 60) if name == "foresight" else (12, 8)
 
 
-def agent_to_store(name: str) -> am.agents.Agent:
+def agent_to_store(name: str) -> am.agents.LearningAgent:
     """An agent after some episodes."""
     model = problem("frozen-lake")
     agent = make_agent(name, model, "frozen-lake")
     before, after = stored_after(name)
     am.train(agent, model, before, seed=5, max_steps=MAX_STEPS, planned_episodes=before + after)
+    assert isinstance(agent, am.agents.LearningAgent)
     return agent
 
 
-def goes_on(name: str, agent: am.agents.Agent) -> dict[str, Any]:
+def goes_on(name: str, agent: am.agents.LearningAgent) -> dict[str, Any]:
     """The episodes of an agent that is trained further, and what it then thinks of actions."""
     before, after = stored_after(name)
     model = problem("frozen-lake")
     episodes = am.train(agent, model, after, seed=5, max_steps=MAX_STEPS, planned_episodes=before + after)
-    values = agent.q_values()  # type: ignore[attr-defined]
-    is_exact = name in ("atmq", "dyna-atmq", "amrl-q")  # the others plan or iterate on a learned model
     return {
         "episodes": episodes_data(episodes),
         "returns": each(episodes.scalarized_return, exact),
-        "q_values": ("" if is_exact else "~") + digest(values),
+        "q_values": q_values_data(name, agent),
     }
 
 
@@ -786,7 +794,7 @@ def write_files() -> None:
         for suffix in FORMATS:
             build().save(FOLDER / f"{name}.{suffix}")
     for name in LEARNING:
-        agent_to_store(name).save(FOLDER / f"agent-{name}.npz")  # type: ignore[attr-defined]
+        agent_to_store(name).save(FOLDER / f"agent-{name}.npz")
     fitted().save(FIT)
     (FOLDER / "runs.csv").write_text(seed_table())
     shutil.rmtree(STUDY_FOLDER, ignore_errors=True)
