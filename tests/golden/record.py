@@ -819,7 +819,7 @@ def sections() -> dict[str, dict[str, Callable[[], Any]]]:
         | {"a function of the belief": evaluation_of_a_function},
         "q_mdp": {"all": q_mdp_data},
         "explanations": {name: _case(explanations, name) for name in EXPLAINED},
-        "frontiers": {name: lambda name=name: frontier_data(frontier(name)) for name in TRADED},  # type: ignore[misc]
+        "frontiers": {name: lambda name=name: frontier_data(frontier(name)) for name in TRADED},
         "pomcp": {case: _case(simulated, case) for case in SIMULATED},
         "episodes": {name: _case(trained, name) for name in agent_names()},
         "fit": {"records": lambda: fit_data(fitted()), "assumptions": fit_with_assumptions},
@@ -832,7 +832,7 @@ def sections() -> dict[str, dict[str, Callable[[], Any]]]:
             "report": study_statistics,
         },
         "files": {"economics": economics_data}
-        | {f"agent {name} goes on": lambda name=name: goes_on(name, agent_to_store(name)) for name in LEARNING},  # type: ignore[misc]
+        | {f"agent {name} goes on": lambda name=name: goes_on(name, agent_to_store(name)) for name in LEARNING},
     }
 
 
