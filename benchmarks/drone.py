@@ -10,7 +10,7 @@ import sys
 import time
 
 import actmeasure as am
-from actmeasure.planners import Progress
+from actmeasure.planning import Progress
 from benchmarks.goals import Goal
 
 SECONDS = float(os.environ.get("ACTMEASURE_BENCH_SECONDS", "300"))

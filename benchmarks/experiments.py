@@ -10,9 +10,9 @@ import sys
 import tempfile
 import time
 
-from actmeasure.experiments import LocalEngine, Part, ProblemSpec, Study, StudyProgress, Summary, run_study
-from actmeasure.experiments.paper import paper_study
-from actmeasure.report import build
+from actmeasure.paper.experiments import paper_study
+from actmeasure.studies import LocalEngine, Part, ProblemSpec, Study, StudyProgress, Summary, run_study
+from actmeasure.studies.report import build
 from benchmarks.goals import Goal
 
 #: Trials that take next to no time themselves, and trials that take some.

@@ -6,8 +6,8 @@ import time
 from unittest.mock import patch
 
 import actmeasure as am
-from actmeasure.agents import foresight_deliberation
-from actmeasure.planners.limited import solve_within
+from actmeasure.learning import foresight as module
+from actmeasure.planning.optimal import solve_within
 from benchmarks.goals import Goal
 
 SEEDS = (6048, 6049)
@@ -34,7 +34,7 @@ def _run(seed: int) -> tuple[float, float]:
         return result
 
     lake = am.problems.frozen_lake(20, "semi-slippery", measuring_cost=0.05, seed=seed)
-    with patch.object(foresight_deliberation, "solve_within", timed):
+    with patch.object(module, "solve_within", timed):
         begun = time.process_time()
         am.train(am.agents.make("foresight"), lake, EPISODES, seed=seed)
         return time.process_time() - begun, spent

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable
 
 import actmeasure as am
-from actmeasure.planners import Solution
+from actmeasure.planning import Solution
 from benchmarks.goals import Goal, in_fresh_process
 
 #: Seconds for a lake of 20x20 by which the search was tuned, and for others; and when to give up.

@@ -10,9 +10,9 @@ import sys
 from collections.abc import Sequence
 
 import actmeasure as am
-from actmeasure.planners import Progress
-from actmeasure.planners.clock import Clock
-from actmeasure.planners.optimal import Search
+from actmeasure.planning import Progress
+from actmeasure.planning.budget import Clock
+from actmeasure.planning.optimal import Search
 from benchmarks.goals import Goal
 from benchmarks.planning import timed
 

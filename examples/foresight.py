@@ -28,9 +28,9 @@ from matplotlib.axes import Axes
 from scipy import stats
 
 import actmeasure as am
-from actmeasure.agents import foresight, foresight_deliberation
-from actmeasure.planners.limited import solve_within
-from actmeasure.transitions import FloatArray
+from actmeasure.learning import foresight
+from actmeasure.model.transitions import FloatArray
+from actmeasure.planning.optimal import solve_within
 
 OUT = Path("results")
 EARLY, EPISODES, LAST, MAX_STEPS = 2_500, 7_500, 500, 1_000
@@ -113,7 +113,7 @@ def timed(spent: list[float]) -> AbstractContextManager[object]:
         spent.append(time.process_time() - begun)
         return result
 
-    return patch.object(foresight_deliberation, "solve_within", plan)
+    return patch.object(foresight, "solve_within", plan)
 
 
 def study(size: int, seed: int, episodes: int, early: int) -> Row:

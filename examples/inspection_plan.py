@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import actmeasure as am
-from actmeasure.report.inspection_page import write_page
+from actmeasure.inspection.page import write_page
 
 OUT = Path("results")
 

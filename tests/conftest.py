@@ -41,6 +41,6 @@ def pytest_runtest_setup(item):
 @pytest.fixture
 def without_pictures(monkeypatch):
     """Reports with figures of no size: drawing them takes most of the time, and only some tests look at them."""
-    from actmeasure.report import outputs
+    from actmeasure.studies.report import document
 
-    monkeypatch.setattr(outputs, "pictures", lambda figure: {"svg": b"<svg/>", "png": b""})
+    monkeypatch.setattr(document, "pictures", lambda figure: {"svg": b"<svg/>", "png": b""})

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from actmeasure import report, statistics
-from actmeasure.seeds import Estimate
+from actmeasure import statistics
+from actmeasure.studies import Estimate, report
 
 runs = st.lists(st.floats(-5, 5).map(lambda value: round(value, 3)), min_size=1, max_size=8)
 REPETITIONS = 4000

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import actmeasure as am
-from actmeasure.measurement import ExactMeasurement
+from actmeasure.model.measurement import ExactMeasurement
 
 
 class Broken(am.agents.Agent):

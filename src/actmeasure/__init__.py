@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from actmeasure import envs  # light; registers our environments as soon as Gymnasium is there
+from actmeasure import envs
 
 if TYPE_CHECKING:
     from actmeasure import agents, experiments, files, inspection, planners, problems, report, testing
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
         StudyError,
     )
     from actmeasure.evaluation import Evaluation, evaluate
-    from actmeasure.experiments.runner import run_study
-    from actmeasure.fitting import Economics, Fit, fit
+    from actmeasure.inspection import Economics, Fit, fit
+    from actmeasure.learning.train import train
     from actmeasure.model import Model
-    from actmeasure.planners.frontier import Frontier
-    from actmeasure.planners.solution import Solution
-    from actmeasure.planners.solve import solve
-    from actmeasure.planners.tradeoff import tradeoff
-    from actmeasure.planners.value_iteration import q_mdp
+    from actmeasure.planning.frontier import Frontier
+    from actmeasure.planning.solution import Solution
+    from actmeasure.planning.solve import solve
+    from actmeasure.planning.tradeoff import tradeoff
+    from actmeasure.planning.value_iteration import q_mdp
+    from actmeasure.policy import unroll
     from actmeasure.schedule import BlindPlan, Schedule
-    from actmeasure.seeds import SeedRuns, train_seeds
-    from actmeasure.training import train
-    from actmeasure.unrolling import unroll
+    from actmeasure.studies import SeedRuns, train_seeds
+    from actmeasure.studies.runner import run_study
 
 __version__ = "0.1.0"
 
@@ -51,31 +51,31 @@ _HOME = {
     "Belief": "belief",
     "BlindPlan": "schedule",
     "Decision": "decision",
-    "Economics": "fitting",
+    "Economics": "inspection",
     "Episodes": "episodes",
     "Evaluation": "evaluation",
-    "Fit": "fitting",
+    "Fit": "inspection",
     "FitError": "errors",
-    "Frontier": "planners.frontier",
+    "Frontier": "planning.frontier",
     "MissingExtraError": "errors",
     "Model": "model",
     "ModelError": "errors",
     "Schedule": "schedule",
     "ScheduleError": "errors",
-    "SeedRuns": "seeds",
+    "SeedRuns": "studies",
     "SpaceError": "errors",
     "StudyError": "errors",
     "PlanError": "errors",
-    "Solution": "planners.solution",
+    "Solution": "planning.solution",
     "evaluate": "evaluation",
-    "fit": "fitting",
-    "q_mdp": "planners.value_iteration",
-    "run_study": "experiments.runner",
-    "solve": "planners.solve",
-    "tradeoff": "planners.tradeoff",
-    "train": "training",
-    "train_seeds": "seeds",
-    "unroll": "unrolling",
+    "fit": "inspection",
+    "q_mdp": "planning.value_iteration",
+    "run_study": "studies.runner",
+    "solve": "planning.solve",
+    "tradeoff": "planning.tradeoff",
+    "train": "learning.train",
+    "train_seeds": "studies",
+    "unroll": "policy",
 }
 _SUBPACKAGES = ("agents", "experiments", "files", "inspection", "planners", "problems", "report", "testing")
 

@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from actmeasure.errors import ModelError, quoted
 from actmeasure.model import Model
+from actmeasure.model.transitions import FloatArray, normalised
 from actmeasure.settings import whole
-from actmeasure.transitions import FloatArray, normalised
 
 __all__ = ["Belief"]
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from actmeasure.errors import MissingExtraError
-from actmeasure.transitions import FloatArray
+from actmeasure.model.transitions import FloatArray
 
 if TYPE_CHECKING:
     import pandas as pd

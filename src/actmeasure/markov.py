@@ -11,7 +11,7 @@ from scipy import sparse
 from scipy.sparse import csgraph, linalg
 
 from actmeasure.errors import ScheduleError
-from actmeasure.transitions import FloatArray
+from actmeasure.model.transitions import FloatArray
 
 __all__ = ["Recurrence", "RoundingError", "discounted_sums", "recurrence", "sums_by_doubling", "undiscounted_values"]
 

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable, Iterable, Mapping
 from numbers import Real
 from operator import index
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from actmeasure.errors import ActMeasureError, ModelError, quoted
+from actmeasure.errors import ActMeasureError, ModelError, quoted, unknown_name
 
-__all__ = ["LARGEST_PRICE", "LARGEST_RETURN", "MOST_EPISODES", "MOST_STEPS", "probability", "real", "truth", "whole"]
+__all__ = [
+    "LARGEST_PRICE",
+    "LARGEST_RETURN",
+    "MOST_EPISODES",
+    "MOST_STEPS",
+    "make_by_name",
+    "probability",
+    "real",
+    "summary",
+    "truth",
+    "whole",
+]
 
 #: Rewards, and what they may add up to, are no larger than this: differences, squares and products of values stay finite.
 LARGEST_RETURN = 1e100
@@ -74,3 +87,41 @@ def _plain(value: Any) -> Any:
     if np.ma.is_masked(value):
         return None
     return value.item() if getattr(value, "shape", None) == () and hasattr(value, "item") else value
+
+
+# ----------------------------------------------------------------------------------------------------
+# Making things by name.
+# ----------------------------------------------------------------------------------------------------
+
+
+T = TypeVar("T")
+
+
+def make_by_name(
+    kind: str,
+    name: str,
+    choices: Mapping[str, Callable[..., T]],
+    settings: Mapping[str, Any],
+    error: type[ActMeasureError],
+    also: Iterable[str] = (),
+) -> T:
+    """Call the choice of that name; unknown or missing names and settings are errors that say what was probably meant.
+
+    Settings named in `also` are the caller's own; they are among those that may have been meant.
+    """
+    if not isinstance(name, str) or name not in choices:
+        raise error(unknown_name(kind, name, choices))
+    parameters = inspect.signature(choices[name]).parameters
+    for setting in settings:
+        if setting not in parameters:
+            raise error(unknown_name(f"setting of {name}", setting, {*parameters, *also}))
+    needed = [key for key, value in parameters.items() if value.default is inspect.Parameter.empty]
+    missing = [key for key in needed if key not in settings]
+    if missing:
+        raise error(f"the {kind} {name!r} needs {' and '.join(missing)}; pass {missing[0]}=...")
+    return choices[name](**settings)
+
+
+def summary(thing: object) -> str:
+    """The first sentence of a docstring."""
+    return inspect.cleandoc(thing.__doc__ or "").splitlines()[0]

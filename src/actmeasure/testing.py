@@ -16,14 +16,14 @@ import numpy as np
 from gymnasium.utils.env_checker import check_env
 
 from actmeasure import problems
-from actmeasure.agents.base import Agent, CompiledAgent
 from actmeasure.belief import Belief
 from actmeasure.envs.tabular import TabularEnv
 from actmeasure.episodes import Episodes
 from actmeasure.errors import ActMeasureError, quoted
+from actmeasure.learning.agent import Agent, CompiledAgent
+from actmeasure.learning.train import train
 from actmeasure.model import Model
-from actmeasure.training import train
-from actmeasure.transitions import FloatArray
+from actmeasure.model.transitions import FloatArray
 
 __all__ = ["check_agent", "check_model"]
 

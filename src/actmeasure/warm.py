@@ -29,8 +29,8 @@ def _plan() -> None:
     from actmeasure import problems
     from actmeasure.belief import Belief
     from actmeasure.evaluation import evaluate
-    from actmeasure.fitting import fit
-    from actmeasure.planners import POMCP, solve
+    from actmeasure.inspection import fit
+    from actmeasure.planning import POMCP, solve
 
     model = problems.measuring_value()
     evaluate(model, _repeating(model.n_states), horizon=10)
@@ -46,21 +46,23 @@ def _plan() -> None:
 
 def _learn() -> None:
     """Agents, on models and in environments."""
-    from actmeasure import agents, problems
+    from actmeasure import learning, problems
     from actmeasure.envs.tabular import TabularEnv
-    from actmeasure.training import train
+    from actmeasure.learning.train import train
 
     model, lake = problems.measuring_value(), problems.frozen_lake(4)
     repeat = _repeating(model.n_states)
-    for agent in (agents.make("random"), agents.make("schedule", schedule=repeat, model=model)):
+    for agent in (learning.make("random"), learning.make("schedule", schedule=repeat, model=model)):
         train(agent, model, episodes=2, max_steps=10)
     for name in ("atmq", "dyna-atmq", "amrl-q"):
         for world in (model, TabularEnv(model)):
-            train(agents.make(name), world, episodes=2, max_steps=10)
+            train(learning.make(name), world, episodes=2, max_steps=10)
     for world in (lake, TabularEnv(lake)):
-        train(agents.make("foresight"), world, episodes=60, max_steps=50)
+        train(learning.make("foresight"), world, episodes=60, max_steps=50)
     for exploration in ("counter", "euler"):
-        train(agents.make("acno-otp", exploration=exploration, exploring_episodes=1, simulations=10), model, episodes=2)
+        train(
+            learning.make("acno-otp", exploration=exploration, exploring_episodes=1, simulations=10), model, episodes=2
+        )
 
 
 def _repeating(n_states: int) -> Schedule:

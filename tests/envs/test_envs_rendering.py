@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 import actmeasure as am
-from actmeasure.envs import FrozenLakeEnv, TabularEnv, pixels
+from actmeasure.envs import FrozenLakeEnv, TabularEnv
+from actmeasure.envs import lake as module
 
 LEFT, DOWN, RIGHT, UP = range(4)
 
@@ -176,5 +177,5 @@ def test_lists_of_frames_through_gymnasium():
 
 def test_text_that_does_not_fit_is_cut_off():
     canvas = np.zeros((9, 20, 3))
-    pixels.write(canvas, 1, 1, "long é text", (255, 255, 255))
+    module.write(canvas, 1, 1, "long é text", (255, 255, 255))
     assert canvas.any()

@@ -6,16 +6,16 @@ import pytest
 from model_strategies import small_model
 
 import actmeasure as am
-from actmeasure.files import json_reader, json_writer
+from actmeasure.files import json_format
 
 
 def document(**changes):
-    data = json.loads("".join(json_writer.lines(small_model())))
+    data = json.loads("".join(json_format.lines(small_model())))
     return data | changes
 
 
 def load(data):
-    return json_reader.read((data if isinstance(data, str) else json.dumps(data)).encode())
+    return json_format.read((data if isinstance(data, str) else json.dumps(data)).encode())
 
 
 def line(index=0, **changes):
@@ -29,7 +29,7 @@ def without(data, key):
 
 
 def test_one_transition_to_a_line():
-    text = "".join(json_writer.lines(small_model()))
+    text = "".join(json_format.lines(small_model()))
     first = (
         '{"state": "here", "action": "go", "to": {"there": 0.8, "stuck": 0.2}, "reward": {"there": 0.1, "stuck": 0.0}},'
     )
@@ -38,7 +38,7 @@ def test_one_transition_to_a_line():
 
 
 def test_without_names_states_are_numbers():
-    text = "".join(json_writer.lines(small_model(state_names=None, action_names=None)))
+    text = "".join(json_format.lines(small_model(state_names=None, action_names=None)))
     assert '"states": 4' in text
     assert '"start": {"0": 1.0}' in text
     assert '"terminal": [3]' in text
@@ -46,7 +46,7 @@ def test_without_names_states_are_numbers():
 
 
 def test_letters_of_all_scripts_stay_readable():
-    text = "".join(json_writer.lines(small_model(state_names=("hier", "là", "どこ", "end"))))
+    text = "".join(json_format.lines(small_model(state_names=("hier", "là", "どこ", "end"))))
     assert "どこ" in text
 
 
@@ -75,7 +75,7 @@ def test_what_a_person_need_not_write():
 
 
 def test_a_byte_order_mark_is_no_harm():
-    assert json_reader.read(b"\xef\xbb\xbf" + json.dumps(document()).encode()).equals(small_model())
+    assert json_format.read(b"\xef\xbb\xbf" + json.dumps(document()).encode()).equals(small_model())
 
 
 @pytest.mark.parametrize(
@@ -158,12 +158,12 @@ def test_the_place_is_named(data, message):
 
 def test_bytes_that_are_no_text():
     with pytest.raises(am.ModelError, match="byte 1 is not UTF-8"):
-        json_reader.read(b"{\xff}")
+        json_format.read(b"{\xff}")
 
 
 @pytest.mark.parametrize("key", ["01", "4", "-1", "1.0", " 1", "\uff11"])
 def test_numbers_of_states_are_plain(key):
-    data = json.loads("".join(json_writer.lines(small_model(state_names=None))))
+    data = json.loads("".join(json_format.lines(small_model(state_names=None))))
     with pytest.raises(am.ModelError, match="use numbers from 0 to 3"):
         load(data | {"start": {key: 1.0}})
     with pytest.raises(am.ModelError, match="expected a whole number from 0 to 3"):
@@ -182,7 +182,7 @@ def test_expected_rewards_need_rewards_per_successor():
 def test_many_names_are_not_all_listed():
     lake = am.problems.frozen_lake(8)
     named = lake.replace(state_names=[f"cell-{state}" for state in range(64)])
-    data = json.loads("".join(json_writer.lines(named)))
+    data = json.loads("".join(json_format.lines(named)))
     with pytest.raises(am.ModelError, match="unknown state 'cell-7x'; did you mean 'cell-7'") as caught:
         load(data | {"start": {"cell-7x": 1.0}})
     assert len(str(caught.value)) < 200

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import actmeasure as am
-from actmeasure.files import pomdp_reader, pomdp_tables
+from actmeasure.files import pomdp_reader
 
 PREAMBLE = """
 discount: 0.9
@@ -232,6 +232,6 @@ def test_comments_may_hold_anything():
 def test_a_count_does_not_make_us_reserve_memory_for_it(monkeypatch):
     with pytest.raises(am.ModelError, match="more than 5,000,000 entries"):
         read("T: * uniform", PREAMBLE.replace("a b c", "10000"))
-    monkeypatch.setattr(pomdp_tables, "MOST_ENTRIES", 20)
+    monkeypatch.setattr(pomdp_reader, "MOST_ENTRIES", 20)
     with pytest.raises(am.ModelError, match="more than 20 entries"):
         read("T: * : * : a 1.0 T: * : * : b 1.0 O: * : * : p 1 T: * : * : * 0.0 T: x : * : * 0.1")

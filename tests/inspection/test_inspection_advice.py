@@ -11,7 +11,7 @@ import pytest
 from machines import machine
 
 import actmeasure as am
-from actmeasure.inspection.units import Units, plain_number
+from actmeasure.inspection.money import Units, plain_number
 
 
 def test_the_plan_is_the_certified_optimum(advice):
@@ -157,8 +157,8 @@ def test_progress_says_what_is_done():
 
 
 def test_the_longest_interval_tried_is_said(monkeypatch):
-    monkeypatch.setattr("actmeasure.inspection.policies.LEAST_LONGEST", 1)
-    monkeypatch.setattr("actmeasure.inspection.policies.LONGER", 0)
+    monkeypatch.setattr("actmeasure.inspection.rules.LEAST_LONGEST", 1)
+    monkeypatch.setattr("actmeasure.inspection.rules.LONGER", 0)
     found = am.inspection.advise(machine(), time_limit=None)
     notes = {policy.key: policy.note for policy in found.policies}
     assert notes["by-condition"].startswith("The best interval is the longest that was tried, 1 period")
@@ -265,7 +265,7 @@ def test_acting_in_rounds_without_a_look(advice, monkeypatch):
             )
         return am.solve(model, method, *settings, **more)
 
-    monkeypatch.setattr("actmeasure.inspection.policies.solve", none_found)
+    monkeypatch.setattr("actmeasure.inspection.rules.solve", none_found)
     found = am.inspection.advise(machine(), time_limit=None)
     never = next(policy for policy in found.policies if policy.key == "never")
     rounds = [am.BlindPlan((0,) * (n - 1) + (1,), then="repeat", repeat=n) for n in range(2, 30)]

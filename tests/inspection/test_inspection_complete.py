@@ -10,7 +10,7 @@ from machines import machine
 from strategies import examples, models, random_schedule
 
 import actmeasure as am
-from actmeasure.inspection.complete import completed, without_claims
+from actmeasure.inspection.schedules import completed, without_claims
 
 
 @examples(40)
@@ -50,7 +50,7 @@ def test_unexpected_states_get_the_best_plan():
 
 
 def test_large_models_keep_to_what_they_expect(monkeypatch):
-    monkeypatch.setattr("actmeasure.inspection.complete.MOST_STATES", 10)
+    monkeypatch.setattr("actmeasure.inspection.schedules.MOST_STATES", 10)
     lake = am.problems.frozen_lake(4)
     schedule = am.solve(lake).schedule
     assert completed(lake, schedule, 1e-6, None) is schedule

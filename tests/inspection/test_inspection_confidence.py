@@ -6,10 +6,10 @@ import pytest
 from machines import PRICES, machine
 
 import actmeasure as am
-from actmeasure.inspection.complete import without_claims
 from actmeasure.inspection.confidence import confidence
-from actmeasure.planners.clock import Clock
-from actmeasure.report.inspection_page import page_html
+from actmeasure.inspection.page import page_html
+from actmeasure.inspection.schedules import without_claims
+from actmeasure.planning.budget import Clock
 
 
 def wearing(chance):

@@ -9,8 +9,7 @@ from browser import opened
 from machines import machine
 
 import actmeasure as am
-from actmeasure.report.inspection_data import page_data
-from actmeasure.report.inspection_page import page_html, write_page
+from actmeasure.inspection.page import page_data, page_html, write_page
 
 EVIL = "<script>alert(1)</script>"
 OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
@@ -233,13 +232,13 @@ def test_a_page_without_time_for_other_prices(chromium, tmp_path):
 
 
 def test_large_pages_are_cut_with_a_sentence(advice, monkeypatch):
-    monkeypatch.setattr("actmeasure.report.inspection_data.MOST_ROWS", 2)
-    monkeypatch.setattr("actmeasure.report.inspection_words.MOST_ROWS", 2)
+    monkeypatch.setattr("actmeasure.inspection.page.MOST_ROWS", 2)
+    monkeypatch.setattr("actmeasure.inspection.page.MOST_ROWS", 2)
     text = page_html(advice)
     data = json.loads(re.search(r'id="data">(.*?)</script>', text)[1])
     assert [row["name"] for row in data["rows"]] == ["good", "worn"]
     assert "1 more state is left out here" in text
-    monkeypatch.setattr("actmeasure.report.inspection_beliefs.MOST_ENTRIES", 1)
+    monkeypatch.setattr("actmeasure.inspection.page.MOST_ENTRIES", 1)
     assert not any(row["drawn"] for row in page_data(advice)["rows"])
 
 

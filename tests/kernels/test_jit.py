@@ -16,8 +16,8 @@ import numba
 import numpy as np
 import pytest
 
-from actmeasure.kernels import compile_clock, dispatcher
-from actmeasure.planners.clock import Clock
+from actmeasure.kernels import dispatcher, jit
+from actmeasure.planning.budget import Clock
 
 CALLEE = """
 from actmeasure.kernels.jit import inner
@@ -236,7 +236,7 @@ def test_compiling_is_not_timed(kernels, monkeypatch):
 
 def test_a_time_limit_does_not_run_out_while_compiling(monkeypatch):
     clock = Clock(limit=1.0)
-    monkeypatch.setattr(compile_clock.spent, "seconds", compile_clock.spent.seconds - 2.0)
+    monkeypatch.setattr(jit.spent, "seconds", jit.spent.seconds - 2.0)
     assert clock.is_over  # as if two seconds had passed ...
-    monkeypatch.setattr(compile_clock.spent, "seconds", compile_clock.spent.seconds + 2.0)
+    monkeypatch.setattr(jit.spent, "seconds", jit.spent.seconds + 2.0)
     assert not clock.is_over  # ... in which kernels were compiled

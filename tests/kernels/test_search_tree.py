@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actmeasure.kernels import search_tree
-from actmeasure.kernels.search_tree import NONE, ROOT, add, find, keep_below, make_tree
+from actmeasure.kernels import pomcp
+from actmeasure.kernels.pomcp import NONE, ROOT, add, find, keep_below, make_tree
 
 
 def grown(steps, most=60, n_choices=4):
@@ -68,7 +68,7 @@ def test_what_is_kept_is_a_copy_of_what_follows(steps, where):
 
 def test_a_cleared_tree_is_empty():
     tree, known = grown([(i, i) for i in range(50)])
-    search_tree.clear(tree)
+    pomcp.clear(tree)
     assert described(tree, ROOT) == (0, [[0] * 4, [0.0] * 4, [0] * 4], {})
     assert all(find(tree, parent, edge) == NONE for parent, edge in known)
 

@@ -38,7 +38,7 @@ def test_semi_slippery_cell_by_cell(settings):
         MAPS.get(f"{settings['size']}x{settings['size']}") if "seed" not in settings else None
     )
     if rows is None:
-        from actmeasure.problems.lake_map import lake_map
+        from actmeasure.problems.frozen_lake import lake_map
 
         rows = ["".join(row) for row in lake_map(settings["size"], None, settings["seed"])]
     height, width = len(rows), len(rows[0])
@@ -65,7 +65,7 @@ def test_semi_slippery_cell_by_cell(settings):
 
 
 def test_random_maps_are_reproducible_connected_and_have_a_fifth_of_holes():
-    from actmeasure.problems.lake_map import lake_map
+    from actmeasure.problems.frozen_lake import lake_map
 
     shares = []
     for seed in range(30):

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from actmeasure.cli.output import Json, print_json, say
-from actmeasure.cli.progress import work_bar
+from actmeasure.cli.output import Json, print_json, say, work_bar
 from actmeasure.errors import FitError, quoted
 
 if TYPE_CHECKING:
-    from actmeasure.fitting import Economics, Fit
+    from actmeasure.inspection import Economics, Fit
 
 __all__ = ["register"]
 
@@ -125,7 +124,7 @@ def fit_records(
     all, and what the records cannot tell. Ctrl-C keeps the replicates that are done, with exit code 130.
     """
     prices = _check_files(out, economics, model)
-    from actmeasure.fitting import fit
+    from actmeasure.inspection import fit
 
     with work_bar() as show:
         try:
@@ -177,13 +176,13 @@ def _check_files(out: Path | None, economics: Path | None, model: Path | None) -
     if model is not None and economics is None:
         raise FitError("--model needs prices; give them with --economics prices.toml")
     if out is not None:
-        from actmeasure.files.places import check_place
-        from actmeasure.fitting.archive import checked_path
+        from actmeasure.files.atomic import check_place
+        from actmeasure.inspection.fit_files import checked_path
 
         check_place(checked_path(out), "the fit", FitError)
     if model is not None:
         from actmeasure.files import SUFFIXES
-        from actmeasure.files.places import check_place
+        from actmeasure.files.atomic import check_place
 
         if model.suffix.lower() not in SUFFIXES:
             raise FitError(
@@ -192,7 +191,7 @@ def _check_files(out: Path | None, economics: Path | None, model: Path | None) -
         check_place(model, "the model", FitError)
     if economics is None:
         return None
-    from actmeasure.fitting import Economics
+    from actmeasure.inspection import Economics
 
     return Economics.load(economics)
 

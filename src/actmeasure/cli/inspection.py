@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from actmeasure.cli.output import Json, print_json, say
+from actmeasure.cli.output import Json, print_json, say, status_line
 from actmeasure.cli.problem import Settings, read_model, read_settings
-from actmeasure.cli.progress import status_line
 from actmeasure.errors import ModelError, PlanError
 
 if TYPE_CHECKING:
-    from actmeasure.fitting import Economics, Fit
-    from actmeasure.inspection import Advice
+    from actmeasure.inspection import Advice, Economics, Fit
     from actmeasure.model import Model
 
 __all__ = ["register"]
@@ -97,12 +95,12 @@ def plan(
         _write_table(advice, table)
         say(f"Table: {table}")
     if report is not None:
-        from actmeasure.report.inspection_page import write_page
+        from actmeasure.inspection.page import write_page
 
         write_page(advice, report)
         say(f"Page: {report}")
     if as_json:
-        from actmeasure.inspection.summary import summary
+        from actmeasure.inspection.advice import summary
 
         print_json(summary(advice))
     else:
@@ -135,7 +133,7 @@ def _read(
         )
     if currency or period != "period":
         raise PlanError("--currency and --period are for models; the units of a fit are in its file of prices")
-    from actmeasure.fitting import Economics, Fit
+    from actmeasure.inspection import Economics, Fit
 
     return Fit.load(problem), Economics.load(economics)
 
@@ -154,11 +152,11 @@ def _is_fit(problem: str) -> bool:
 def _check_files(report: Path | None, table: Path | None) -> None:
     """Refuse what cannot be written, or in another format, before anything long begins."""
     if report is not None:
-        from actmeasure.report.inspection_page import check_page_path
+        from actmeasure.inspection.page import check_page_path
 
         check_page_path(report)
     if table is not None:
-        from actmeasure.files.places import check_place, check_suffix
+        from actmeasure.files.atomic import check_place, check_suffix
 
         check_place(table, "the table", PlanError)
         check_suffix(table, "the table", (".csv",), PlanError)

@@ -51,7 +51,7 @@ def agents(
     as_json: Json = False,
 ) -> None:
     """List the agents that come with actmeasure, or show one in full."""
-    from actmeasure.agents import AGENTS
+    from actmeasure.learning import AGENTS
 
     if name is not None:
         _describe("agent", name, AGENTS, as_json)
@@ -66,7 +66,7 @@ def _environment_id(problem: str) -> str:
 
 
 def _summary(thing: object) -> dict[str, str]:
-    from actmeasure.registry import summary
+    from actmeasure.settings import summary
 
     return {"what": summary(thing)}
 

@@ -41,6 +41,6 @@ def paper(
     renewed about once a minute. Whatever stops it, run it again and it does what is missing.
     """
     chosen = make_engine(engine, address, workers)
-    from actmeasure.experiments.paper import paper_study
+    from actmeasure.paper.experiments import paper_study
 
     run_and_report(paper_study(quick), out, chosen, not no_report, as_json, None, quick, keep)

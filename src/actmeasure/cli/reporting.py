@@ -27,6 +27,6 @@ def report(directory: Directory) -> None:
 
     Tables (.csv), figures (.svg and .png) and the page report.html go to the same folder; the same results give the same files.
     """
-    from actmeasure.report import build
+    from actmeasure.studies.report import build
 
     typer.echo(build(directory))

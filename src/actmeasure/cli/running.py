@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from actmeasure.cli.output import Json, print_json, say
-from actmeasure.cli.progress import study_bars
+from actmeasure.cli.output import Json, print_json, say, study_bars
 from actmeasure.errors import ActMeasureError, MissingExtraError, StudyError, unknown_name
 
 if TYPE_CHECKING:
-    from actmeasure.experiments import Engine, Study, StudyProgress
+    from actmeasure.studies import Engine, Study, StudyProgress
 
 __all__ = [
     "Address",
@@ -91,7 +90,7 @@ def run(
     if trials failed or the report could not be written, 130 after Ctrl-C.
     """
     chosen = make_engine(engine, address, workers)
-    from actmeasure.experiments import read_study
+    from actmeasure.studies import read_study
 
     found = read_study(study)
     run_and_report(found.quick() if quick else found, out, chosen, not no_report, as_json, study, quick, keep)
@@ -105,7 +104,7 @@ def make_engine(name: str, address: str | None, workers: int | None) -> Engine:
         raise StudyError("--address is of a Ray cluster; give --engine ray as well, or leave it out")
     if workers is not None and workers < 1:
         raise StudyError(f"--workers is {workers}, expected a whole number from 1 up")
-    from actmeasure.experiments import LocalEngine, RayEngine
+    from actmeasure.studies import LocalEngine, RayEngine
 
     return LocalEngine(workers) if name == "local" else RayEngine(address, workers)
 
@@ -121,7 +120,7 @@ def run_and_report(
     keep: bool = False,
 ) -> None:
     """Run a study with bars on the terminal, print its summary, and write its report, now and then also while it runs."""
-    from actmeasure.experiments import run_study
+    from actmeasure.studies import run_study
 
     directory = Path("results") / study.name if out is None else out
     if report:
@@ -158,12 +157,12 @@ def run_and_report(
 @contextmanager
 def _interim(directory: Path, wanted: bool) -> Iterator[Callable[[StudyProgress], None]]:
     """What has reports written while a study is run, if they are wanted and can be."""
-    from actmeasure import report
+    from actmeasure.studies import report
 
     if not wanted or not report.is_possible():
         yield lambda now: None
         return
-    from actmeasure.report.interim import InterimReports
+    from actmeasure.studies.report.interim import InterimReports
 
     with InterimReports(directory, say) as reports:
         yield reports.attend
@@ -171,7 +170,7 @@ def _interim(directory: Path, wanted: bool) -> Iterator[Callable[[StudyProgress]
 
 def _first_words(directory: Path) -> str:
     """Where the report will be, or what to install for one, while there is time to."""
-    from actmeasure import report
+    from actmeasure.studies import report
 
     if report.is_possible():
         return f"Report: {directory / PAGE}, from the first results on; renewed about once a minute"
@@ -180,7 +179,7 @@ def _first_words(directory: Path) -> str:
 
 def _report(directory: Path) -> Path | None:
     """The page of a study; one that cannot be written does not take the results with it."""
-    from actmeasure import report
+    from actmeasure.studies import report
 
     try:
         page: Path = report.build(directory)

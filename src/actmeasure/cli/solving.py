@@ -4,23 +4,32 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from actmeasure.cli.output import Json, Plot, model_json, picture_path, print_json, say, schedule_json
+from actmeasure.cli.output import (
+    Json,
+    Plot,
+    TimeLimit,
+    model_json,
+    picture_path,
+    print_json,
+    say,
+    schedule_json,
+    status_line,
+)
 from actmeasure.cli.problem import Cost, Discount, Problem, Settings, read_model, read_settings
-from actmeasure.cli.progress import TimeLimit, status_line
-from actmeasure.cli.simulating import METHOD, Depth, Episodes, PomcpOptions, Seed, Simulations, solve_by_simulation
 from actmeasure.errors import PlanError
 
 if TYPE_CHECKING:
     from actmeasure.model import Model
-    from actmeasure.planners.clock import Progress
-    from actmeasure.planners.solution import Solution
+    from actmeasure.planning.budget import Progress
+    from actmeasure.planning.solution import Solution
 
-__all__ = ["register"]
+__all__ = ["METHOD", "Depth", "Episodes", "PomcpOptions", "Seed", "Simulations", "register", "solve_by_simulation"]
 
 
 def register(app: typer.Typer) -> None:
@@ -69,7 +78,7 @@ def solve(
     options.refuse(method)
     model = read_model(problem, given, cost, discount)
     place = picture_path(plot)
-    from actmeasure.planners.solve import solve as solve_model
+    from actmeasure.planning.solve import solve as solve_model
 
     with status_line() as show:
         solution = solve_model(model, method, tolerance, time_limit, lambda now: show(_progress_text(now)))
@@ -98,7 +107,7 @@ def _draw(solution: Solution, place: Path, settings: Mapping[str, Any]) -> None:
 
 def _lake_shape(model: Model, settings: Mapping[str, Any]) -> tuple[int, int] | None:
     """Rows and columns of a lake's map; None for other models, and for lakes from a file that cannot be a square."""
-    from actmeasure.planners.lake_plot import is_lake
+    from actmeasure.planning.lake_plot import is_lake
 
     if not is_lake(model):
         return None
@@ -109,7 +118,7 @@ def _lake_shape(model: Model, settings: Mapping[str, Any]) -> tuple[int, int] | 
 
 
 def _solution_json(solution: Solution) -> dict[str, Any]:
-    from actmeasure.planners.solution_text import solution_notes
+    from actmeasure.planning.solution import solution_notes
 
     result = solution.evaluation
     schedule = schedule_json(solution.model, solution.schedule)
@@ -135,3 +144,57 @@ def _solution_json(solution: Solution) -> dict[str, Any]:
         "model": model_json(solution.model),
         **schedule,
     }
+
+
+# ----------------------------------------------------------------------------------------------------
+# What `solve --method pomcp` does.
+# ----------------------------------------------------------------------------------------------------
+
+
+METHOD = "pomcp"
+
+Simulations = Annotated[
+    int | None, typer.Option(metavar="N", help="With pomcp: simulations for each decision, 25,000 unless told.")
+]
+Depth = Annotated[int | None, typer.Option(metavar="N", help="With pomcp: steps that it looks ahead, 25 unless told.")]
+Episodes = Annotated[
+    int | None, typer.Option(metavar="N", help="With pomcp: episodes that are simulated, 100 unless told.")
+]
+Seed = Annotated[int | None, typer.Option(help="With pomcp: of the random numbers, 0 unless told.")]
+
+
+@dataclass(frozen=True)
+class PomcpOptions:
+    """Options that are for pomcp alone; None where they are not given."""
+
+    simulations: int | None
+    depth: int | None
+    episodes: int | None
+    seed: int | None
+
+    def refuse(self, method: str) -> None:
+        """Say that an option does not go with another method."""
+        for name, value in asdict(self).items():
+            if value is not None:
+                raise PlanError(f"--{name} is for --method {METHOD}, but the method is {method!r}; leave it out")
+
+
+def solve_by_simulation(model: Model, options: PomcpOptions, time_limit: float | None, as_json: bool) -> None:
+    """Let POMCP act in simulated episodes, and print what it earns."""
+    from actmeasure.planning import POMCP
+    from actmeasure.planning.pomcp import Mean, simulate
+
+    given = {name: value for name, value in asdict(options).items() if value is not None}
+    episodes, seed = given.pop("episodes", 100), given.pop("seed", 0)
+    settings: dict[str, Any] = {"simulations": 25_000, "depth": 25} | given
+    planner = POMCP(model, exploration=None, rollout="looking", share=True, **settings)
+    with status_line() as show:
+
+        def progress(done: int, so_far: Mean) -> None:
+            show(f"episode {done} of {episodes}, discounted return {so_far}")
+
+        found = simulate(planner, episodes, seed, time_limit=time_limit, progress=progress)
+    if as_json:
+        print_json({"method": METHOD, **settings, "seed": seed, **asdict(found), "model": model_json(model)})
+    else:
+        typer.echo(f"POMCP, {settings['simulations']:,} simulations a decision, depth {settings['depth']}\n\n{found}")

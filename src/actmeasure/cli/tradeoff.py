@@ -7,15 +7,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from actmeasure.cli.output import Json, Plot, model_json, picture_path, print_json, say, schedule_json
+from actmeasure.cli.output import (
+    Json,
+    Plot,
+    TimeLimit,
+    model_json,
+    picture_path,
+    print_json,
+    say,
+    schedule_json,
+    status_line,
+)
 from actmeasure.cli.problem import Discount, Problem, Settings, read_model, read_settings
-from actmeasure.cli.progress import TimeLimit, status_line
 from actmeasure.errors import PlanError
 
 if TYPE_CHECKING:
     from actmeasure.model import Model
-    from actmeasure.planners.frontier import BudgetPlan, Frontier, FrontierPiece
-    from actmeasure.planners.price_search import TradeoffProgress
+    from actmeasure.planning.frontier import BudgetPlan, Frontier, FrontierPiece
+    from actmeasure.planning.tradeoff import TradeoffProgress
     from actmeasure.schedule import Schedule
 
 __all__ = ["register"]
@@ -46,7 +55,7 @@ def tradeoff(
         raise PlanError(f"budget is {budget:g}, expected a finite number of looks that is 0 or more")
     model = read_model(problem, read_settings(settings), discount=discount)
     place = picture_path(plot)
-    from actmeasure.planners.tradeoff import tradeoff as trade
+    from actmeasure.planning.tradeoff import tradeoff as trade
 
     with status_line() as show:
         frontier = trade(
@@ -71,7 +80,7 @@ def _progress_text(now: TradeoffProgress) -> str:
 
 
 def _frontier_text(frontier: Frontier, allowed: BudgetPlan | None) -> str:
-    from actmeasure.planners.wording import text_table
+    from actmeasure.text import text_table
 
     cells = [
         (
@@ -97,7 +106,7 @@ def _unit(model: Model) -> str:
 
 
 def _break_even(low: float, high: float) -> str:
-    from actmeasure.planners.wording import break_even_text
+    from actmeasure.text import break_even_text
 
     return break_even_text(low, high)
 

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from actmeasure.cli.output import Json, picture_path, say
+from actmeasure.cli.output import Json, model_json, picture_path, print_json, say, training_bar
 from actmeasure.cli.problem import Cost, Discount, Settings, read_model, read_settings
-from actmeasure.cli.progress import training_bar
-from actmeasure.cli.trained import archive_path, print_runs, save_agent, saved_agent, table_path
 from actmeasure.errors import AgentError
 
 if TYPE_CHECKING:
-    from actmeasure.agents import Agent
+    from actmeasure.learning import Agent
+    from actmeasure.learning.agent import Task
+    from actmeasure.model import Model
+    from actmeasure.studies import SeedRuns
 
-__all__ = ["register"]
+__all__ = ["archive_path", "print_runs", "register", "save_agent", "saved_agent", "table_path"]
 
 #: Exit codes of runs that ended early.
 EXIT_CODES = {"done": 0, "failed": 1, "interrupted": 130}
@@ -99,7 +101,7 @@ def train(
     table, picture, archive = table_path(out), picture_path(plot), archive_path(save, problem)
     model = read_model(problem, read_settings(settings), cost, discount)
     one = saved_agent(go_on, agent, model, planned) if go_on else _new_agent(agent or "", chosen, archive)
-    from actmeasure.seeds import train_agent, train_seeds
+    from actmeasure.studies import train_agent, train_seeds
 
     with warnings.catch_warnings(), training_bar() as show:
         warnings.simplefilter("ignore", RuntimeWarning)  # said below, in the manner of commands
@@ -155,7 +157,7 @@ def _check(
 
 def _new_agent(name: str, chosen: Mapping[str, Any], archive: Path | None) -> Agent:
     """A fresh agent of that name, if one can be made by name and, where it is to be, saved."""
-    from actmeasure.agents import LearningAgent, make
+    from actmeasure.learning import LearningAgent, make
 
     if name == "schedule":
         raise AgentError(
@@ -170,3 +172,102 @@ def _new_agent(name: str, chosen: Mapping[str, Any], archive: Path | None) -> Ag
     if archive is not None and not isinstance(made, LearningAgent):
         raise AgentError(f"the agent {name!r} learns nothing that could be saved; leave --save out")
     return made
+
+
+# ----------------------------------------------------------------------------------------------------
+# What is printed and kept of a training run.
+# ----------------------------------------------------------------------------------------------------
+
+
+def table_path(path: Path | None) -> Path | None:
+    """The path of a table of episodes, if it can be written; better to know now than after a long run."""
+    if path is None:
+        return None
+    from actmeasure.studies.seed_runs import check_table_path
+
+    return check_table_path(path)
+
+
+def archive_path(path: Path | None, problem: str) -> Path | None:
+    """The path of a saved agent, if it can be written and is not that of the problem."""
+    if path is None:
+        return None
+    from actmeasure.files.atomic import check_place
+
+    if path.suffix.lower() != ".npz":
+        raise AgentError(f"the agent cannot be saved as {str(path)!r}, expected a name that ends in .npz")
+    if path.exists() and Path(problem).exists() and path.samefile(problem):
+        raise AgentError(f"--save would replace the problem {problem!r}; choose another name")
+    check_place(path, "the agent", AgentError)
+    return path
+
+
+def saved_agent(path: Path, name: str | None, model: Model, planned: int | None) -> Agent:
+    """The agent to go on with, if it was trained on the same problem."""
+    from actmeasure.learning import load
+    from actmeasure.learning.agent import Task
+
+    agent = load(path)
+    if name is not None and name != agent.name:
+        raise AgentError(f"{path} holds the agent {agent.name!r}, not {name!r}; leave --agent out, or give that one")
+    if planned is not None:
+        raise AgentError("--planned is told to a new agent, but that of --continue has been told before; leave it out")
+    for what, before, now in _differences(agent.prepared(), Task.of_model(model)):
+        raise AgentError(
+            f"{path} was trained with {what} {before}, but this problem has {now}; give the same problem and settings"
+        )
+    return agent
+
+
+def _differences(before: Task, now: Task) -> list[tuple[str, Any, Any]]:
+    """What two tasks differ in, in words."""
+    import numpy as np
+
+    found: list[tuple[str, Any, Any]] = [
+        ("a number of states of", before.n_states, now.n_states),
+        ("a number of actions of", before.n_actions, now.n_actions),
+        ("a discount of", before.discount, now.discount),
+    ]
+    different = [one for one in found if one[1] != one[2]]
+    if not different and not np.array_equal(before.measuring_cost, now.measuring_cost):
+        different = [("a measuring cost of", _cost(before), _cost(now))]
+    return different
+
+
+def _cost(task: Task) -> str:
+    return f"{task.measuring_cost:g}" if isinstance(task.measuring_cost, float) else "another table"
+
+
+def save_agent(agent: Agent, path: Path) -> None:
+    """Write an agent that learns."""
+    from actmeasure.learning import LearningAgent
+
+    if isinstance(agent, LearningAgent):
+        agent.save(path)
+
+
+def print_runs(runs: SeedRuns, model: Model, order: Mapping[str, Any], as_json: bool) -> None:
+    """Print the results as a table, or as JSON with what was asked for."""
+    if not as_json:
+        typer.echo(runs.table())
+        return
+    from actmeasure.studies.seed_runs import LAST
+
+    means = runs.means()
+    print_json(
+        {
+            "agent": runs.agent,
+            **order,
+            "model": model_json(model),
+            "first_episode": runs.first_episode,
+            "stopped": runs.stopped,
+            "notes": [runs.note] if runs.note else [],
+            "last": LAST,
+            "seeds": [
+                {"seed": seed, "episodes": len(runs.episodes[number])}
+                | {name: float(values[number]) for name, values in means.items()}
+                for number, seed in enumerate(runs.seeds)
+            ],
+            "summary": {name: asdict(estimate) for name, estimate in runs.summary().items()},
+        }
+    )

@@ -7,7 +7,7 @@ from typing import Any
 from actmeasure import problems
 from actmeasure.envs.tabular import TabularEnv
 from actmeasure.errors import ModelError
-from actmeasure.registry import make_by_name
+from actmeasure.settings import make_by_name
 
 __all__ = ["ProblemEnv"]
 

@@ -12,15 +12,14 @@ import numpy.typing as npt
 from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 
-from actmeasure.envs.settings import checked_steps
 from actmeasure.envs.story import Story
 from actmeasure.errors import ModelError, SpaceError, quoted, unknown_name
 from actmeasure.kernels.simulate import pick
 from actmeasure.model import Model
-from actmeasure.settings import truth
-from actmeasure.transitions import FloatArray
+from actmeasure.model.transitions import FloatArray
+from actmeasure.settings import MOST_STEPS, truth, whole
 
-__all__ = ["TabularEnv"]
+__all__ = ["TabularEnv", "checked_steps"]
 
 #: Up to so many successors, choosing one in Python is faster than calling compiled code.
 SHORT_ROW = 8
@@ -206,3 +205,13 @@ def _chooser(offsets: npt.NDArray[np.int64], probabilities: FloatArray) -> tuple
 def _view(array: Any) -> memoryview:
     """An array's own memory, from which single entries come as plain Python numbers, faster than from the array."""
     return memoryview(array)
+
+
+# ----------------------------------------------------------------------------------------------------
+# Checks of the settings that all environments share.
+# ----------------------------------------------------------------------------------------------------
+
+
+def checked_steps(max_steps: Any) -> int:
+    """The length of an episode as a positive whole number, or a `ModelError`."""
+    return whole(max_steps, "max_steps", 1, MOST_STEPS, what="a whole number of steps")

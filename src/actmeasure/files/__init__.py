@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from actmeasure.errors import ModelError, unknown_name
-from actmeasure.files import acno_model, json_reader, json_writer, npz, pomdp_reader, pomdp_writer
+from actmeasure.files import acno, json_format, npz, pomdp_reader, pomdp_writer
 from actmeasure.files.atomic import explain, replacing
 
 if TYPE_CHECKING:
@@ -43,9 +43,9 @@ def parse_model(contents: bytes, place: Path) -> Model:
             case ".npz":
                 return npz.read(contents)
             case ".json":
-                return json_reader.read(contents)
+                return json_format.read(contents)
             case _:
-                return acno_model.build(pomdp_reader.read(contents))
+                return acno.build(pomdp_reader.read(contents))
     except ModelError as error:
         raise ModelError(f"{place}: {error}") from error
     except MemoryError as error:
@@ -65,7 +65,7 @@ def save_model(model: Model, path: str | os.PathLike[str]) -> None:
             if suffix == ".npz":
                 npz.write(model, file)
             else:
-                lines = json_writer.lines(model) if suffix == ".json" else pomdp_writer.lines(model)
+                lines = json_format.lines(model) if suffix == ".json" else pomdp_writer.lines(model)
                 file.writelines(line.encode() for line in lines)
     except ModelError as error:
         raise ModelError(f"{place}: {error}") from error

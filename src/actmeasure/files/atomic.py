@@ -5,14 +5,14 @@ from __future__ import annotations
 import errno
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from actmeasure.errors import ModelError
+from actmeasure.errors import ActMeasureError, ModelError
 
-__all__ = ["explain", "remove_leftovers", "replacing"]
+__all__ = ["check_place", "check_suffix", "explain", "remove_leftovers", "replacing"]
 
 
 @contextmanager
@@ -87,3 +87,27 @@ def explain(error: OSError, path: Path, doing: str) -> ModelError:
         case _:
             reason = f"the operating system says {error.strerror or error!s}; check the disk or choose another place"
     return ModelError(f"cannot {doing} {path}: {reason}")
+
+
+# ----------------------------------------------------------------------------------------------------
+# Whether a file can be written, known before long work for it begins.
+# ----------------------------------------------------------------------------------------------------
+
+
+def check_suffix(place: Path, what: str, suffixes: Sequence[str], error: type[ActMeasureError]) -> None:
+    """Raise an error with a sentence if a file name does not end in one of the formats that `what` can be written in."""
+    if place.suffix.lower() not in suffixes:
+        raise error(
+            f"{what} {str(place)!r} cannot be written with the ending {place.suffix!r}, only as {' or '.join(suffixes)}; "
+            f"choose a name such as {place.stem or 'plan'}{suffixes[0]}"
+        )
+
+
+def check_place(place: Path, what: str, error: type[ActMeasureError]) -> None:
+    """Raise an error with a sentence if `what`, such as "the picture", cannot be written to a place."""
+    if place.is_dir():
+        raise error(f"{what} {str(place)!r} cannot be written, it is a folder; name a file in it")
+    if not place.parent.is_dir():
+        raise error(f"{what} {str(place)!r} cannot be written, there is no folder {str(place.parent)!r}; make it")
+    if not os.access(place if place.exists() else place.parent, os.W_OK):
+        raise error(f"{what} {str(place)!r} cannot be written, there is no permission to; choose another place")

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from actmeasure.errors import ModelError, unknown_name
 from actmeasure.model import Model
-from actmeasure.transitions import FloatArray, IntArray, Transitions
+from actmeasure.model.transitions import FloatArray, IntArray, Transitions
 
 __all__ = [
     "FIT_FORMAT", "FORMAT", "VERSION", "Parts", "check_header", "check_keys", "decimal_index", "flag", "number", "parse_json",

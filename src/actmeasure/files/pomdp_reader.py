@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from actmeasure.errors import ModelError
-from actmeasure.files.checks import decimal_index, unknown
-from actmeasure.files.pomdp_tables import MOST_ENTRIES, Pomdp, ProbabilityTable, RewardTable, Words
-from actmeasure.files.pomdp_tokens import Tokens
-from actmeasure.transitions import ACCEPTED_ERROR, FloatArray
+from actmeasure.files.checks import decimal_index, quote, unknown
+from actmeasure.files.pomdp_text import COMMENT, RESERVED, Comment
+from actmeasure.model.transitions import ACCEPTED_ERROR, FloatArray
 
-__all__ = ["ROW_ERROR", "read"]
+__all__ = ["ROW_ERROR", "Pomdp", "ProbabilityTable", "RewardTable", "Tokens", "Words", "read"]
 
 #: Probabilities may miss a sum of 1 by this much, as in pomdp-solve: many files have six digits.
 ROW_ERROR = 1e-5
@@ -247,3 +249,287 @@ class _Reader:
         everything = self.tokens.peek() == "*"
         found = self._reference(kind)
         return None if everything else found.start
+
+
+# ----------------------------------------------------------------------------------------------------
+# The tables of a POMDP, filled line by line as a file says, where later lines override earlier ones.
+# ----------------------------------------------------------------------------------------------------
+
+
+#: More entries than this are refused: text is not the format for them, and a damaged count may ask for any number.
+MOST_ENTRIES = 5_000_000
+#: A row takes the memory of as many entries besides its own.
+ROW = 8
+
+
+@dataclass
+class Words:
+    """The states, actions or observations of a file: a count, and perhaps names."""
+
+    kind: str
+    count: int = 0
+    names: list[str] | None = None
+    index_of: dict[str, int] = field(default_factory=dict)
+
+    def __getitem__(self, index: int) -> str:
+        return str(index) if self.names is None else self.names[index]
+
+
+class ProbabilityTable:
+    """Distributions over columns for every action and state, of which only what is not 0 is kept.
+
+    Attributes
+    ----------
+    rows : dict from action * n_states + state to dict from column to probability
+    """
+
+    def __init__(self, n_states: int, n_columns: int) -> None:
+        self.rows: dict[int, dict[int, float]] = {}
+        self._n_states = n_states
+        self._n_columns = n_columns
+        self._work = 0
+
+    def row(self, action: int, state: int) -> dict[int, float]:
+        """The distribution of an action and state; empty where the file says nothing."""
+        return self.rows.get(action * self._n_states + state, {})
+
+    def _selected(self, actions: range, states: range, width: int) -> list[int]:
+        selected = len(actions) * len(states)
+        self._work += selected * width
+        if self._work > MOST_ENTRIES or ROW * (len(self.rows) + selected) > MOST_ENTRIES:
+            raise ModelError(
+                f"the tables have more than {MOST_ENTRIES:,} entries; use the .npz format for a model this large"
+            )
+        return [action * self._n_states + state for action in actions for state in states]
+
+    def set_entries(self, actions: range, states: range, columns: range, value: float) -> None:
+        """One probability for all combinations."""
+        everything = len(columns) == self._n_columns
+        for number in self._selected(actions, states, 1 if value == 0 and everything else len(columns)):
+            row = self.rows.setdefault(number, {})
+            if value != 0:
+                row.update(dict.fromkeys(columns, value))
+            elif everything:
+                row.clear()
+            else:
+                for column in columns:
+                    row.pop(column, None)
+
+    def set_rows(self, actions: range, states: range, values: Sequence[float]) -> None:
+        """One distribution for all combinations."""
+        kept = {column: value for column, value in enumerate(values) if value != 0}
+        for number in self._selected(actions, states, max(len(kept), 1)):
+            self.rows[number] = dict(kept)
+
+    def set_uniform(self, actions: range, states: range) -> None:
+        """The same probability for every column."""
+        for number in self._selected(actions, states, self._n_columns):
+            self.rows[number] = dict.fromkeys(range(self._n_columns), 1 / self._n_columns)
+
+    def set_identity(self, actions: range) -> None:
+        """Every state to itself."""
+        for number in self._selected(actions, range(self._n_states), 1):
+            self.rows[number] = {number % self._n_states: 1.0}
+
+
+class RewardTable:
+    """Rewards by action, state, successor and observation, kept as the lines of the file.
+
+    The full table would have a billion entries for a few hundred states. Instead the lines are sorted by which of the
+    four places hold a `*`, and a look-up takes the latest of the few that fit.
+    """
+
+    def __init__(self) -> None:
+        self._by_places: dict[tuple[bool, ...], dict[tuple[int, ...], tuple[int, float]]] = {}
+        self._count = 0
+
+    def set(self, place: tuple[int | None, ...], value: float) -> None:
+        """A reward for (action, state, successor, observation), of which None means all."""
+        places = tuple(index is not None for index in place)
+        key = tuple(index for index in place if index is not None)
+        self._count += 1
+        self._by_places.setdefault(places, {})[key] = (self._count, value)
+
+    def at(self, action: int, state: int, successor: int, observation: int) -> float:
+        """The reward that the file's last fitting line gives, or 0."""
+        point = (action, state, successor, observation)
+        latest, reward = 0, 0.0
+        for places, lines in self._by_places.items():
+            key = tuple(index for index, given in zip(point, places, strict=True) if given)
+            count, value = lines.get(key, (0, 0.0))
+            if count > latest:
+                latest, reward = count, value
+        return reward
+
+
+@dataclass
+class Pomdp:
+    """A POMDP as its file describes it, not yet known to be one in which looking is a choice.
+
+    Attributes
+    ----------
+    start : float64 array, shape (S,)
+    sign : 1.0, or -1.0 where the file gives costs in place of rewards
+    statements : int
+        How many T, O and R entries, rows and matrices the file has.
+    comment : Comment or None
+        What our own comment line says, if the file has one.
+    """
+
+    discount: float
+    sign: float
+    states: Words
+    actions: Words
+    observations: Words
+    start: FloatArray
+    transitions: ProbabilityTable
+    shown: ProbabilityTable
+    rewards: RewardTable
+    statements: int
+    comment: Comment | None
+
+    def reward(self, action: int, state: int, successor: int, observation: int) -> float:
+        """What a step pays."""
+        return self.sign * self.rewards.at(action, state, successor, observation)
+
+    def uniform_start(self) -> bool:
+        """Whether every state is an equally likely start, as it is where the file does not say."""
+        return bool(np.all(self.start == self.start[0]))
+
+
+# ----------------------------------------------------------------------------------------------------
+# The words of a `.pomdp` file, with the line each stands in.
+# ----------------------------------------------------------------------------------------------------
+
+
+#: Names, numbers, and single characters, of which the grammar knows ':', '*', '+' and '-'.
+TOKEN = re.compile(
+    r"[A-Za-z][A-Za-z0-9_-]*|(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[^\s]",
+    re.ASCII,
+)
+END = ""
+
+
+class Tokens:
+    """A cursor over the words of a file.
+
+    Attributes
+    ----------
+    comment : Comment or None
+        What our own comment line says, if the file has one.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.comment: Comment | None = None
+        self._words: list[str] = []
+        self._lines: list[int] = []
+        self._position = 0
+        for line, content in enumerate(text.split("\n"), start=1):
+            code, hash_sign, remark = content.partition("#")
+            if hash_sign and remark.startswith(COMMENT):
+                self._read_comment(remark, line)
+            words = TOKEN.findall(code)
+            self._words += words
+            self._lines += [line] * len(words)
+        self._lines.append(text.count("\n") + 1)
+        self._words.append(END)
+
+    def _read_comment(self, remark: str, line: int) -> None:
+        if self.comment is not None:
+            raise ModelError(f"line {line}: the comment '# actmeasure' is there twice; remove one of the two")
+        try:
+            self.comment = Comment.parse(remark[len(COMMENT) - 1 :])
+        except ModelError as error:
+            raise ModelError(f"line {line}, the comment '# actmeasure': {error}") from error
+
+    def error(self, message: str, back: int = 0) -> ModelError:
+        """A `ModelError` that names the line of the current word, or of one `back` words before it."""
+        return ModelError(f"line {self._lines[max(self._position - back, 0)]}: {message}")
+
+    @property
+    def line(self) -> int:
+        """The line of the current word."""
+        return self._lines[self._position]
+
+    def peek(self, ahead: int = 0) -> str:
+        """The current word, or one further on; empty at the end of the file."""
+        position = self._position + ahead
+        return self._words[position] if position < len(self._words) else END
+
+    def take(self) -> str:
+        """The current word, once; the cursor moves on."""
+        word = self.peek()
+        if word != END:
+            self._position += 1
+        return word
+
+    def accept(self, word: str) -> bool:
+        """Move on if the current word is this one."""
+        if self.peek() == word:
+            self.take()
+            return True
+        return False
+
+    def expect(self, word: str, after: str) -> None:
+        """Move on past a word that has to be here."""
+        if not self.accept(word):
+            raise self.error(f"expected {word!r} after {after}, got {self.got()}{self._reserved_hint()}")
+
+    def _reserved_hint(self) -> str:
+        word = self._words[max(self._position - 1, 0)]
+        return f" ({word!r} has a meaning of its own in the format and cannot be a name)" if word in RESERVED else ""
+
+    def got(self) -> str:
+        """The current word, for messages."""
+        return quote(self.peek()) if self.peek() else "the end of the file; it is incomplete"
+
+    def is_name(self) -> bool:
+        """Whether the current word can be a name."""
+        word = self.peek()
+        return word[:1].isalpha() and word.isascii() and word not in RESERVED
+
+    def is_number(self) -> bool:
+        """Whether a number begins here, perhaps with its sign."""
+        word = self.peek(1) if self.peek() in ("+", "-") else self.peek()
+        return word.isascii() and (word[:1].isdigit() or (word[:1] == "." and len(word) > 1))
+
+    def number(self, what: str) -> float:
+        """A number with or without a sign."""
+        if not self.is_number():
+            raise self.error(f"expected {what}, got {self.got()}")
+        sign = -1.0 if self.peek() == "-" else 1.0
+        if self.peek() in ("+", "-"):
+            self.take()
+        value = sign * float(self.take())
+        if not math.isfinite(value):
+            raise self.error(f"{what} is {value}, expected a finite number", back=1)
+        return value
+
+    def numbers(self, count: int, what: str) -> list[float]:
+        """Exactly so many numbers, over as many lines as they take."""
+        found: list[float] = []
+        while self.is_number():
+            if len(found) == count:
+                raise self.error(f"{what} has more than the expected {count} numbers; remove the rest")
+            found.append(self.number(what))
+        if len(found) < count:
+            raise self.error(f"{what} has {len(found)} numbers, expected {count}, then got {self.got()}")
+        return found
+
+    def reference(self, kind: str, names: Sequence[str] | None, index_of: dict[str, int], count: int) -> range:
+        """A state, action or observation, by name or number, or all of them where there is a '*'."""
+        if self.accept("*"):
+            return range(count)
+        word = self.peek()
+        if self.is_name():
+            found = index_of.get(word, -1)
+            if found < 0:
+                raise self.error(
+                    unknown(kind, word, names or ()) if names else f"the {kind}s have no names, got {word!r}"
+                )
+        else:
+            found = decimal_index(word)
+            if not 0 <= found < count:
+                raise self.error(f"expected {kind}, as a name, a number from 0 to {count - 1} or '*', got {self.got()}")
+        self.take()
+        return range(found, found + 1)

@@ -13,7 +13,7 @@ import numpy as np
 from actmeasure.errors import ModelError
 from actmeasure.files.checks import VERSION, check_keys, flag, number, parse_json, some_names, whole
 from actmeasure.model import Model
-from actmeasure.transitions import FloatArray
+from actmeasure.model.transitions import FloatArray
 
 __all__ = ["BEGIN", "BLIND", "COMMENT", "MEASURE", "NOTHING", "RESERVED", "Comment", "identifiers", "number_text"]
 

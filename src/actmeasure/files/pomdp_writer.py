@@ -15,7 +15,7 @@ import numpy as np
 
 from actmeasure.files.pomdp_text import BEGIN, BLIND, MEASURE, NOTHING, Comment, identifiers, number_text
 from actmeasure.model import Model
-from actmeasure.transitions import FloatArray
+from actmeasure.model.transitions import FloatArray
 
 __all__ = ["lines", "state_identifiers"]
 

@@ -5,8 +5,27 @@ from __future__ import annotations
 from actmeasure.inspection.advice import Advice, StatePlan
 from actmeasure.inspection.advise import advise
 from actmeasure.inspection.confidence import Agreement, Confidence
-from actmeasure.inspection.policies import Policy
+from actmeasure.inspection.economics import Economics
+from actmeasure.inspection.fit_result import Fit
+from actmeasure.inspection.fitting import fit
+from actmeasure.inspection.money import Units
 from actmeasure.inspection.prices import PricedSchedule
-from actmeasure.inspection.units import Units
+from actmeasure.inspection.rules import Policy
 
-__all__ = ["Advice", "Agreement", "Confidence", "Policy", "PricedSchedule", "StatePlan", "Units", "advise"]
+__all__ = [
+    "Advice",
+    "Agreement",
+    "Confidence",
+    "Economics",
+    "Fit",
+    "Policy",
+    "PricedSchedule",
+    "StatePlan",
+    "Units",
+    "advise",
+    "fit",
+]
+
+# ----------------------------------------------------------------------------------------------------
+# Models from records of inspections: what was seen, when, and what was done in between.
+# ----------------------------------------------------------------------------------------------------

@@ -13,24 +13,23 @@ import numpy as np
 from actmeasure import problems
 from actmeasure.errors import PlanError, quoted, shown
 from actmeasure.evaluation import evaluate
-from actmeasure.fitting import Economics, Fit
 from actmeasure.inspection.advice import Advice
-from actmeasure.inspection.best import best_in_hand
-from actmeasure.inspection.complete import completed
 from actmeasure.inspection.confidence import Confidence, confidence
-from actmeasure.inspection.fit_notes import fit_notes
-from actmeasure.inspection.policies import Policy, usual_policies
+from actmeasure.inspection.diagnostics import fit_notes
+from actmeasure.inspection.economics import Economics
+from actmeasure.inspection.fit_result import Fit
+from actmeasure.inspection.money import Units
 from actmeasure.inspection.prices import PricedSchedule, at_price, own_price, priced_schedules, with_schedules
-from actmeasure.inspection.units import Units
+from actmeasure.inspection.rules import Policy, usual_policies
+from actmeasure.inspection.schedules import best_in_hand, completed
 from actmeasure.interrupts import Interrupts, deferred_interrupts
 from actmeasure.model import Model
-from actmeasure.planners.clock import Clock
-from actmeasure.planners.frontier import Frontier
-from actmeasure.planners.solution import Solution
-from actmeasure.planners.solution_text import solution_notes
-from actmeasure.planners.solve import solve
-from actmeasure.planners.tradeoff import tradeoff
-from actmeasure.planners.values import values_of
+from actmeasure.planning.baselines import values_of
+from actmeasure.planning.budget import Clock
+from actmeasure.planning.frontier import Frontier
+from actmeasure.planning.solution import Solution, solution_notes
+from actmeasure.planning.solve import solve
+from actmeasure.planning.tradeoff import tradeoff
 from actmeasure.schedule import Schedule
 from actmeasure.settings import real
 

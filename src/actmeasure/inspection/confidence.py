@@ -10,13 +10,13 @@ import numpy as np
 
 from actmeasure.errors import PlanError
 from actmeasure.evaluation import evaluate
-from actmeasure.inspection.complete import completed, without_claims
+from actmeasure.inspection.schedules import completed, without_claims
 from actmeasure.model import Model
-from actmeasure.planners.clock import Clock
-from actmeasure.planners.control import Control
-from actmeasure.planners.solve import solve
+from actmeasure.model.transitions import FloatArray
+from actmeasure.planning.baselines import Control
+from actmeasure.planning.budget import Clock
+from actmeasure.planning.solve import solve
 from actmeasure.schedule import BlindPlan, Schedule
-from actmeasure.transitions import FloatArray
 
 __all__ = ["Agreement", "Confidence", "confidence"]
 

@@ -9,13 +9,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from actmeasure.evaluation import Evaluation, evaluate
-from actmeasure.inspection.best import is_rounding, schedule_met
-from actmeasure.inspection.complete import completed
+from actmeasure.inspection.schedules import completed, is_rounding, schedule_met
 from actmeasure.model import Model
-from actmeasure.planners.clock import Clock
-from actmeasure.planners.envelope import Line, Piece, envelope, envelope_values, price_at_bound
-from actmeasure.planners.frontier import Frontier, FrontierPiece
-from actmeasure.planners.solution import Solution
+from actmeasure.planning.budget import Clock
+from actmeasure.planning.frontier import Frontier, FrontierPiece
+from actmeasure.planning.solution import Solution
+from actmeasure.planning.tradeoff import Line, Piece, envelope, envelope_values, price_at_bound
 from actmeasure.schedule import Schedule
 
 __all__ = ["PricedSchedule", "at_price", "own_price", "priced_schedules", "with_schedules"]

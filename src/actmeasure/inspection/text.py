@@ -9,8 +9,8 @@ import numpy as np
 
 from actmeasure.evaluation import Evaluation
 from actmeasure.inspection.confidence import HIGH
-from actmeasure.inspection.units import plain_number
-from actmeasure.planners.wording import break_even_text, percent, shortened, text_table
+from actmeasure.inspection.money import plain_number
+from actmeasure.text import break_even_text, percent, shortened, text_table
 
 if TYPE_CHECKING:
     from actmeasure.inspection.advice import Advice, StatePlan

@@ -26,7 +26,7 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.registry import CPUDispatcher
 from numba.misc.appdirs import AppDirs
 
-from actmeasure.kernels.compile_clock import timed
+from actmeasure.kernels.jit import timed
 
 __all__ = ["InnerKernel", "Kernel"]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from actmeasure.kernels.blind import Dynamics
+from actmeasure.kernels.blind import ROUNDING, Dynamics, relative_error
 from actmeasure.kernels.jit import lean
 
 
@@ -63,3 +63,58 @@ def sweeps(model: Dynamics, discount: float, rows: Any, looking: bool, values: A
         if change <= enough:
             break
     return change
+
+
+# ----------------------------------------------------------------------------------------------------
+# The fast informed bound: as if the state before the last action were shown for free.
+# ----------------------------------------------------------------------------------------------------
+
+
+@lean
+def informed_sweep(model: Dynamics, discount: float, values: Any, vectors: Any, ceiling: Any, scratch: Any) -> float:
+    """Lower upper bounds on the optimum in place, once over all states. Returns the largest change.
+
+    They are rounded upwards: a mean over p of numbers x_i <= C_i, C_i >= 0, has sum_i p_i |x_i| <= 2 sum_i p_i C_i + |mean|, and
+    an error of at most that times the number of operations times the error of one.
+
+    Parameters
+    ----------
+    values : float64 array, shape (S,)
+        Bounds once a state is known.
+    vectors : float64 array, shape (S, 2 A)
+        Bounds of an action without (column 2 a) and with a look (2 a + 1).
+    ceiling : float64 array, shape (S,)
+        At least 0 and the bounds of each state, now and later.
+    scratch : float64 array, shape (2 A,)
+    """
+    largest = 0.0
+    for state in range(model.terminal.shape[0]):
+        if model.terminal[state]:
+            continue
+        best = -np.inf
+        for action in range(model.n_actions):
+            row = state * model.n_actions + action
+            scratch[:] = 0.0
+            seen, scale = 0.0, 0.0
+            for entry in range(model.offsets[row], model.offsets[row + 1]):
+                successor, probability = model.successors[entry], model.probabilities[entry]
+                if not model.terminal[successor]:
+                    seen += probability * values[successor]
+                    scale += probability * ceiling[successor]
+                    for k in range(scratch.shape[0]):
+                        scratch[k] += probability * vectors[successor, k]
+            best_unseen = scratch[0]
+            for k in range(1, scratch.shape[0]):
+                best_unseen = max(best_unseen, scratch[k])
+            error = relative_error(model.offsets[row + 1] - model.offsets[row])
+            scale = abs(model.rewards[row]) + 2 * discount * scale
+            ahead = discount * min(seen, best_unseen)
+            unseen = model.rewards[row] + ahead + error * (scale + abs(ahead))
+            cost = model.costs[row] * (1 - 4 * ROUNDING)
+            looking = model.rewards[row] - cost + discount * seen + error * (scale + abs(discount * seen))
+            largest = max(largest, vectors[state, 2 * action] - unseen)
+            vectors[state, 2 * action] = min(vectors[state, 2 * action], unseen)
+            vectors[state, 2 * action + 1] = min(vectors[state, 2 * action + 1], looking)
+            best = max(best, vectors[state, 2 * action], vectors[state, 2 * action + 1])
+        values[state] = min(values[state], best)
+    return largest

@@ -18,7 +18,7 @@ from actmeasure.problems.paper_examples import most_likely_successor, tight_boun
 from actmeasure.problems.sepsis import sepsis
 from actmeasure.problems.sewer import sewer
 from actmeasure.problems.snake_maze import snake_maze
-from actmeasure.registry import make_by_name
+from actmeasure.settings import make_by_name
 
 __all__ = ["PROBLEMS", "make"]
 

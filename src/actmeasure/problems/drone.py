@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from actmeasure.errors import ModelError
 from actmeasure.model import Model
+from actmeasure.model.transitions import FloatArray, Transitions
 from actmeasure.settings import whole
-from actmeasure.transitions import FloatArray, Transitions
 
 __all__ = ["Corridor", "drone"]
 

@@ -9,9 +9,9 @@ import numpy.typing as npt
 from scipy import sparse
 
 from actmeasure.model import Model
+from actmeasure.model.transitions import FloatArray
 from actmeasure.problems.amounts import amount
 from actmeasure.settings import whole
-from actmeasure.transitions import FloatArray
 
 __all__ = ["crack_bins", "fatigue_crack", "growth", "state_number"]
 

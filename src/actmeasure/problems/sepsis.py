@@ -10,7 +10,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from actmeasure.model import Model
-from actmeasure.transitions import FloatArray
+from actmeasure.model.transitions import FloatArray
 
 __all__ = ["HORIZON", "sepsis", "state_number"]
 

@@ -1,0 +1,529 @@
+"""Build the model from a POMDP of the right form, and from our own comment line where it agrees with the rest."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from actmeasure.errors import ModelError
+from actmeasure.files.checks import Parts
+from actmeasure.files.pomdp_reader import ROW_ERROR, Pomdp, ProbabilityTable, Words
+from actmeasure.files.pomdp_text import BEGIN, BLIND, MEASURE, Comment, identifiers
+from actmeasure.files.pomdp_writer import state_identifiers
+from actmeasure.model import Model
+from actmeasure.model.transitions import ROUNDING_ERROR, FloatArray
+
+__all__ = [
+    "ROUNDING",
+    "Form",
+    "IndexArray",
+    "Moves",
+    "build",
+    "control_names",
+    "find_form",
+    "find_pairs",
+    "looks_measuring",
+]
+
+
+def build(pomdp: Pomdp) -> Model:
+    """The model that a POMDP describes; a `ModelError` says what breaks the form."""
+    if pomdp.comment is not None and pomdp.comment.statements != pomdp.statements:
+        raise ModelError(
+            f"it has {pomdp.statements} lines of T, O and R, but had {pomdp.comment.statements} when it was written; the file is "
+            "incomplete, or if it was changed on purpose, remove the comment '# actmeasure'"
+        )
+    with np.errstate(over="ignore", invalid="ignore"):  # differences of the largest numbers; infinity is refused later
+        form = find_form(pomdp)
+        parts, measured = _parts(pomdp, form)
+        _check_start(pomdp, form.terminal)
+        if pomdp.comment is not None:
+            try:
+                parts = _with_comment(parts, measured, pomdp, form, pomdp.comment)
+            except ModelError as error:
+                raise ModelError(
+                    f"the comment '# actmeasure' does not agree with the rest of the file: {error}; "
+                    "remove the comment if the rest is right"
+                ) from error
+    return parts.model()
+
+
+def _parts(pomdp: Pomdp, form: Form) -> tuple[Parts, FloatArray]:
+    """The model as the body of the file has it, and what each entry pays when measured.
+
+    The rows of the blind actions, action after action, are put in the order of states and then actions; the rows of
+    terminal states are left out.
+    """
+    n_states, n_actions = pomdp.states.count, len(form.pairs)
+    blind = [form.moves[pair[0]] for pair in form.pairs]
+    measuring = [form.moves[pair[1]] for pair in form.pairs]
+    rows = np.concatenate([
+        np.repeat(np.arange(n_states), np.diff(move.offsets)) * n_actions + action for action, move in enumerate(blind)
+    ])  # fmt: skip
+    order = np.argsort(rows, kind="stable")
+    order = order[~form.terminal[rows[order] // n_actions]]
+    rows = rows[order]
+    paid, measured = (np.concatenate([move.rewards for move in moves])[order] for moves in (blind, measuring))
+    offsets = np.searchsorted(rows, np.arange(n_states * n_actions + 1))
+    varying = bool(np.any(paid != paid[offsets[rows]]))
+    rewards = np.zeros(n_states * n_actions)
+    rewards[rows] = paid
+    parts = Parts(
+        n_states=n_states,
+        n_actions=n_actions,
+        offsets=offsets,
+        successors=np.concatenate([move.successors for move in blind])[order],
+        probabilities=np.concatenate([move.probabilities for move in blind])[order],
+        rewards=None if varying else rewards.reshape(n_states, n_actions),
+        transition_rewards=paid if varying else None,
+        terminal=form.terminal,
+        initial=pomdp.start,
+        measuring_cost=_cost(rows, paid, measured, (n_states, n_actions)),
+        discount=pomdp.discount,
+        reveal_start=bool(np.count_nonzero(pomdp.start) == 1),
+        state_names=pomdp.states.names,
+        action_names=form.names,
+    )
+    return parts, measured
+
+
+def _cost(rows: IndexArray, paid: FloatArray, measured: FloatArray, shape: tuple[int, int]) -> float | FloatArray:
+    """The cost of a look: one number where it is everywhere the same up to rounding, otherwise one per state and action.
+
+    Where there are several differences to choose from, the one between the smallest rewards has lost the fewest bits.
+    """
+    costs = np.maximum(paid - measured, 0.0)
+    best = costs[np.argmin(np.abs(paid))]
+    if np.all(np.abs(costs - best) <= ROUNDING * np.maximum(1.0, np.abs(paid) + np.abs(measured))):
+        return float(best)
+    table = np.zeros(shape[0] * shape[1])
+    smallest_last = np.lexsort((-np.abs(paid), rows))
+    table[rows[smallest_last]] = costs[smallest_last]  # of several entries of a row, the last one stays
+    return table.reshape(shape)
+
+
+def _check_start(pomdp: Pomdp, terminal: npt.NDArray[np.bool_]) -> None:
+    ended = np.flatnonzero(terminal & (pomdp.start > 0))
+    if ended.size:
+        hint = (
+            "the start is uniform over all states, as it is where there is no 'start:' line; " * pomdp.uniform_start()
+        )
+        raise ModelError(
+            f"the start gives state {pomdp.states[int(ended[0])]!r} a chance, but it is terminal; {hint}"
+            "add a line 'start: <state>' with a state that is not"
+        )
+
+
+def _with_comment(parts: Parts, measured: FloatArray, pomdp: Pomdp, form: Form, comment: Comment) -> Parts:
+    """The parts with what the comment knows better, once the two are seen to agree."""
+    _check_actions(pomdp, form, comment)
+    _check_states(pomdp.states, comment)
+    if comment.successor_rewards and parts.transition_rewards is None and parts.rewards is not None:
+        rows = np.repeat(np.arange(len(parts.offsets) - 1), np.diff(parts.offsets))
+        parts = replace(parts, rewards=None, transition_rewards=parts.rewards.ravel()[rows])
+    elif not comment.successor_rewards and parts.transition_rewards is not None:
+        raise ModelError("it says that rewards do not depend on the successor, but they do")
+    if comment.begin:
+        parts, measured = _without_begin(parts, measured)
+    if not comment.begin and comment.reveal_start and np.count_nonzero(parts.initial) > 1:
+        raise ModelError("it says that a random start is shown, but there is no additional state 'begin' that shows it")
+    if comment.begin and not comment.reveal_start:
+        raise ModelError("it says that the start is not shown, but there is an additional state 'begin' that shows it")
+    _check_cost(parts, measured, comment.measuring_cost)
+    return replace(
+        parts,
+        measuring_cost=comment.measuring_cost,
+        reveal_start=comment.reveal_start,
+        state_names=comment.state_names,
+        action_names=comment.action_names,
+    )
+
+
+def _check_actions(pomdp: Pomdp, form: Form, comment: Comment) -> None:
+    n_actions = len(form.pairs)
+    names = identifiers(comment.action_names, n_actions, "a")
+    written = [name + kind for name in names for kind in (BLIND, MEASURE)]
+    if len(names) != n_actions or written != pomdp.actions.names:
+        raise ModelError("it has other actions")
+    if form.pairs != [(2 * action, 2 * action + 1) for action in range(n_actions)]:
+        raise ModelError("it has its actions in another order")
+
+
+def _check_states(states: Words, comment: Comment) -> None:
+    n_states = states.count - comment.begin
+    names = state_identifiers(comment.state_names, n_states, comment.begin)
+    if len(names) != n_states or [*([BEGIN] if comment.begin else []), *names] != states.names:
+        raise ModelError("it has other states")
+
+
+def _without_begin(parts: Parts, measured: FloatArray) -> tuple[Parts, FloatArray]:
+    """Fold the additional first state back into a random start that is shown."""
+    n_actions = parts.n_actions
+    starts = [slice(int(parts.offsets[row]), int(parts.offsets[row + 1])) for row in range(n_actions)]
+    kept = slice(int(parts.offsets[n_actions]), len(parts.successors))
+    first_rewards = np.zeros(0) if parts.rewards is None else parts.rewards[0]
+    if parts.transition_rewards is not None:
+        first_rewards = parts.transition_rewards[: kept.start]
+    sound = (
+        not parts.terminal[0]
+        and np.flatnonzero(parts.initial).tolist() == [0]
+        and not np.any(parts.successors == 0)
+        and not np.any(first_rewards)
+        and not np.any(measured[: kept.start])
+        and all(
+            np.array_equal(parts.successors[entries], parts.successors[starts[0]])
+            and np.array_equal(parts.probabilities[entries], parts.probabilities[starts[0]])
+            for entries in starts
+        )
+    )
+    if not sound:
+        raise ModelError(
+            "its additional state 'begin' has to lead to the start under every action, for free, and never back"
+        )
+    initial = np.zeros(parts.n_states - 1)
+    initial[parts.successors[starts[0]] - 1] = parts.probabilities[starts[0]]
+    folded = replace(
+        parts,
+        n_states=parts.n_states - 1,
+        offsets=parts.offsets[n_actions:] - kept.start,
+        successors=parts.successors[kept] - 1,
+        probabilities=parts.probabilities[kept],
+        rewards=None if parts.rewards is None else parts.rewards[1:],
+        transition_rewards=None if parts.transition_rewards is None else parts.transition_rewards[kept],
+        terminal=parts.terminal[1:],
+        initial=initial,
+    )
+    return folded, measured[kept]
+
+
+def _check_cost(parts: Parts, measured: FloatArray, cost: float | FloatArray) -> None:
+    """The cost in the comment has to give the rewards of the measuring actions."""
+    shape = (parts.n_states, parts.n_actions)
+    if not isinstance(cost, float) and cost.shape != shape:
+        raise ModelError(f"its measuring costs have the shape {cost.shape}, expected {shape}")
+    rows = np.repeat(np.arange(len(parts.offsets) - 1), np.diff(parts.offsets))
+    paid = parts.transition_rewards
+    if paid is None:
+        paid = np.asarray(parts.rewards).ravel()[rows]
+    price = np.broadcast_to(np.asarray(cost, dtype=np.float64), shape).ravel()[rows]
+    wrong = np.abs(paid - price - measured) > ROUNDING * np.maximum(1.0, np.abs(paid) + np.abs(price))
+    if wrong.any():
+        entry = int(np.argmax(wrong))
+        raise ModelError(
+            f"it has the measuring cost {price[entry]:.6g} where the rewards of blind and measuring action differ by "
+            f"{paid[entry] - measured[entry]:.6g}"
+        )
+
+
+# ----------------------------------------------------------------------------------------------------
+# Is a POMDP one in which looking is a choice? Which of its actions look, which do not, and which belong together.
+#
+# The form: every action either shows the state by an observation of its own (it measures) or shows one and the same
+# observation, *nothing* (it is blind), except in terminal states, which are shown for free; and blind and measuring
+# actions come in pairs that move alike, of which the measuring one pays less by a cost.
+# ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Form:
+    """Who is who in the file.
+
+    Attributes
+    ----------
+    pairs : list of (blind, measuring)
+        The file's actions for each control action, in the order of the blind ones.
+    moves : list of Moves, one per action of the file
+    terminal : bool array, shape (S,)
+    names : list of str, or None
+        Names of the control actions.
+    """
+
+    pairs: list[tuple[int, int]]
+    moves: list[Moves]
+    terminal: npt.NDArray[np.bool_]
+    names: list[str] | None
+
+
+def find_form(pomdp: Pomdp) -> Form:
+    """Who is who; a `ModelError` names the action, state and observation that break the form."""
+    shown = _shown(pomdp)
+    moves = [_moves(pomdp, action, shown[action]) for action in range(pomdp.actions.count)]
+    candidates = _candidates(pomdp, shown)
+    first_error: ModelError | None = None
+    for blind, measuring in candidates:
+        try:
+            terminal = _terminal(pomdp, shown, moves, blind[0], measuring[0])
+            pairs = find_pairs(pomdp, moves, blind, measuring)
+        except ModelError as error:
+            first_error = first_error or error
+            continue
+        return Form(pairs, moves, terminal, control_names(pomdp, [pair[0] for pair in pairs]))
+    raise first_error or ModelError("no action of the file can be told to be blind or measuring")
+
+
+def _rows(pomdp: Pomdp, table: ProbabilityTable, action: int, what: str) -> Iterator[list[tuple[int, float]]]:
+    """The rows of an action, state by state, once they are known to be distributions."""
+    for state in range(pomdp.states.count):
+        row = sorted(table.row(action, state).items())
+        total = sum(probability for _, probability in row)
+        if abs(total - 1) > ROW_ERROR:
+            raise ModelError(
+                f"the {what} probabilities of action {pomdp.actions[action]!r} in state {pomdp.states[state]!r} sum to "
+                f"{total:.6g}, expected 1; complete them"
+            )
+        yield row
+
+
+def _shown(pomdp: Pomdp) -> IndexArray:
+    """The one observation that each action shows in each state it leads to, shape (actions, S)."""
+    shown = np.empty((pomdp.actions.count, pomdp.states.count), dtype=np.int64)
+    for action in range(pomdp.actions.count):
+        for state, row in enumerate(_rows(pomdp, pomdp.shown, action, "observation")):
+            observation, probability = max(row, key=lambda entry: entry[1])
+            if probability < 1 - ROUNDING:
+                raise ModelError(
+                    f"action {pomdp.actions[action]!r} shows observation {pomdp.observations[observation]!r} with "
+                    f"probability {probability:.6g} in state {pomdp.states[state]!r}, expected 1: a measurement must show "
+                    "the state exactly, and a blind action nothing"
+                )
+            shown[action, state] = observation
+    return shown
+
+
+def _moves(pomdp: Pomdp, action: int, shown: IndexArray) -> Moves:
+    sizes = [0]
+    entries: list[tuple[int, float, float]] = []
+    for state, row in enumerate(_rows(pomdp, pomdp.transitions, action, "transition")):
+        total = sum(probability for _, probability in row)
+        scale = 1.0 if abs(total - 1) <= ROUNDING_ERROR else total
+        for successor, probability in row:
+            paid = pomdp.reward(action, state, successor, int(shown[successor]))
+            entries.append((successor, probability / scale, paid))
+        sizes.append(len(entries))
+    return Moves(
+        np.array(sizes),
+        np.array([entry[0] for entry in entries]),
+        np.array([entry[1] for entry in entries]),
+        np.array([entry[2] for entry in entries]),
+    )
+
+
+def _candidates(pomdp: Pomdp, shown: IndexArray) -> list[tuple[list[int], list[int]]]:
+    """The blind and the measuring actions; both ways round where a single running state leaves it open."""
+    groups: dict[bytes, list[int]] = {}
+    for action in range(len(shown)):
+        groups.setdefault(shown[action].tobytes(), []).append(action)
+    telling = [actions for actions in groups.values() if len(set(shown[actions[0]].tolist())) == shown.shape[1]]
+    silent = [actions for actions in groups.values() if actions not in telling]
+    if len(telling) == 2 and not silent:
+        return [(telling[0], telling[1]), (telling[1], telling[0])]
+    if not telling:
+        raise ModelError(_shown_twice(pomdp, shown))
+    if len(telling) > 1 and silent:
+        # One that shows what the silent ones show is a blind action that sees too much rather than a measurement.
+        nothing = _most_common(shown[silent[0][0]])
+        silent += [actions for actions in telling if nothing in shown[actions[0]]]
+        telling = [actions for actions in telling if actions not in silent] or telling
+    if len(telling) > 1:
+        raise ModelError(_two_ways(pomdp, shown, telling[0][0], telling[1][0]))
+    if not silent:
+        raise ModelError(
+            f"every action shows the state, as action {pomdp.actions[0]!r} does: expected a blind action, which does not, "
+            "to go with each one that measures"
+        )
+    if len(silent) > 1:
+        raise ModelError(_two_ways(pomdp, shown, silent[0][0], silent[1][0]))
+    return [(silent[0], telling[0])]
+
+
+def _most_common(values: IndexArray) -> int:
+    found, counts = np.unique(values, return_counts=True)
+    return int(found[np.argmax(counts)])
+
+
+def _shown_twice(pomdp: Pomdp, shown: IndexArray) -> str:
+    """No action tells all states apart: name two states that the most telling one confuses."""
+    best = max(
+        range(len(shown)), key=lambda action: (len(set(shown[action].tolist())), looks_measuring(pomdp.actions[action]))
+    )
+    seen: dict[int, int] = {}
+    for state, observation in enumerate(shown[best].tolist()):
+        if observation in seen:
+            return (
+                f"no action measures: action {pomdp.actions[best]!r} shows observation {pomdp.observations[observation]!r} "
+                f"in state {pomdp.states[seen[observation]]!r} and in state {pomdp.states[state]!r} alike; a measurement "
+                "must show the state exactly"
+            )
+        seen[observation] = state
+    return "no action measures"
+
+
+def _two_ways(pomdp: Pomdp, shown: IndexArray, one: int, other: int) -> str:
+    state = int(np.argmax(shown[one] != shown[other]))
+    return (
+        f"in state {pomdp.states[state]!r}, action {pomdp.actions[one]!r} shows observation "
+        f"{pomdp.observations[int(shown[one, state])]!r} and action {pomdp.actions[other]!r} shows "
+        f"{pomdp.observations[int(shown[other, state])]!r}: all measurements must show a state alike, and all blind actions "
+        "must show one and the same observation"
+    )
+
+
+def _terminal(pomdp: Pomdp, shown: IndexArray, moves: list[Moves], blind: int, measuring: int) -> npt.NDArray[np.bool_]:
+    """States that are shown for free, once they are known to end the episode and the others to show nothing."""
+    free: npt.NDArray[np.bool_] = shown[blind] == shown[measuring]
+    hidden = shown[blind][~free]
+    of_its_own = hidden[~np.isin(hidden, shown[measuring])]
+    nothing = _most_common(of_its_own if of_its_own.size else hidden)
+    for state in np.flatnonzero(free | (shown[blind] != nothing)).tolist():
+        reason = _why_not_over(pomdp, moves, state) if free[state] else "a blind action must not tell states apart"
+        if reason:
+            raise ModelError(
+                f"action {pomdp.actions[blind]!r} shows observation {pomdp.observations[int(shown[blind, state])]!r} in "
+                f"state {pomdp.states[state]!r}, expected {pomdp.observations[nothing]!r}: {reason}"
+            )
+    if nothing in shown[measuring]:
+        state = int(np.argmax(shown[measuring] == nothing))
+        raise ModelError(
+            f"action {pomdp.actions[blind]!r} shows observation {pomdp.observations[nothing]!r}, which is also what action "
+            f"{pomdp.actions[measuring]!r} shows in state {pomdp.states[state]!r}: expected one that stands for nothing"
+        )
+    return free
+
+
+def _why_not_over(pomdp: Pomdp, moves: list[Moves], state: int) -> str:
+    """What keeps a state from being terminal; empty if nothing does."""
+    rule = "only a terminal state, which absorbs without reward, is shown for free, and"
+    for action, move in enumerate(moves):
+        entries = slice(int(move.offsets[state]), int(move.offsets[state + 1]))
+        for successor, probability, paid in zip(
+            move.successors[entries].tolist(), move.probabilities[entries], move.rewards[entries], strict=True
+        ):
+            if successor != state and probability > ROUNDING:
+                return f"{rule} action {pomdp.actions[action]!r} leads from there to state {pomdp.states[successor]!r}"
+            if paid != 0:
+                return f"{rule} action {pomdp.actions[action]!r} pays {paid:.6g} there"
+    return ""
+
+
+# ----------------------------------------------------------------------------------------------------
+# Pairs of a blind and a measuring action: which belong together, and whether the second is the first with a look added.
+# ----------------------------------------------------------------------------------------------------
+
+
+IndexArray = npt.NDArray[np.int64]
+
+#: Numbers that should be equal may differ by this much, relative to their size where that is above 1.
+ROUNDING = 1e-9
+BLIND_NAME = re.compile(r"[-_](blind|unmeasured|no-?measure|no-?look)$", re.IGNORECASE)
+MEASURING_NAME = re.compile(r"[-_](measure|measured|measuring|look|observe|sense)$", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Moves:
+    """What one action of the file does: compressed rows over the states, with the reward of every entry."""
+
+    offsets: IndexArray
+    successors: IndexArray
+    probabilities: FloatArray
+    rewards: FloatArray
+
+    def state_of(self, entry: int) -> int:
+        """The state whose row an entry belongs to."""
+        return int(np.searchsorted(self.offsets, entry, side="right")) - 1
+
+
+def looks_measuring(name: str) -> bool:
+    """Whether the name of an action says that it measures."""
+    return MEASURING_NAME.search(name) is not None
+
+
+def control_names(pomdp: Pomdp, blind: list[int]) -> list[str] | None:
+    """Names for the control actions: those of the blind actions, without an ending such as '-blind' if all have one."""
+    if pomdp.actions.names is None:
+        return None
+    names = [pomdp.actions[action] for action in blind]
+    stems = [BLIND_NAME.sub("", name) for name in names]
+    usable = all(stem and stem != name for stem, name in zip(stems, names, strict=True))
+    return stems if usable and len(set(stems)) == len(stems) else names
+
+
+def find_pairs(pomdp: Pomdp, moves: list[Moves], blind: list[int], measuring: list[int]) -> list[tuple[int, int]]:
+    """The measuring partner of every blind action: by their names where these tell, otherwise by what they do."""
+    by_stem = {MEASURING_NAME.sub("", pomdp.actions[action]): action for action in measuring}
+    stems = [BLIND_NAME.sub("", pomdp.actions[action]) for action in blind]
+    if len(by_stem) == len(measuring) == len(blind) and set(stems) == set(by_stem):
+        pairs = [(action, by_stem[stem]) for action, stem in zip(blind, stems, strict=True)]
+        for one, other in pairs:
+            problem = _mismatch(pomdp, moves, one, other)
+            if problem:
+                raise ModelError(
+                    f"action {pomdp.actions[other]!r} does not measure for {pomdp.actions[one]!r}: {problem}"
+                )
+        return pairs
+    free = list(measuring)
+    pairs = []
+    for one in blind:
+        problems = {other: _mismatch(pomdp, moves, one, other) for other in free}
+        partner = next((other for other in free if not problems[other]), None)
+        if partner is None:
+            # Best explained by an action that at least moves alike.
+            telling = sorted(problems.items(), key=lambda item: item[1].startswith("from "))
+            why = f"{pomdp.actions[telling[0][0]]!r} is not: {telling[0][1]}" if telling else "all others have theirs"
+            raise ModelError(f"no measuring action is the partner of the blind action {pomdp.actions[one]!r}; {why}")
+        free.remove(partner)
+        pairs.append((one, partner))
+    if free:
+        raise ModelError(f"no blind action is the partner of the measuring action {pomdp.actions[free[0]]!r}; add one")
+    return pairs
+
+
+def _mismatch(pomdp: Pomdp, moves: list[Moves], blind: int, measuring: int) -> str:
+    """Why an action is not another with a measurement added; empty if it is."""
+    one, other = moves[blind], moves[measuring]
+    states, actions = pomdp.states, pomdp.actions
+    if not (np.array_equal(one.offsets, other.offsets) and np.array_equal(one.successors, other.successors)):
+        for state in range(states.count):
+            rows = [move.successors[move.offsets[state] : move.offsets[state + 1]].tolist() for move in (one, other)]
+            if rows[0] != rows[1]:
+                successor = min(set(rows[0]) ^ set(rows[1]))
+                goes, stays = (blind, measuring) if successor in rows[0] else (measuring, blind)
+                return (
+                    f"from state {states[state]!r}, {actions[goes]!r} may lead to {states[successor]!r} "
+                    f"and {actions[stays]!r} not"
+                )
+    apart = np.abs(one.probabilities - other.probabilities) > ROUNDING
+    if apart.any():
+        entry = int(np.argmax(apart))
+        return (
+            f"from state {states[one.state_of(entry)]!r} to {states[int(one.successors[entry])]!r} it goes with probability "
+            f"{other.probabilities[entry]:.6g}, the blind action with {one.probabilities[entry]:.6g}"
+        )
+    return _cost_problem(pomdp, one, other)
+
+
+def _cost_problem(pomdp: Pomdp, one: Moves, other: Moves) -> str:
+    """Why the difference of rewards is not the price of a look; empty if it is."""
+    cost = one.rewards - other.rewards
+    allowed = ROUNDING * np.maximum(1.0, np.abs(one.rewards) + np.abs(other.rewards))
+    rows = np.repeat(np.arange(len(one.offsets) - 1), np.diff(one.offsets))
+    negative = cost < -allowed
+    if negative.any():
+        entry = int(np.argmax(negative))
+        return (
+            f"in state {pomdp.states[one.state_of(entry)]!r} it pays {-cost[entry]:.6g} more than the blind action, "
+            "expected the same or less; looking cannot pay"
+        )
+    first = one.offsets[:-1][rows]
+    varying = np.abs(cost - cost[first]) > allowed + allowed[first]
+    if varying.any():
+        entry = int(np.argmax(varying))
+        arriving = pomdp.states[int(one.successors[entry])]
+        return (
+            f"in state {pomdp.states[one.state_of(entry)]!r} it costs {cost[first[entry]]:.6g} or, arriving in {arriving!r}, "
+            f"{cost[entry]:.6g}, expected a cost that does not depend on where one arrives"
+        )
+    return ""

@@ -1,0 +1,379 @@
+"""The readable format: a model as JSON, with one transition to a line.
+
+    {
+      "format": "actmeasure model",
+      "version": 1,
+      "discount": 0.95,
+      "measuring_cost": 0.1,
+      "states": ["s0", "s+", "s-", "end"],
+      "actions": ["a0", "a1"],
+      "terminal": ["end"],
+      "start": {"s0": 1.0},
+      "reveal_start": true,
+      "transitions": [
+        {"state": "s0", "action": "a0", "to": {"s0": 1.0}, "reward": 0.0},
+        {"state": "s0", "action": "a1", "to": {"s+": 0.8, "s-": 0.2}, "reward": 0.0},
+        ...
+      ]
+    }
+
+Where states or actions have no names, `states` and `actions` are counts, and a state is its number. A reward that depends
+on the successor is an object such as `{"s+": 1.0, "s-": 0.0}`. A measuring cost per state and action stands with the
+transition instead of at the top. Python writes a float with as many digits as it takes to read the same one back.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from actmeasure.errors import ModelError
+from actmeasure.files.checks import (
+    FORMAT,
+    VERSION,
+    Parts,
+    check_header,
+    check_keys,
+    decimal_index,
+    flag,
+    number,
+    parse_json,
+    quote,
+    some_names,
+    unknown,
+    whole,
+)
+from actmeasure.model import Model
+from actmeasure.model.transitions import ACCEPTED_ERROR, FloatArray
+
+__all__ = ["lines", "read"]
+
+
+def lines(model: Model) -> Iterator[str]:
+    """The lines of the file, one after the other, with their line ends."""
+    names = (*(model.state_names or ()), *(model.action_names or ()))
+    # Letters of all scripts stay readable; half a surrogate pair, which UTF-8 cannot hold, has to be escaped.
+    encoder = json.JSONEncoder(ensure_ascii=any(_has_surrogate(name) for name in names), allow_nan=False)
+    yield "{\n"
+    for key, value in _head(model).items():
+        yield f"  {encoder.encode(key)}: {encoder.encode(value)},\n"
+    yield '  "transitions": [\n'
+    before = ""
+    for line in _transitions(model):
+        yield f"{before}    {encoder.encode(line)}"
+        before = ",\n"
+    yield "\n  ]\n}\n"
+
+
+def _has_surrogate(name: str) -> bool:
+    return any("\ud800" <= letter <= "\udfff" for letter in name)
+
+
+def _head(model: Model) -> dict[str, Any]:
+    cost = {"measuring_cost": model.measuring_cost} if isinstance(model.measuring_cost, float) else {}
+    starts = zip(model.initial_states.tolist(), model.initial_probabilities.tolist(), strict=True)
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "discount": model.discount,
+        **cost,
+        "states": model.n_states if model.state_names is None else list(model.state_names),
+        "actions": model.n_actions if model.action_names is None else list(model.action_names),
+        "terminal": [_state(model, state) for state in np.flatnonzero(model.terminal).tolist()],
+        "start": {str(_state(model, state)): probability for state, probability in starts},
+        "reveal_start": model.reveal_start,
+    }
+
+
+def _state(model: Model, state: int) -> str | int:
+    return state if model.state_names is None else model.state_names[state]
+
+
+def _transitions(model: Model) -> Iterator[dict[str, Any]]:
+    """One object for every state that is not terminal and every action."""
+    table = model.transitions
+    expected, uniform = _reward_summary(model)
+    for state in np.flatnonzero(~model.terminal).tolist():
+        for action in range(model.n_actions):
+            row = state * model.n_actions + action
+            entries = slice(int(table.offsets[row]), int(table.offsets[row + 1]))
+            successors = [str(_state(model, successor)) for successor in table.successors[entries].tolist()]
+            line: dict[str, Any] = {
+                "state": _state(model, state),
+                "action": action if model.action_names is None else model.action_names[action],
+                "to": dict(zip(successors, table.probabilities[entries].tolist(), strict=True)),
+            }
+            if model.transition_rewards is None:
+                line["reward"] = float(model.rewards[state, action])
+            elif uniform[row]:
+                line["reward"] = float(model.transition_rewards[entries.start])
+            else:
+                rewards = model.transition_rewards[entries].tolist()
+                line["reward"] = dict(zip(successors, rewards, strict=True))
+            if model.rewards[state, action] != expected[state, action]:  # only where somebody summed in another order
+                line["expected_reward"] = float(model.rewards[state, action])
+            if not isinstance(model.measuring_cost, float):
+                line["measuring_cost"] = float(model.measuring_cost[state, action])
+            yield line
+
+
+def _reward_summary(model: Model) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
+    """The expected rewards that a reader will find, shape (S, A), and the rows in which one number is reward enough."""
+    table = model.transitions
+    rewards = model.transition_rewards
+    if rewards is None:
+        return model.rewards, np.ones(len(table.offsets) - 1, dtype=bool)
+    expected: FloatArray = table.stacked(table.probabilities * rewards).sum(axis=1).reshape(model.rewards.shape)
+    bits = rewards.view(np.int64)
+    changes = np.zeros(len(bits) + 1, dtype=np.int64)
+    changes[1:-1] = np.cumsum(bits[1:] != bits[:-1])
+    changes[-1] = changes[-2]
+    # Equal all along a row: no change between its first and its last entry. Empty rows are not written.
+    last = np.maximum(table.offsets[1:] - 1, table.offsets[:-1])
+    uniform = changes[last] == changes[table.offsets[:-1]]
+    if uniform.all():
+        uniform[~np.repeat(model.terminal, model.n_actions)] = (
+            False  # or nothing would say that rewards are per successor
+        )
+    return expected, uniform
+
+
+# ----------------------------------------------------------------------------------------------------
+# Read the JSON that `json_writer` describes, also when a person wrote it.
+# ----------------------------------------------------------------------------------------------------
+
+
+TOP = ("format", "discount", "states", "actions", "transitions")
+#: What a person need not write, besides the measuring cost, which may stand with every transition instead.
+DEFAULTS = ("version", "terminal", "start", "reveal_start", "measuring_cost")
+#: More pairs of state and action are refused: text is not the format for them, and terminal states take no lines.
+MOST_ROWS = 10_000_000
+LINE = ("state", "action", "to", "reward")
+
+
+def read(contents: bytes) -> Model:
+    """A model from the bytes of a JSON file; whatever is wrong is a `ModelError` that names the place."""
+    try:
+        text = contents.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ModelError(f"byte {error.start} is not UTF-8 text; the file is damaged or no JSON") from error
+    data = parse_json(text)
+    check_header(data)
+    check_keys(data, "the model", TOP, DEFAULTS)
+    lines = data["transitions"]
+    if not isinstance(lines, list):
+        raise ModelError(f"'transitions' is {quote(lines)}, expected a list with an object for each state and action")
+    terminal = data.get("terminal", [])
+    if not isinstance(terminal, list):
+        raise ModelError(f"'terminal' is {quote(terminal)}, expected a list of states")
+    # Every state is terminal or has transitions: a damaged count must not make us reserve memory for a billion of them.
+    states = _Names.of(data["states"], "state", most=len(lines) + len(terminal))
+    actions = _Names.of(data["actions"], "action", most=len(lines))
+    if states.count * actions.count > MOST_ROWS:
+        raise ModelError(
+            f"{states.count:,} states and {actions.count:,} actions are too many for a text file; use the .npz format"
+        )
+    rows = _Rows(states, actions, _mask(terminal, states), cost=data.get("measuring_cost"))
+    for index, line in enumerate(lines):
+        rows.add(index, line)
+    return rows.parts(
+        initial=_start(data["start"], states) if "start" in data else np.eye(1, states.count)[0],
+        discount=number(data["discount"], "'discount'"),
+        reveal_start=flag(data.get("reveal_start", True), "'reveal_start'"),
+    ).model()
+
+
+@dataclass
+class _Names:
+    """States or actions, which a file calls by name or, where they have none, by number."""
+
+    kind: str
+    count: int
+    names: list[str] | None
+    index_of: dict[str, int]
+
+    @classmethod
+    def of(cls, value: Any, kind: str, most: int) -> _Names:
+        if not isinstance(value, list):
+            count = whole(value, f"'{kind}s'", least=1)
+            if count > most:
+                raise ModelError(
+                    f"there are {count} {kind}s, but only {most} lines that could tell of them; complete the file"
+                )
+            return cls(kind, count, None, {})
+        names = some_names(value, kind)
+        if not names:
+            raise ModelError(f"'{kind}s' is empty, expected at least one {kind}")
+        index_of = {name: index for index, name in enumerate(names)}
+        if len(index_of) != len(names):
+            twice = next(name for index, name in enumerate(names) if index_of[name] != index)
+            raise ModelError(f"'{kind}s' has {quote(twice)} more than once; give every {kind} a name of its own")
+        return cls(kind, len(names), names, index_of)
+
+    def index(self, value: Any, place: str) -> int:
+        """The number of a state or action given as a value: a name, or a number where there are no names."""
+        if self.names is not None:
+            if not isinstance(value, str):
+                raise ModelError(
+                    f"{place}: {quote(value)} is no name of {self.kind}; the {self.kind}s have names, use them"
+                )
+            return self.key(value, place)
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < self.count:
+            raise ModelError(
+                f"{place}: {self.kind} is {quote(value)}, expected a whole number from 0 to {self.count - 1}"
+            )
+        return value
+
+    def key(self, text: str, place: str) -> int:
+        """The number of a state given as a key of an object, which is always text."""
+        if self.names is not None:
+            found = self.index_of.get(text, -1)
+            if found < 0:
+                raise ModelError(f"{place}: {unknown(self.kind, text, self.names)}")
+            return found
+        found = decimal_index(text)
+        if not 0 <= found < self.count:
+            raise ModelError(f"{place}: unknown {self.kind} {quote(text)}; use numbers from 0 to {self.count - 1}")
+        return found
+
+
+def _mask(terminal: list[Any], states: _Names) -> list[bool]:
+    mask = [False] * states.count
+    for index, value in enumerate(terminal):
+        mask[states.index(value, f"terminal[{index}]")] = True
+    return mask
+
+
+def _start(value: Any, states: _Names) -> FloatArray:
+    if not isinstance(value, dict):
+        raise ModelError(f"'start' is {quote(value)}, expected an object such as {{state: 1.0}}")
+    initial = np.zeros(states.count)
+    for name, probability in value.items():
+        initial[states.key(name, "'start'")] = number(probability, f"'start' of {quote(name)}")
+    return initial
+
+
+@dataclass
+class _Rows:
+    """The transitions read so far, by row number state * n_actions + action."""
+
+    states: _Names
+    actions: _Names
+    terminal: list[bool]
+    cost: Any
+    read: dict[int, tuple[list[int], list[float], list[float]]] = field(default_factory=dict)
+    expected: dict[int, float] = field(default_factory=dict)
+    costs: dict[int, float] = field(default_factory=dict)
+    by_successor: bool = False
+
+    def add(self, index: int, line: Any) -> None:
+        """Check and keep one line."""
+        place = f"transitions[{index}]"
+        check_keys(line, place, LINE, ["measuring_cost", "expected_reward"])
+        state = self.states.index(line["state"], place)
+        action = self.actions.index(line["action"], place)
+        place = f"{place} (state {quote(line['state'])}, action {quote(line['action'])})"
+        row = state * self.actions.count + action
+        if row in self.read:
+            raise ModelError(f"{place} is given twice; remove one of the two")
+        if self.terminal[state]:
+            raise ModelError(
+                f"{place}: the state is terminal, where no action is taken; remove the line or the terminal mark"
+            )
+        self.read[row] = self._entries(line["to"], line["reward"], place)
+        if "expected_reward" in line:
+            self.expected[row] = number(line["expected_reward"], f"{place}: 'expected_reward'")
+        if ("measuring_cost" in line) == (self.cost is not None):
+            raise ModelError(
+                f"{place}: "
+                + (
+                    "'measuring_cost' is given here and for the whole model; remove one of the two"
+                    if self.cost is not None
+                    else "there is no 'measuring_cost', neither here nor for the whole model; add one"
+                )
+            )
+        if "measuring_cost" in line:
+            self.costs[row] = number(line["measuring_cost"], f"{place}: 'measuring_cost'")
+
+    def _entries(self, to: Any, reward: Any, place: str) -> tuple[list[int], list[float], list[float]]:
+        """Successors in ascending order, their probabilities and rewards; successors of probability 0 are left out."""
+        if not isinstance(to, dict) or not to:
+            raise ModelError(f"{place}: 'to' is {quote(to)}, expected an object such as {{state: probability}}")
+        if isinstance(reward, dict):
+            self.by_successor = True
+            check_keys(reward, f"{place}: 'reward'", to)
+        entries = []
+        for name, value in to.items():
+            probability = number(value, f"{place}, to {quote(name)}")
+            if not 0 <= probability <= 1 + ACCEPTED_ERROR:
+                raise ModelError(
+                    f"{place}, to {quote(name)}: {probability} is not a probability between 0 and 1; correct it"
+                )
+            paid = number(reward[name] if isinstance(reward, dict) else reward, f"{place}: 'reward'")
+            successor = self.states.key(name, f"{place}, to")
+            if probability > 0:
+                entries.append((successor, probability, paid))
+        entries.sort()
+        return [e[0] for e in entries], [e[1] for e in entries], [e[2] for e in entries]
+
+    def parts(self, initial: FloatArray, discount: float, reveal_start: bool) -> Parts:
+        """Everything together."""
+        n_states, n_actions = self.states.count, self.actions.count
+        self._check_complete()
+        ended = np.array(self.terminal)
+        rewards = np.zeros((n_states, n_actions))
+        costs = np.zeros((n_states, n_actions))
+        offsets = np.zeros(n_states * n_actions + 1, dtype=np.int64)
+        successors: list[int] = []
+        probabilities: list[float] = []
+        entry_rewards: list[float] = []
+        for row in range(n_states * n_actions):
+            state, action = divmod(row, n_actions)
+            if row in self.read:
+                to, chances, paid = self.read[row]
+                successors += to
+                probabilities += chances
+                entry_rewards += paid
+                rewards[state, action] = paid[0] if paid else 0.0
+                costs[state, action] = self.costs.get(row, 0.0)
+            offsets[row + 1] = len(successors)
+        chances_array, paid_array = np.array(probabilities, dtype=np.float64), np.array(entry_rewards, dtype=np.float64)
+        return Parts(
+            n_states=n_states,
+            n_actions=n_actions,
+            offsets=offsets,
+            successors=np.array(successors, dtype=np.int64),
+            probabilities=chances_array,
+            rewards=None if self.by_successor else rewards,
+            transition_rewards=paid_array if self.by_successor else None,
+            terminal=ended,
+            initial=initial,
+            measuring_cost=costs if self.cost is None else number(self.cost, "'measuring_cost'"),
+            discount=discount,
+            reveal_start=reveal_start,
+            state_names=self.states.names,
+            action_names=self.actions.names,
+            stated_rewards=self.expected,
+        )
+
+    def _check_complete(self) -> None:
+        """Every state that is not terminal needs a line for every action."""
+        if self.expected and not self.by_successor:
+            raise ModelError("'expected_reward' goes with rewards per successor only; remove it")
+        n_actions = self.actions.count
+        if len(self.read) == self.terminal.count(False) * n_actions:
+            return
+        running = (state for state, ended in enumerate(self.terminal) if not ended)
+        missing = next((s, a) for s in running for a in range(n_actions) if s * n_actions + a not in self.read)
+        state, action = (
+            str(index) if given.names is None else quote(given.names[index])
+            for index, given in zip(missing, (self.states, self.actions), strict=True)
+        )
+        raise ModelError(
+            f"there is no transition for state {state}, action {action}; add it, or mark the state terminal"
+        )

@@ -1,0 +1,504 @@
+"""The interactive page of an inspection plan: one file, no network."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import math
+import os
+from collections.abc import Iterator, Mapping
+from importlib import resources
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from actmeasure import __version__
+from actmeasure.belief import Belief
+from actmeasure.errors import MissingExtraError, PlanError, shown
+from actmeasure.evaluation import Evaluation
+from actmeasure.files.atomic import check_place, check_suffix, explain, replacing
+from actmeasure.inspection.advice import Advice, StatePlan, plan_words
+from actmeasure.inspection.confidence import HIGH
+from actmeasure.inspection.money import plain_number
+from actmeasure.inspection.prices import PricedSchedule, at_price
+from actmeasure.inspection.rules import Policy
+from actmeasure.inspection.text import break_even, certificate, price_words
+from actmeasure.model import Model
+from actmeasure.planning.baselines import values_of
+from actmeasure.planning.explain import LookValues
+from actmeasure.schedule import BlindPlan, Schedule
+from actmeasure.text import percent
+
+__all__ = ["Moves", "check_page_path", "page_data", "page_html", "page_words", "steps_shown", "write_page"]
+
+SUFFIXES = (".html", ".htm")
+
+FOLDER = "templates"
+#: In the order in which the page runs them.
+SCRIPTS = ("numbers.js", "beliefs.js", "drawing.js", "belief_chart.js", "price_charts.js", "page.js")
+
+
+def check_page_path(path: str | os.PathLike[str]) -> Path:
+    """The path of a page that can be written; call it before working long for one."""
+    place = Path(path)
+    check_place(place, "the page", PlanError)
+    check_suffix(place, "the page", SUFFIXES, PlanError)
+    if find_spec("jinja2") is None:
+        raise MissingExtraError("the page of an inspection plan", "report")
+    return place
+
+
+def write_page(advice: Advice, path: str | os.PathLike[str]) -> None:
+    """Write the page of an advice as one HTML file (needs the extra `report`).
+
+    The file needs no network and no other file: style, scripts and figures are inside, and its security policy allows nothing
+    else. An existing file is replaced in one step. Names that end in anything but `.html` or `.htm` are refused.
+    """
+    place = Path(path)
+    check_suffix(place, "the page", SUFFIXES, PlanError)
+    contents = page_html(advice).encode()
+    try:
+        with replacing(place) as file:
+            file.write(contents)
+    except OSError as error:
+        raise PlanError(str(explain(error, place, "write"))) from error
+
+
+def page_html(advice: Advice) -> str:
+    """The page as text."""
+    try:
+        from jinja2 import Environment
+        from markupsafe import Markup
+    except ImportError as error:
+        raise MissingExtraError("the page of an inspection plan", "report") from error
+    style, script = _text("page.css"), "\n".join(["'use strict';", "{", *map(_text, SCRIPTS), "}"])
+    template = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(_text("page.html"))
+    return template.render(
+        policy=f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; base-uri 'none'; "
+        "form-action 'none'",
+        style=Markup(style),  # our own files are no one else's markup
+        script=Markup(script),
+        data=Markup(embedded_json(_shown(page_data(advice)))),  # escaped there
+        **_shown(page_words(advice)),
+    )
+
+
+def _shown(found: Any) -> Any:
+    """The same with all text as it can be shown; names are anybody's."""
+    if isinstance(found, str):
+        return shown(found)
+    if isinstance(found, Mapping):
+        return {_shown(name): _shown(value) for name, value in found.items()}
+    return [_shown(value) for value in found] if isinstance(found, list | tuple) else found
+
+
+def _text(name: str) -> str:
+    return (resources.files("actmeasure.inspection") / FOLDER / name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    """What a content security policy calls an inline style or script by."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def embedded_json(found: Any) -> str:
+    r"""JSON that can stand inside a script element, whatever names are in it.
+
+    Examples
+    --------
+    >>> embedded_json({"name": "</script>"})
+    '{"name":"\\u003c/script\\u003e"}'
+    """
+    text = json.dumps(found, separators=(",", ":"), allow_nan=False)  # ASCII: line separators are escaped as well
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+# ----------------------------------------------------------------------------------------------------
+# What the page of an inspection plan shows, as plain data for its script.
+#
+# The script draws what is here and computes nothing but straight lines in the price and beliefs, step by step, from the
+# transitions that its plans need.
+# ----------------------------------------------------------------------------------------------------
+
+
+#: The page has so many states at most, those that are expected first.
+MOST_ROWS = 400
+#: The prices on the page go on so far beyond the last change of schedule.
+MARGIN = 1.25
+#: Schedules with less than this share of the inspections that would be made for free hardly inspect.
+FEW_LOOKS = 1e-3
+
+
+def page_data(advice: Advice) -> dict[str, Any]:
+    """Everything on the page; numbers that are not finite are None."""
+    rows = advice.rows[:MOST_ROWS]
+    pieces = advice.prices or (_only_piece(advice),)
+    plans = _Plans(advice)
+    shown = [_piece(advice, rows, piece, plans) for piece in pieces]
+    moves = Moves(advice.model)
+    made = plans.made
+    drawn = [
+        all(moves.add(row.state, made[piece["plans"][n]][0]) for piece in shown if piece["plans"][n] is not None)
+        for n, row in enumerate(rows)
+    ]
+    found = {
+        "units": {
+            "currency": advice.units.currency,
+            "period": advice.units.period,
+            "figure": advice.units.figure,
+            "sign": -1 if advice.units.is_cost else 1,
+        },
+        "price": advice.price,
+        "onePrice": advice.has_one_price,
+        "priceWords": price_words(advice),
+        "mostPrice": _most_price(advice),
+        "bound": _bound(advice),
+        "rows": [_row(advice, row, is_drawn) for row, is_drawn in zip(rows, drawn, strict=True)],
+        "plans": [_plan(plan, words) for plan, words in made],
+        "pieces": shown,
+        "moves": moves.data(),
+        "policies": [_policy(advice, policy) for policy in advice.policies],
+    }
+    return {name: _finite(value) for name, value in found.items()}
+
+
+class _Plans:
+    """Plans that differ in what they do or in words, numbered as they are met."""
+
+    def __init__(self, advice: Advice) -> None:
+        self._advice = advice
+        self._numbers: dict[tuple[BlindPlan, str], int] = {}
+
+    @property
+    def made(self) -> list[tuple[BlindPlan, str]]:
+        return list(self._numbers)
+
+    def number(self, plan: BlindPlan | None, state: int | None) -> int | None:
+        if plan is None:
+            return None
+        words = plan_words(self._advice.model, self._advice.units, state, plan)
+        return self._numbers.setdefault((plan, words), len(self._numbers))
+
+
+def _plan(plan: BlindPlan, words: str) -> dict[str, Any]:
+    return {
+        "words": words,
+        "actions": list(plan.actions),
+        "then": plan.then,
+        "repeat": plan.repeat,
+        "shown": steps_shown(plan),
+    }
+
+
+def _only_piece(advice: Advice) -> PricedSchedule:
+    """The plan alone, where there was no time for other prices."""
+    result = advice.evaluation
+    looks = result.discounted_measurements
+    if not advice.has_one_price:
+        looks = result.discounted_reward - result.discounted_return
+    return PricedSchedule(
+        advice.price,
+        advice.price,
+        advice.schedule,
+        advice.expected,
+        advice.price,
+        result.discounted_reward,
+        looks,
+        result,
+    )
+
+
+def _piece(advice: Advice, rows: list[StatePlan], piece: PricedSchedule, plans: _Plans) -> dict[str, Any]:
+    """A schedule with its prices, and what it is worth from each row as a line in the price: reward - price * looks."""
+    rewards, looks = _lines(advice.model, piece.schedule)
+    states = [row.state for row in rows]
+    start = [piece.reward, piece.looks]
+    lines = [start if state is None else [float(rewards[state]), float(looks[state])] for state in states]
+    return {
+        "low": piece.low,
+        "high": piece.high,
+        "inside": piece.inside,
+        "reward": piece.reward,
+        "looks": piece.looks,
+        **_long_run(advice, piece.evaluation),
+        "plans": [plans.number(_plan_of(piece.schedule, state), state) for state in states],
+        "expected": [state is None or state in piece.expected for state in states],
+        "rewards": [line[0] for line in lines],
+        "rowLooks": [line[1] for line in lines],
+    }
+
+
+def _plan_of(schedule: Schedule, state: int | None) -> BlindPlan | None:
+    return schedule.start if state is None else schedule.get(state)
+
+
+def _lines(model: Model, schedule: Schedule) -> tuple[np.ndarray, np.ndarray]:
+    """Discounted reward and looks (cost at price 1, where costs are a table) from each known state, shape (S,)."""
+    rewards = values_of(at_price(model, 0.0), schedule)
+    with np.errstate(invalid="ignore"):  # without a plan there is neither
+        return rewards, rewards - values_of(at_price(model, 1.0), schedule)
+
+
+def _row(advice: Advice, row: StatePlan, is_drawn: bool) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "state": row.state,
+        "name": "the start" if row.state is None else row.name,
+        "expected": row.is_expected,
+        "isFirst": row.state is None or row.state in advice.model.initial_states,
+        "drawn": is_drawn,
+        "gain": _gain(advice, row),
+    }
+    if row.agreement is not None:
+        found["samePlan"], found["sameAction"] = row.agreement.same_plan, row.agreement.same_action
+    return found
+
+
+def _gain(advice: Advice, row: StatePlan) -> float | None:
+    """What it is worth to look when the plan says so instead of a period later, at the price of now."""
+    if row.inspect_after is None:
+        return None
+    belief = Belief.start(advice.model) if row.state is None else Belief.at(row.state)
+    for action in row.plan.actions[:-1]:
+        belief = belief.predict(advice.model, action)
+    values = LookValues(advice.model, np.where(np.isinf(advice.values), np.nan, advice.values))
+    last = row.plan.actions[-1]
+    return float(values.looking(belief, last) - values.one_later(belief, last))
+
+
+def _most_price(advice: Advice) -> float:
+    """The highest price on the page: a little beyond the price of now and the last one at which inspections are worth a word."""
+    most = max((piece.looks for piece in advice.prices), default=0.0)
+    last = [advice.price]
+    for piece in advice.prices:
+        if piece.looks > FEW_LOOKS * most:
+            last.append(piece.high if math.isfinite(piece.high) else piece.low)
+    return MARGIN * max(last) or 1.0
+
+
+def _bound(advice: Advice) -> list[list[float]]:
+    """Prices, and what nothing can be better than there; straight lines in between hold too."""
+    if advice.frontier is None:
+        return [[advice.price], [advice.upper]]
+    return [advice.frontier.prices.tolist(), advice.frontier.upper.tolist()]
+
+
+def _policy(advice: Advice, policy: Policy) -> dict[str, Any]:
+    result = policy.evaluation
+    looks = (
+        result.discounted_measurements if advice.has_one_price else result.discounted_reward - result.discounted_return
+    )
+    return {
+        "reward": result.discounted_reward,
+        "looks": looks,
+        **_long_run(advice, result),
+    }
+
+
+def _long_run(advice: Advice, result: Evaluation) -> dict[str, float | None]:
+    """Averages per period as a line in the price, `average - price * averageCost`; or the number of looks where it ends."""
+    reward, net, looks = result.average_reward, result.average_return, result.average_measurements
+    if reward is None or net is None or looks is None:
+        return {"average": None, "averageCost": None, "looksPerPeriod": None, "looksInAll": result.measurements}
+    cost = looks if advice.has_one_price else reward - net
+    return {"average": reward, "averageCost": cost, "looksPerPeriod": looks, "looksInAll": None}
+
+
+def _finite(found: Any) -> Any:
+    """The same with None for numbers that JSON does not have."""
+    if isinstance(found, float):
+        return found if math.isfinite(found) else None
+    if isinstance(found, dict):
+        return {name: _finite(value) for name, value in found.items()}
+    return [_finite(value) for value in found] if isinstance(found, (list, tuple, Iterator)) else found
+
+
+# ----------------------------------------------------------------------------------------------------
+# The transitions that a page needs to draw what is believed along its plans.
+# ----------------------------------------------------------------------------------------------------
+
+
+#: A page has so many transitions at most.
+MOST_ENTRIES = 100_000
+#: A plan that goes on for ever is drawn for so many steps at least and at most; one that looks, for some steps more.
+ENDLESS_LEAST, ENDLESS_MOST, MORE_SHARE = 12, 80, 0.3
+
+
+def steps_shown(plan: BlindPlan) -> int:
+    """How many steps of a plan are drawn: one that looks is followed a little further, as if nobody had looked."""
+    if plan.then == "repeat":
+        return int(np.clip(len(plan) + plan.repeat, ENDLESS_LEAST, ENDLESS_MOST))
+    return len(plan) + (max(1, round(MORE_SHARE * len(plan))) if plan.then == "measure" else 0)
+
+
+def action_at(plan: BlindPlan, step: int) -> int:
+    """The action of a step, also after the look: then the last one goes on."""
+    is_after = plan.then != "repeat" and step >= len(plan)
+    return plan.actions[-1] if is_after else plan.decision(step).action
+
+
+class Moves:
+    """Rows of the transition table, collected plan by plan."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self._rows: dict[tuple[int, int], list[tuple[int, float]]] = {}
+        self._entries = 0
+
+    def add(self, state: int | None, plan: BlindPlan) -> bool:
+        """Collect what is needed to follow a plan from a known state (None: the start); False if the page is full."""
+        belief = Belief.start(self.model) if state is None else Belief.at(state)
+        for step in range(steps_shown(plan)):
+            action = action_at(plan, step)
+            if not all(self._add_row(int(one), action) for one in belief.states):
+                return False
+            belief = belief.predict(self.model, action)
+        return True
+
+    def _add_row(self, state: int, action: int) -> bool:
+        if (state, action) in self._rows:
+            return True
+        table = self.model.transitions
+        row = state * self.model.n_actions + action
+        entries = slice(int(table.offsets[row]), int(table.offsets[row + 1]))
+        self._entries += entries.stop - entries.start
+        if self._entries > MOST_ENTRIES:
+            return False
+        found = zip(table.successors[entries].tolist(), table.probabilities[entries].tolist(), strict=True)
+        self._rows[state, action] = [(one, chance) for one, chance in found if not self.model.terminal[one]]
+        return True
+
+    def data(self) -> dict[str, Any]:
+        """What the page needs, its states numbered anew and in order.
+
+        `names` and `numbers` (in the model) of its states; `rows`, for `state,action`, the successors and their probabilities, of
+        which what is missing to 1 is over; `start`, states and probabilities of a start that is not shown.
+        """
+        met = {*(state for state, _ in self._rows), *(one for row in self._rows.values() for one, _ in row)}
+        belief = Belief.start(self.model)
+        states = sorted(met | (set() if self.model.start_is_known else set(belief.states.tolist())))
+        number = {state: position for position, state in enumerate(states)}
+        rows = {
+            f"{number[state]},{action}": [[number[one] for one, _ in row], [chance for _, chance in row]]
+            for (state, action), row in self._rows.items()
+        }
+        start = None
+        if not self.model.start_is_known:
+            start = [[number[state] for state in belief.states.tolist()], belief.probabilities.tolist()]
+        names = [self.model.state_name(state) for state in states]
+        return {"names": names, "numbers": states, "rows": rows, "start": start}
+
+
+# ----------------------------------------------------------------------------------------------------
+# What the page of an inspection plan says without its script: for print, and for readers who cannot run it.
+# ----------------------------------------------------------------------------------------------------
+
+
+def page_words(advice: Advice) -> dict[str, Any]:
+    """Texts and tables for the template; it escapes them."""
+    units, rows = advice.units, advice.rows
+    is_endless = any(policy.evaluation.average_return is not None for policy in advice.policies)
+    return {
+        "is_endless": is_endless,
+        "looks": f"inspections per {units.period}" if is_endless else "inspections in all",
+        "title": advice.title,
+        "version": __version__,
+        "figure": units.figure,
+        "period": units.period,
+        "more": "more than the plan" if units.is_cost else "less than the plan",
+        "price": price_words(advice),
+        "facts": _facts(advice),
+        "certificate": certificate(advice),
+        "break_even": None if advice.frontier is None else break_even(advice),
+        "rows": [_words_row(advice, row) for row in rows[:MOST_ROWS]],
+        "left_out": len(rows) - MOST_ROWS if len(rows) > MOST_ROWS else 0,
+        "policies": [_policy_words(advice, policy, is_endless) for policy in advice.policies],
+        "sure": _sure(advice),
+        "notes": advice.notes,
+        "assumptions": _assumptions(advice),
+    }
+
+
+def _facts(advice: Advice) -> list[tuple[str, str, str]]:
+    """Name, figure and explanation of what counts."""
+    units, result = advice.units, advice.evaluation
+    discounted = "in all, discounted" if advice.model.discount < 1 else "in all"
+    found = [(f"{units.figure} {discounted}", units.money(advice.value), certificate(advice))]
+    per_period = advice.per_period(result)
+    if per_period is not None:
+        found.append(
+            (f"{units.figure} per {units.period}", units.money(per_period), "discounted: a constant sum worth the same")
+        )
+    if result.average_return is not None:
+        found.append((f"{units.figure} in the long run", units.money(result.average_return), f"per {units.period}"))
+    if result.average_measurements is None:
+        found.append(("inspections", plain_number(result.measurements), f"in all, in {units.periods(result.steps)}"))
+    else:
+        often = result.average_measurements
+        rate = f"one in {units.about(1 / often)}" if often else "none in the long run"
+        found.append((f"inspections per {units.period}", plain_number(often), rate))
+    return found
+
+
+def _words_row(advice: Advice, row: StatePlan) -> dict[str, Any]:
+    sure = None
+    if row.agreement is not None:
+        ends = [
+            plain_number(end) if np.isfinite(end) else "never" for end in (row.agreement.earliest, row.agreement.latest)
+        ]
+        sure = (percent(row.agreement.same_plan), ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}")
+    return {
+        "name": "the start" if row.state is None else row.name,
+        "words": row.words,
+        "after": "" if row.inspect_after is None else str(row.inspect_after),
+        "money": advice.units.money(row.value),
+        "expected": row.is_expected,
+        "sure": sure,
+    }
+
+
+def _policy_words(advice: Advice, policy: Policy, are_some_endless: bool) -> dict[str, Any]:
+    units, result = advice.units, policy.evaluation
+    looks, in_all = result.average_measurements, " in all" if are_some_endless else ""
+    return {
+        "name": policy.name,
+        "rule": policy.rule,
+        "note": policy.note,
+        "money": units.money(policy.value),
+        "lost": units.amount(advice.lost(policy)),
+        "average": units.money(result.average_return) if result.average_return is not None else "",
+        "looks": plain_number(result.measurements) + in_all if looks is None else plain_number(looks),
+    }
+
+
+def _sure(advice: Advice) -> dict[str, str] | None:
+    sure, units = advice.confidence, advice.units
+    if sure is None:
+        return None
+    losses = sure.losses
+    ends = sorted(np.quantile(sure.values, [1 - HIGH, HIGH]).tolist(), key=units.shown)
+    return {
+        "models": f"{len(losses):,}",
+        "cost": f"{units.money(ends[0])} to {units.money(ends[1])}",
+        "mean": units.amount(float(losses.mean())),
+        "most": units.amount(float(np.quantile(losses, HIGH))),
+        "worst": units.amount(float(losses.max())),
+        "same": percent(sure.same_schedule),
+    }
+
+
+def _assumptions(advice: Advice) -> list[str]:
+    """What the figures rest on."""
+    model, units = advice.model, advice.units
+    discount = (
+        f"money a {units.period} later counts {model.discount:.4g}" if model.discount < 1 else "there is no discount"
+    )
+    start = "the first state is shown" if model.start_is_known else "the first state is not shown"
+    return [
+        f"{model.n_states:,} states, {model.n_actions} action{'s' * (model.n_actions != 1)}; {discount}; {start}.",
+        "An inspection shows the state exactly, at the end of the period it is taken in; nothing is seen in between.",
+        "All figures are exact for this model, from linear solves, not simulation. The plan is the best for the "
+        "discounted sum; the figures in the long run are those of the same plan.",
+    ]

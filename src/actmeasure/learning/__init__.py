@@ -1,0 +1,69 @@
+"""Agents: what acts, and may learn by acting."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from actmeasure.errors import AgentError
+from actmeasure.learning.acno import AcnoPomcpAgent, ObserveThenPlanAgent
+from actmeasure.learning.agent import Agent, CompiledAgent, Task
+from actmeasure.learning.amrl_q import AmrlQAgent
+from actmeasure.learning.atmq import AtmqAgent, DynaAtmqAgent
+from actmeasure.learning.foresight import ForesightAgent
+from actmeasure.learning.learning_agent import LearningAgent
+from actmeasure.learning.planned import PomcpAgent, RandomAgent, ScheduleAgent
+from actmeasure.learning.saving import load_agent
+from actmeasure.settings import make_by_name
+
+__all__ = [
+    "AGENTS",
+    "AcnoPomcpAgent",
+    "Agent",
+    "AmrlQAgent",
+    "AtmqAgent",
+    "CompiledAgent",
+    "DynaAtmqAgent",
+    "ForesightAgent",
+    "LearningAgent",
+    "ObserveThenPlanAgent",
+    "PomcpAgent",
+    "RandomAgent",
+    "ScheduleAgent",
+    "Task",
+    "load",
+    "make",
+]
+
+#: All agents by name.
+AGENTS: dict[str, type[Agent]] = {
+    "atmq": AtmqAgent,
+    "dyna-atmq": DynaAtmqAgent,
+    "amrl-q": AmrlQAgent,
+    "foresight": ForesightAgent,
+    "acno-otp": ObserveThenPlanAgent,
+    "acno-pomcp": AcnoPomcpAgent,
+    "random": RandomAgent,
+    "schedule": ScheduleAgent,
+    "pomcp": PomcpAgent,
+}
+
+
+def make(name: str, **settings: Any) -> Agent:
+    """Make an agent by name; an unknown name or setting is an `AgentError` that says what was probably meant.
+
+    Examples
+    --------
+    >>> make("random", measure_probability=0.2)
+    RandomAgent(measure_probability=0.2)
+    """
+    return make_by_name("agent", name, AGENTS, settings, AgentError)
+
+
+def load(path: str | os.PathLike[str]) -> LearningAgent:
+    """The agent that was saved with `agent.save(path)`; trained further, it does what it would have done without a break.
+
+    A file that is damaged, or of another kind, is an `AgentError`.
+    """
+    kinds = {name: kind for name, kind in AGENTS.items() if issubclass(kind, LearningAgent)}
+    return load_agent(path, kinds)

@@ -1,0 +1,510 @@
+"""What agents share that learn a model and plan on it by simulation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from actmeasure.belief import Belief
+from actmeasure.decision import Decision
+from actmeasure.errors import AgentError, unknown_name
+from actmeasure.kernels import streams
+from actmeasure.kernels.learned_model import Counts, any_of, count, is_full, make_counts, with_more_room
+from actmeasure.learning import saving
+from actmeasure.learning.agent import Task, checked_state
+from actmeasure.learning.exploring import CounterExploration, EulerExploration, Exploration
+from actmeasure.learning.learning_agent import (
+    LearningAgent,
+    checked_discount,
+    chosen,
+    finite,
+    model_from_counts,
+    own_discount,
+    settings_signature,
+    with_prior,
+)
+from actmeasure.model import Model
+from actmeasure.model.transitions import FloatArray
+from actmeasure.planning.pomcp import PATIENCE, POMCP, ROLLOUTS, least_reward
+from actmeasure.settings import probability, truth, whole
+
+__all__ = [
+    "AcnoPomcpAgent",
+    "AcnoPomcpSettings",
+    "ObserveThenPlanAgent",
+    "ObserveThenPlanSettings",
+    "PlanningAgent",
+    "PlanningSettings",
+]
+
+#: Different transitions for which there is room at first.
+ROOM = 1 << 10
+#: More than this of anything takes longer than anybody waits, or more memory than there is.
+MOST = 10**9
+
+
+@dataclass(frozen=True)
+class PlanningSettings:
+    """How an agent plans; see `POMCP`.
+
+    Attributes
+    ----------
+    discount : float or None
+        None for the task's own.
+    simulations : int
+        For each decision.
+    depth : int
+        Steps that a simulation looks ahead.
+    ucb : float or None
+        Weight of the upper confidence bounds; None for one that fits the size of the rewards.
+    particles : int
+        In the belief.
+    rollout : str
+        `random`, `blind`, `q-mdp` or `looking`.
+    clamp : bool
+        Whether a negative return of an action without a look is taken for 0. Where rewards are negative, it is not.
+    share : bool
+        Whether an action with a look and the same without one learn from each other's simulations.
+    nodes : int
+        The most histories in the tree.
+    """
+
+    discount: float | None = None
+    simulations: int = 25_000
+    depth: int = 25
+    ucb: float | None = None
+    particles: int = 2_000
+    rollout: str = "looking"
+    clamp: bool = False
+    share: bool = True
+    nodes: int = 100_000
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "discount", checked_discount(self.discount))
+        for name, least in (("simulations", 1), ("depth", 1), ("particles", 1), ("nodes", 2)):
+            object.__setattr__(self, name, whole(getattr(self, name), name, least, MOST, AgentError))
+        object.__setattr__(self, "ucb", None if self.ucb is None else not_negative(self.ucb, "ucb"))
+        if not isinstance(self.rollout, str) or self.rollout not in ROLLOUTS:
+            raise AgentError(unknown_name("rollout", self.rollout, ROLLOUTS))
+        for name in ("clamp", "share"):
+            object.__setattr__(self, name, truth(getattr(self, name), name, AgentError))
+
+    def planner(self, model: Model, discount: float) -> POMCP:
+        """A planner with these settings, and a discount if they have none; without clamping where rewards are negative."""
+        return POMCP(
+            model, simulations=self.simulations, depth=self.depth, exploration=self.ucb, particles=self.particles,
+            discount=self.discount or discount, rollout=self.rollout, clamp=self.clamp and least_reward(model) >= 0,
+            share=self.share, nodes=self.nodes,
+        )  # fmt: skip
+
+
+def not_negative(value: Any, name: str) -> float:
+    """A plain finite number from 0 up."""
+    found = finite(value, name)
+    if found < 0:
+        raise AgentError(f"{name} is {value!r}, expected a number from 0 up")
+    return found
+
+
+class PlanningAgent(LearningAgent):
+    """An agent that counts transitions between known states, and plans on what they tell with POMCP.
+
+    Attributes
+    ----------
+    planner : POMCP or None
+        While it plans. `planner.lost` counts how often a belief had died out and was made up.
+    """
+
+    types: ClassVar[dict[str, str]] = saving.TYPES
+    settings: PlanningSettings
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._stream = streams.make_stream()
+        self._seeds = 0, 0
+        self._counts: Counts
+        self._state: int | None = None  # if known
+        self._last = Decision(0, False)
+        self.planner: POMCP | None = None
+
+    def prepare(self, task: Task) -> None:
+        super().prepare(task)
+        self._counts = make_counts(task.n_states, task.n_actions, ROOM)
+
+    def reseed(self, seed: int, episode: int) -> None:
+        self._seeds = seed, episode
+        streams.seed_stream(self._stream, streams.entropy_words(seed), episode, streams.AGENT)
+
+    def begin(self, observation: int | None) -> None:
+        self.note_start(observation)
+        self._state = observation
+
+    def begin_planning(self, planner: POMCP, observation: int | None) -> None:
+        """Let the planner take up an episode, with random numbers of its own."""
+        self.planner = planner
+        planner.reseed(*self._seeds)
+        planner.begin(self.first_belief() if observation is None else Belief.at(observation))
+
+    def patient_task(self) -> Task:
+        """The task, with a discount if it has none: without one, a model of which little is known yet has no values."""
+        task = self.prepared()
+        return replace(task, discount=min(task.discount, PATIENCE))
+
+    def acting_planner(self) -> POMCP:
+        """The planner, while it plans."""
+        if self.planner is None:
+            raise AgentError("no episode has begun yet; call begin(...) first, or actmeasure.train(agent, ...)")
+        return self.planner
+
+    def first_belief(self) -> Belief:
+        """Where an episode may begin that does not show it; anywhere that was ever left, if nothing is known of it."""
+        task = self.prepared()
+        if task.start is not None or self.starts:
+            return self._start(task)
+        left = self._counts.measured.reshape(task.n_states, task.n_actions).sum(axis=1) > 0
+        return Belief.from_distribution(left if left.any() else ~left)
+
+    def count_step(self, reward: float, observation: int | None, terminated: bool) -> bool:
+        """Count the last step, if the states before and after it are known."""
+        task = self.prepared()
+        observation = None if observation is None else checked_state(observation, task.n_states)
+        known = self._state is not None and observation is not None
+        if known:
+            if is_full(self._counts):
+                self._counts = with_more_room(self._counts)
+            successor = task.n_states if terminated else observation
+            count(self._counts, self._state * task.n_actions + self._last.action, successor, float(reward))  # type: ignore[operator, arg-type]
+        self._state = observation
+        return known
+
+    @property
+    def counts(self) -> Counts:
+        self.prepared()
+        return self._counts
+
+    def q_values(self) -> FloatArray:
+        """What each action was found to be worth at the last decision that was planned, shape (A, 2): without a look, with one.
+
+        All nan if none has been planned yet.
+        """
+        task = self.prepared()
+        if self.planner is None:
+            return np.full((task.n_actions, 2), np.nan)
+        return self.planner.q_values()  # type: ignore[no-any-return]
+
+    def belief(self) -> Belief:
+        """Where the agent thinks it is; empty if it has no idea."""
+        self.prepared()
+        if self._state is not None:
+            return Belief.at(self._state)
+        return Belief(np.zeros(0, np.int64), np.zeros(0)) if self.planner is None else self.planner.belief()
+
+    def learned(self) -> dict[str, npt.NDArray[Any]]:
+        return saving.stored(self._counts)
+
+    def restore(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+        task = self.prepared()
+        self._counts = saving.counts_from(arrays, task.n_states, task.n_actions, task.n_states, ROOM)
+
+
+# ----------------------------------------------------------------------------------------------------
+# ACNO-OTP: observe, then plan.
+# ----------------------------------------------------------------------------------------------------
+
+
+EXPLORATIONS = ("counter", "euler")
+
+
+@dataclass(frozen=True)
+class ObserveThenPlanSettings(PlanningSettings):
+    """What can be set in ACNO-OTP: how it explores, and after `PlanningSettings`, how it plans.
+
+    Attributes
+    ----------
+    exploration : str
+        `counter`: see `CounterExploration`. `euler`: see `EulerExploration`.
+    exploring_episodes : int or None
+        How many episodes it explores; None for all planned ones but the last `exploiting_episodes`.
+    exploiting_episodes : int
+    learning_rate, exploring_discount : float
+        Of `counter`.
+    horizon, visits : int
+        Of `euler`.
+    log_term : float
+        Of `euler`.
+    """
+
+    exploration: str = "counter"
+    exploring_episodes: int | None = None
+    exploiting_episodes: int = 50
+    learning_rate: float = 0.3
+    exploring_discount: float = 0.95
+    horizon: int = 5
+    visits: int = 10
+    log_term: float = 0.01
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.exploration, str) or self.exploration not in EXPLORATIONS:
+            raise AgentError(unknown_name("exploration", self.exploration, EXPLORATIONS))
+        if self.exploring_episodes is not None:
+            self._set("exploring_episodes", whole(self.exploring_episodes, "exploring_episodes", error=AgentError))
+        self._set("exploiting_episodes", whole(self.exploiting_episodes, "exploiting_episodes", error=AgentError))
+        self._set("learning_rate", probability(self.learning_rate, "learning_rate", AgentError))
+        self._set("exploring_discount", own_discount(self.exploring_discount, "exploring_discount"))
+        self._set("horizon", whole(self.horizon, "horizon", 1, 10**4, AgentError))
+        self._set("visits", whole(self.visits, "visits", 1, MOST, AgentError))
+        self._set("log_term", not_negative(self.log_term, "log_term"))
+
+    def _set(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+
+    def explorer(self, n_states: int, n_actions: int) -> Exploration:
+        """What explores, by these settings."""
+        if self.exploration == "counter":
+            return CounterExploration(n_states, n_actions, self.learning_rate, self.exploring_discount)
+        return EulerExploration(n_states, n_actions, self.horizon, self.visits, self.log_term)
+
+
+#: What the act-then-measure paper and its runs have in common.
+KRALE: dict[str, Any] = {"simulations": 25_000, "ucb": 10.0, "rollout": "blind", "clamp": True, "share": False}
+#: What each preset sets differently: the paper's text, and the runs behind its table.
+OTP_PRESETS: dict[str, dict[str, Any]] = {
+    "default": {},
+    "paper": KRALE | {"discount": 0.95, "depth": 25},
+    "published": KRALE | {"discount": 0.99, "depth": 10},
+}
+
+
+class ObserveThenPlanAgent(PlanningAgent):
+    """ACNO-OTP (Nam et al., 2021; Krale et al., 2023): look at every step and learn a model first, then plan on it with POMCP.
+
+    Parameters
+    ----------
+    preset : str
+        `default`: what was found to be good. `paper`: discount 0.95 and depth 25, as the act-then-measure paper says.
+        `published`: 0.99 and 10, as the runs behind its table. These two clamp, which is left out where rewards are negative.
+    **settings
+        Any setting of `ObserveThenPlanSettings`, to be used instead of the preset's.
+
+    Examples
+    --------
+    >>> import actmeasure as am
+    >>> agent = am.agents.make("acno-otp", simulations=500)
+    >>> model = am.problems.measuring_value(measuring_cost=0.05)
+    >>> episodes = am.train(agent, model, episodes=150)
+    >>> bool((episodes.measurements[:100] == episodes.steps[:100]).all())
+    True
+    """
+
+    name = "acno-otp"
+    types: ClassVar[dict[str, str]] = saving.TYPES | {"exploring": "<f8"}
+    settings: ObserveThenPlanSettings
+
+    def __init__(self, preset: str = "default", **settings: Any) -> None:
+        super().__init__()
+        self.settings = chosen(ObserveThenPlanSettings, OTP_PRESETS, preset, settings)
+        self._explorer: Exploration
+        self._exploring_episodes = 0
+        self._plan: POMCP | None = None
+
+    def prepare(self, task: Task) -> None:
+        self._exploring_episodes = self._episodes_to_explore(task)
+        super().prepare(task)
+        self._explorer = self.settings.explorer(task.n_states, task.n_actions)
+
+    def _episodes_to_explore(self, task: Task) -> int:
+        wanted, last = self.settings.exploring_episodes, self.settings.exploiting_episodes
+        if wanted is not None:
+            return wanted
+        if task.planned_episodes is None:
+            raise AgentError(
+                "acno-otp explores all planned episodes but the last ones, but the task does not say how many are planned; set "
+                "exploring_episodes"
+            )
+        if task.planned_episodes <= last:
+            raise AgentError(
+                f"acno-otp explores all planned episodes but the last {last}, but {task.planned_episodes} are planned; train for "
+                "more, or set exploiting_episodes or exploring_episodes"
+            )
+        return task.planned_episodes - last
+
+    @property
+    def explores(self) -> bool:
+        """Whether it explores in this episode."""
+        return self.episodes_done < self._exploring_episodes
+
+    def begin(self, observation: int | None) -> None:
+        super().begin(observation)
+        if self.explores:
+            self._explorer.begin()
+            return
+        if self._plan is None:
+            model = model_from_counts(self._counts, self.patient_task(), self.first_belief())
+            self._plan = self.settings.planner(model, self.prepared().discount)
+        self.begin_planning(self._plan, observation)
+
+    def decide(self) -> Decision:
+        if not self.explores and self._plan is not None:
+            self._last = self._plan.decide()
+        elif self._state is None:  # only before the first look
+            self._last = Decision(int(any_of(self.prepared().n_actions, self._stream)), True)
+        else:
+            self._last = Decision(self._explorer.decide(self._counts, self._state, self._stream), True)
+        return self._last
+
+    def observe(self, reward: float, cost: float, observation: int | None, terminated: bool, truncated: bool) -> None:
+        if not self.explores and self._plan is not None:
+            self._state = None if observation is None else checked_state(observation, self.prepared().n_states)
+            if not terminated:
+                self._plan.observe(self._last, observation)
+            return
+        before = self._state
+        if self.count_step(reward, observation, terminated) and before is not None:
+            self._explorer.observe(self._counts, before, self._last.action)
+
+    def learned(self) -> dict[str, npt.NDArray[Any]]:
+        return super().learned() | {"exploring": self._explorer.table}
+
+    def restore(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+        super().restore(arrays)
+        saving.check_shapes(arrays, {"exploring": self._explorer.table.shape})
+        self._explorer.restore(np.asarray(arrays["exploring"]))
+
+
+ObserveThenPlanAgent.__signature__ = settings_signature(ObserveThenPlanSettings())  # type: ignore[attr-defined]
+
+
+# ----------------------------------------------------------------------------------------------------
+# ACNO-POMCP: observe while planning.
+# ----------------------------------------------------------------------------------------------------
+
+
+#: The most entries of a model in which everything may lead everywhere.
+MOST_ENTRIES = 10_000_000
+
+
+@dataclass(frozen=True)
+class AcnoPomcpSettings(PlanningSettings):
+    """What can be set in ACNO-POMCP: what it starts from, and after `PlanningSettings`, how it plans.
+
+    Attributes
+    ----------
+    prior : float
+        Count with which every transition from state to state, and to the end, starts, with a reward of 0.
+    random_decisions : float
+        Chance of a random decision at first (epsilon).
+    random_decay : float
+        By what that chance is multiplied at every step.
+    random_least : float
+        Below which it does not fall.
+    """
+
+    simulations: int = 5_000
+    nodes: int = 20_000
+    prior: float = 0.01
+    random_decisions: float = 0.9
+    random_decay: float = 0.999
+    random_least: float = 0.02
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "prior", not_negative(self.prior, "prior"))
+        if self.prior == 0:
+            raise AgentError(
+                "prior is 0, expected a number above 0, such as 1, so that every transition is possible at first"
+            )
+        for name in ("random_decisions", "random_decay", "random_least"):
+            object.__setattr__(self, name, probability(getattr(self, name), name, AgentError))
+
+
+#: What each preset sets differently.
+POMCP_PRESETS: dict[str, dict[str, Any]] = {
+    "default": {},
+    "paper": {
+        "simulations": 5_000, "depth": 5, "ucb": 3.0, "rollout": "random", "share": False, "prior": 1.0,
+        "random_decisions": 0.9, "random_decay": 0.9, "random_least": 0.1,
+    },
+}  # fmt: skip
+
+
+class AcnoPomcpAgent(PlanningAgent):
+    """ACNO-POMCP (Nam et al., 2021): plan from the start with POMCP, on a model of what was seen in consecutive looks.
+
+    A step is counted if the state was seen before and after it. The model is updated at the beginning of every episode.
+
+    Parameters
+    ----------
+    preset : str
+        `default`: what was found to be good. `paper`: as Nam et al.
+    **settings
+        Any setting of `AcnoPomcpSettings`, to be used instead of the preset's.
+
+    Examples
+    --------
+    >>> import actmeasure as am
+    >>> agent = am.agents.make("acno-pomcp", simulations=100)
+    >>> len(am.train(agent, am.problems.measuring_value(), episodes=20))
+    20
+    """
+
+    name = "acno-pomcp"
+    types: ClassVar[dict[str, str]] = saving.TYPES | {"random_decisions": "<f8"}
+    settings: AcnoPomcpSettings
+
+    def __init__(self, preset: str = "default", **settings: Any) -> None:
+        super().__init__()
+        self.settings = chosen(AcnoPomcpSettings, POMCP_PRESETS, preset, settings)
+        self._random = np.array([self.settings.random_decisions])
+        self._planned_on = -1  # measured transitions in the model of the planner
+
+    def prepare(self, task: Task) -> None:
+        entries = task.n_states * task.n_actions * task.n_states
+        if entries > MOST_ENTRIES:
+            raise AgentError(
+                f"acno-pomcp starts from a model in which everything may lead everywhere, which has {entries:,} entries for "
+                f"{task.n_states:,} states and {task.n_actions} actions, more than {MOST_ENTRIES:,}; use acno-otp"
+            )
+        super().prepare(task)
+
+    def begin(self, observation: int | None) -> None:
+        super().begin(observation)
+        measured, planner = int(self._counts.measured.sum()), self.planner
+        if planner is None or measured != self._planned_on:
+            model = with_prior(self._counts, self.patient_task(), self.first_belief(), self.settings.prior)
+            planner = self.settings.planner(model, self.prepared().discount)
+        self._planned_on = measured
+        self.begin_planning(planner, observation)
+
+    def decide(self) -> Decision:
+        task, chance = self.prepared(), self._random[0]
+        if chance > 0 and streams.random(self._stream) < chance:
+            action, look = divmod(int(any_of(2 * task.n_actions, self._stream)), 2)
+            self._last = Decision(action, look == 1)
+        else:
+            self._last = self.acting_planner().decide()
+        self._random[0] = max(chance * self.settings.random_decay, min(chance, self.settings.random_least))
+        return self._last
+
+    def observe(self, reward: float, cost: float, observation: int | None, terminated: bool, truncated: bool) -> None:
+        self.count_step(reward, observation, terminated)
+        if not terminated:
+            self.acting_planner().observe(self._last, observation)
+
+    def learned(self) -> dict[str, npt.NDArray[Any]]:
+        return super().learned() | {"random_decisions": self._random}
+
+    def restore(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+        super().restore(arrays)
+        saving.check_shapes(arrays, {"random_decisions": (1,)})
+        chance = float(arrays["random_decisions"][0])
+        if not 0 <= chance <= self.settings.random_decisions:
+            raise AgentError("its chance of random decisions is out of range; the file is damaged")
+        self._random[0] = chance
+
+
+AcnoPomcpAgent.__signature__ = settings_signature(AcnoPomcpSettings())  # type: ignore[attr-defined]

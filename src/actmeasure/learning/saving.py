@@ -1,0 +1,282 @@
+"""Learning agents as files."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from actmeasure.belief import Belief
+from actmeasure.errors import ActMeasureError, AgentError, quoted, unknown_name
+from actmeasure.files.archive import Shapes, read_arrays, write_arrays
+from actmeasure.files.atomic import explain, replacing
+from actmeasure.files.checks import check_keys, flag, number
+from actmeasure.kernels.learned_model import Counts, make_counts
+from actmeasure.learning.agent import Task
+from actmeasure.learning.learning_agent import LearningAgent
+from actmeasure.settings import LARGEST_RETURN, whole
+
+__all__ = ["TYPES", "are_most_frequent", "check_shapes", "counts_from", "load_agent", "save_agent", "stored"]
+
+FORMAT = "actmeasure agent"
+VERSION = 1
+ABOUT = (
+    "format", "version", "agent", "settings", "episodes_done", "n_states", "n_actions", "discount", "reveal_start",
+    "start_is_told", "largest_reward", "planned_episodes",
+)  # fmt: skip
+#: What the task is told by, and where episodes were seen to begin.
+TASK_TYPES = {
+    "measuring_cost": "<f8",
+    "start_states": "<i8",
+    "start_probabilities": "<f8",
+    "seen_starts": "<i8",
+    "seen_times": "<i8",
+}
+SUFFIX = ".npz"
+#: Episodes are counted up to here.
+MOST_EPISODES = 1 << 53
+
+
+def save_agent(agent: LearningAgent, path: str | os.PathLike[str]) -> None:
+    """Write an agent; an existing file is replaced in one step, or stays as it was."""
+    place, task = _checked_path(path), agent.prepared()
+    start = Belief(np.zeros(0, np.int64), np.zeros(0)) if task.start is None else task.start
+    about = {
+        "format": FORMAT, "version": VERSION, "agent": agent.name, "settings": asdict(agent.settings),
+        "episodes_done": agent.episodes_done, "n_states": task.n_states, "n_actions": task.n_actions,
+        "discount": task.discount, "reveal_start": task.reveal_start, "start_is_told": task.start is not None,
+        "largest_reward": task.largest_reward, "planned_episodes": task.planned_episodes,
+    }  # fmt: skip
+    arrays = agent.learned() | {
+        "measuring_cost": np.asarray(task.measuring_cost),
+        "start_states": start.states,
+        "start_probabilities": start.probabilities,
+        "seen_starts": np.array(list(agent.starts), dtype=np.int64),
+        "seen_times": np.array(list(agent.starts.values()), dtype=np.int64),
+    }
+    try:
+        with replacing(place) as file:
+            write_arrays(file, about, arrays, TASK_TYPES | agent.types)
+    except OSError as error:
+        raise AgentError(str(explain(error, place, "write"))) from error
+
+
+def load_agent(path: str | os.PathLike[str], kinds: Mapping[str, type[LearningAgent]]) -> LearningAgent:
+    """Read an agent of one of the given kinds; everything in the file is checked."""
+    place = _checked_path(path)
+    types = TASK_TYPES | {name: kind for agent in kinds.values() for name, kind in agent.types.items()}
+    try:
+        about, arrays = read_arrays(place.read_bytes(), FORMAT, types, lambda shapes: 0, _check_about, optional=types)
+        return _agent(about, arrays, kinds)
+    except OSError as error:
+        raise AgentError(str(explain(error, place, "read"))) from error
+    except ActMeasureError as error:
+        raise AgentError(f"{place}: {error}") from error
+
+
+def _agent(
+    about: dict[str, Any], arrays: Mapping[str, npt.NDArray[Any]], kinds: Mapping[str, type[LearningAgent]]
+) -> LearningAgent:
+    check_keys(about, "'about'", ABOUT)
+    name = about["agent"]
+    if not isinstance(name, str) or name not in kinds:
+        raise AgentError(unknown_name("agent", name, kinds))
+    kind = kinds[name]
+    check_keys(about["settings"], "'settings'", [field.name for field in fields(kind().settings)])
+    check_keys(dict(arrays), "the archive", [*TASK_TYPES, *kind.types])
+    agent = kind(**about["settings"])
+    agent.prepare(_task(about, arrays))
+    agent.restore(arrays)
+    agent.episodes_done = whole(about["episodes_done"], "episodes_done", most=MOST_EPISODES)
+    agent.starts = _seen_starts(arrays, agent.prepared().n_states)
+    return agent
+
+
+def _check_about(about: dict[str, Any], shapes: Shapes) -> None:
+    """Refuse arrays that are larger than any agent's for that many states and actions, before they are read."""
+    check_keys(about, "'about'", ABOUT)
+    n_states, n_actions = whole(about["n_states"], "n_states", 1), whole(about["n_actions"], "n_actions", 1)
+    # Tables have an entry for every pair of state and action, or for every transition that was seen, perhaps a few of each.
+    most = 8 * (n_states + 1) * (n_states + 1) * n_actions
+    for name, shape in shapes.items():
+        if math.prod(shape) > max(most, 1 << 16):
+            raise AgentError(
+                f"{name!r} has shape {shape}, which is too large for {n_states} states and {n_actions} actions; the file is "
+                "damaged"
+            )
+
+
+def _task(about: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> Task:
+    n_states, n_actions = whole(about["n_states"], "n_states", 1), whole(about["n_actions"], "n_actions", 1)
+    pairs, cost = arrays["first"].size, arrays["measuring_cost"]
+    fits = pairs in (n_states * n_actions, (n_states + 1) * n_actions)
+    if not fits or cost.shape not in ((), (n_states, n_actions)):
+        raise AgentError(
+            f"its arrays are for {pairs} pairs of state and action, not for {n_states} x {n_actions}; the file is damaged"
+        )
+    discount = number(about["discount"], "the discount")
+    if not 0 < discount <= 1 or not np.isfinite(cost).all() or (cost < 0).any():
+        raise AgentError("its discount or a measuring cost is out of range; the file is damaged")
+    largest, planned = about["largest_reward"], about["planned_episodes"]
+    return Task(
+        n_states,
+        n_actions,
+        float(cost) if cost.ndim == 0 else cost,
+        discount,
+        _start(arrays, n_states) if flag(about["start_is_told"], "start_is_told") else None,
+        flag(about["reveal_start"], "reveal_start"),
+        None if largest is None else number(largest, "largest_reward"),
+        None if planned is None else whole(planned, "planned_episodes", 1),
+    )
+
+
+def _start(arrays: Mapping[str, npt.NDArray[Any]], n_states: int) -> Belief:
+    states, chances = arrays["start_states"], arrays["start_probabilities"]
+    sound = (
+        states.ndim == 1
+        and states.size > 0
+        and chances.shape == states.shape
+        and states.min() >= 0
+        and states.max() < n_states
+        and bool((np.diff(states) > 0).all())
+        and bool((chances > 0).all())
+        and abs(chances.sum() - 1) < 1e-9
+    )
+    if not sound:
+        raise AgentError("its distribution of the start is not one; the file is damaged")
+    return Belief(states, chances)
+
+
+def _seen_starts(arrays: Mapping[str, npt.NDArray[Any]], n_states: int) -> dict[int, int]:
+    states, times = arrays["seen_starts"], arrays["seen_times"]
+    if states.shape != times.shape or states.ndim != 1 or (states < 0).any() or (states >= n_states).any():
+        raise AgentError("the starts it has seen are not states; the file is damaged")
+    if (times < 1).any():
+        raise AgentError("the starts it has seen were not seen; the file is damaged")
+    return dict(zip(states.tolist(), times.tolist(), strict=True))
+
+
+def _checked_path(path: str | os.PathLike[str]) -> Path:
+    try:
+        place = Path(path)
+        usable = b"\0" not in os.fsencode(place) and place.suffix.lower() == SUFFIX
+    except (TypeError, UnicodeEncodeError):
+        usable = False
+    if not usable:
+        raise AgentError(f"the path is {quoted(path)}, expected the name of a file that ends in {SUFFIX}")
+    return place
+
+
+# ----------------------------------------------------------------------------------------------------
+# Counts of transitions as arrays to be stored, and back, with nothing taken on trust.
+# ----------------------------------------------------------------------------------------------------
+
+
+#: The arrays and their types.
+TYPES = {
+    "first": "<i8",
+    "measured": "<i8",
+    "rewards": "<f8",
+    "successors": "<i8",
+    "times": "<i8",
+    "following": "<i8",
+}
+LISTS = ("successors", "times", "following")
+#: More than this can have been measured by nobody; sums of as many as fit into memory are still exact.
+MOST_TIMES = 1 << 40
+#: Largest sum of rewards, or value, that an agent can have.
+LARGEST_SUM = MOST_TIMES * LARGEST_RETURN
+
+
+def stored(counts: Counts) -> dict[str, npt.NDArray[Any]]:
+    """The arrays, without the room that is not used."""
+    used = int(counts.used[0])
+    return {name: getattr(counts, name)[: used if name in LISTS else None] for name in TYPES}
+
+
+def counts_from(arrays: Mapping[str, npt.NDArray[Any]], n_states: int, n_actions: int, end: int, room: int) -> Counts:
+    """The counts, with room for at least that many transitions; an `AgentError` if the arrays cannot be counts.
+
+    `end` is the number of the last state that a transition may lead to.
+    """
+    pairs, used = n_states * n_actions, arrays["successors"].size
+    check_shapes(arrays, dict.fromkeys(TYPES, (pairs,)) | dict.fromkeys(LISTS, (used,)))
+    _check_lists(arrays, end)
+    while room <= used:
+        room *= 2
+    counts = make_counts(n_states, n_actions, room)
+    for name, values in stored(counts._replace(used=np.array([used]))).items():
+        values[:] = arrays[name]
+    counts.used[0] = used
+    return counts
+
+
+def check_shapes(
+    arrays: Mapping[str, npt.NDArray[Any]], shapes: Mapping[str, tuple[int, ...]], largest: float = LARGEST_SUM
+) -> None:
+    """Raise an `AgentError` for the first array of another shape, or with numbers above `largest` in size, or NaN."""
+    for name, shape in shapes.items():
+        if arrays[name].shape != shape:
+            raise AgentError(f"{name!r} has shape {arrays[name].shape}, expected {shape}; the file is damaged")
+        if not (np.abs(arrays[name]) <= largest).all():  # nor may it be NaN
+            raise AgentError(f"{name!r} holds numbers above {largest:g} in size or NaN; the file is damaged")
+
+
+def _check_lists(arrays: Mapping[str, npt.NDArray[Any]], end: int) -> None:
+    """Every entry but the first must be in exactly one list, and the lists must hold as much as was measured."""
+    first, following, used = arrays["first"], arrays["following"], arrays["successors"].size
+    later = np.arange(used)
+    sound = (
+        used > 0
+        and first.min() >= 0
+        and first.max() < used
+        and following.min() >= 0
+        and not (following[1:] >= later[1:]).any()  # an entry leads to an older one, so that no list is a circle
+        and following[0] == 0
+        and np.bincount(np.concatenate([first, following]), minlength=used)[1:].tolist() == [1] * (used - 1)
+        and arrays["successors"].min() >= 0
+        and arrays["successors"].max() <= end
+        and arrays["times"][0] == 0
+        and not (arrays["times"][1:] < 1).any()
+        and arrays["times"].max() <= MOST_TIMES
+        and _measured(arrays).tolist() == arrays["measured"].tolist()
+    )
+    if not sound:
+        raise AgentError("its counts of transitions contradict each other; the file is damaged")
+
+
+def _measured(arrays: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.int64]:
+    """How often each pair was measured, by its list."""
+    total = np.zeros_like(arrays["first"])
+    np.add.at(total, _owners(arrays)[1:], arrays["times"][1:])
+    return total
+
+
+def _owners(arrays: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.int64]:
+    """The pair in whose list each entry is; -1 for the first entry, which is in none."""
+    owners = np.full(arrays["successors"].size, -1)
+    pairs = np.flatnonzero(arrays["first"])
+    entries = arrays["first"][pairs]
+    while len(entries):
+        owners[entries] = pairs
+        entries = arrays["following"][entries]
+        pairs, entries = pairs[entries != 0], entries[entries != 0]
+    return owners
+
+
+def are_most_frequent(arrays: Mapping[str, npt.NDArray[Any]], chosen: npt.NDArray[np.int64]) -> bool:
+    """Whether each pair's chosen entry is one of those seen most often in its list, and 0 if that is empty."""
+    owners, times = _owners(arrays), arrays["times"]
+    most = np.zeros_like(chosen)
+    np.maximum.at(most, owners[1:], times[1:])
+    if (chosen < 0).any() or (chosen >= owners.size).any():
+        return False
+    seen = most > 0
+    own = owners[chosen] == np.where(seen, np.arange(chosen.size), -1)
+    return bool((own & (~seen | (times[chosen] == most))).all())

@@ -1,0 +1,251 @@
+"""Running an agent on a model or an environment."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from actmeasure.envs.contract import Where, checked_flag, checked_observation, checked_reward, reset_parts, step_parts
+from actmeasure.envs.tabular import TabularEnv
+from actmeasure.episodes import Episodes
+from actmeasure.errors import AgentError, SpaceError, quoted
+from actmeasure.interrupts import deferred_interrupts
+from actmeasure.kernels import streams
+from actmeasure.kernels.jit import running_time
+from actmeasure.learning.agent import Agent, CompiledAgent, Task, checked_decision
+from actmeasure.model import Model
+from actmeasure.settings import LARGEST_RETURN, MOST_EPISODES, MOST_STEPS, real, whole
+
+__all__ = ["train"]
+
+#: Compiled runs are cut into pieces of about this many seconds, between which Ctrl-C and progress are attended to.
+PIECE_SECONDS = 0.2
+
+
+#: Most pairs of state and action that an environment may have: successors are 32-bit numbers.
+MOST_PAIRS = 2**31 - 1
+
+Progress = Callable[[int, Episodes], None]
+
+
+def train(
+    agent: Agent,
+    world: Model | gym.Env[Any, Any],
+    episodes: int,
+    seed: int = 0,
+    max_steps: int = 1000,
+    discount: float = 0.95,
+    planned_episodes: int | None = None,
+    progress: Progress | None = None,
+) -> Episodes:
+    """Let an agent act, and learn, for a number of episodes.
+
+    The same seed gives the same episodes, whether the world is a `Model`, in a compiled loop, or that model's environment.
+    An agent that has been trained before goes on where it left off: two runs of 500 episodes equal one of 1,000. To begin
+    afresh, make a new agent.
+
+    Parameters
+    ----------
+    agent : Agent
+    world : Model, or Gymnasium environment in which looking costs
+        Wrap other environments with `ActiveMeasuring` first.
+    episodes : int
+    seed : int
+    max_steps : int
+        An episode is cut off after this many steps.
+    discount : float
+        What the agent is told where the environment does not say (a model does).
+    planned_episodes : int, optional
+        How many episodes the agent is told to expect; `episodes` by default. Say it when a run is cut into several.
+    progress : function, optional
+        Called now and then with the number of episodes done and the `Episodes`, of which so many are filled in.
+
+    Returns
+    -------
+    Episodes
+        Fewer than asked for, with a warning, if interrupted by Ctrl-C; the agent keeps what it has learned.
+    """
+    episodes = whole(episodes, "episodes", 1, MOST_EPISODES, AgentError)
+    seed, max_steps = whole(seed, "seed", error=AgentError), whole(max_steps, "max_steps", 1, MOST_STEPS, AgentError)
+    planned = episodes if planned_episodes is None else whole(planned_episodes, "planned_episodes", 1, error=AgentError)
+    if not isinstance(agent, Agent):
+        remedy = "call the class" if isinstance(agent, type) else "see actmeasure.learning"
+        remedy = f"use am.agents.make({quoted(agent)})" if isinstance(agent, str) else remedy
+        raise AgentError(f"the agent is {quoted(agent)}, expected an actmeasure Agent; {remedy}")
+    _prepare(agent, _task(world, planned, _checked_discount(discount)))
+    try:
+        results = Episodes.empty(episodes)
+    except MemoryError as error:
+        raise AgentError(
+            f"the results of {episodes:,} episodes do not fit into the memory of this machine; train for fewer, several times"
+        ) from error
+    report = progress or (lambda done, so_far: None)
+    first = agent.episodes_done
+    try:
+        if isinstance(world, Model) and isinstance(agent, CompiledAgent):
+            _run_compiled(agent, world, results, seed, max_steps, report)
+        else:
+            env = TabularEnv(world, max_steps=max_steps) if isinstance(world, Model) else world
+            _run_environment(agent, env, results, seed, max_steps, report)
+    except KeyboardInterrupt:
+        done = agent.episodes_done - first
+        warnings.warn(
+            f"interrupted after {done} of {episodes} episodes; these are returned", RuntimeWarning, stacklevel=2
+        )
+        return results.first(done)
+    return results
+
+
+def _checked_discount(discount: Any) -> float:
+    value = real(discount, "discount", AgentError)
+    if not 0 < value <= 1:
+        raise AgentError(f"discount is {discount!r}, expected a number above 0 and at most 1, such as 0.95")
+    return value
+
+
+def _task(world: Model | gym.Env[Any, Any], episodes: int, discount: float) -> Task:
+    if isinstance(world, Model):
+        return Task.of_model(world, episodes)
+    n_states, n_actions = _sizes(world)
+    if isinstance(world.unwrapped, TabularEnv):
+        return Task.of_model(world.unwrapped.model, episodes)
+    cost = _price(world.get_wrapper_attr("measuring_cost"))
+    shown = not world.has_wrapper_attr("reveal_start") or bool(world.get_wrapper_attr("reveal_start"))
+    return Task(n_states, n_actions, cost, discount, None, shown, None, episodes)
+
+
+def _price(cost: Any) -> float:
+    value = real(cost, "the environment's measuring_cost", SpaceError)
+    if not 0 <= value <= LARGEST_RETURN:
+        raise SpaceError(
+            f"the environment's measuring_cost is {quoted(cost)}, expected a number from 0 to {LARGEST_RETURN:g}; correct it"
+        )
+    return value
+
+
+def _sizes(env: gym.Env[Any, Any]) -> tuple[int, int]:
+    """Numbers of states and actions of an environment that keeps the measuring contract with finitely many of each."""
+    if not isinstance(env, gym.Env):
+        vector = "; train on its environments one by one" if isinstance(env, gym.vector.VectorEnv) else ""
+        raise SpaceError(
+            f"the world is of type {type(env).__name__}, expected a Model or a Gymnasium environment{vector}"
+        )
+    actions, observations = env.action_space, env.observation_space
+    if not env.has_wrapper_attr("measuring_cost"):
+        raise SpaceError("looking costs nothing in this environment; wrap it: ActiveMeasuring(env, measuring_cost=...)")
+    if not isinstance(observations, gym.spaces.Discrete):
+        raise SpaceError(
+            f"the observations are {observations}, but the agents here learn on finitely many states; "
+            "discretise the environment (a gymnasium.ObservationWrapper to Discrete) before wrapping it with ActiveMeasuring"
+        )
+    if not isinstance(actions, gym.spaces.MultiDiscrete) or actions.shape != (2,) or actions.nvec[1] != 2:
+        raise SpaceError(
+            f"the actions are {actions}, expected MultiDiscrete([n, 2]): a control action and whether to look"
+        )
+    if observations.start != 0 or np.any(actions.start != 0):
+        raise SpaceError("states and actions must be counted from 0; shift the spaces before wrapping the environment")
+    n_states, n_actions = int(observations.n) - 1, int(actions.nvec[0])
+    if n_states * n_actions > MOST_PAIRS:
+        raise SpaceError(
+            f"the environment has {n_states:,} states and {n_actions:,} actions, too many for agents that keep a table of all; "
+            "discretise it more coarsely"
+        )
+    return n_states, n_actions
+
+
+def _prepare(agent: Agent, task: Task) -> None:
+    """Prepare a fresh agent; one that has learned already must fit the task."""
+    if agent.task is None:
+        try:
+            agent.prepare(task)
+        except MemoryError as error:
+            raise AgentError(
+                f"the tables of {type(agent).__name__} for {task.n_states:,} states and {task.n_actions:,} actions do not fit "
+                "into the memory of this machine; use fewer states"
+            ) from error
+        if agent.task is None:
+            raise AgentError(
+                f"prepare() of {type(agent).__name__} does not set the task; call super().prepare(task) in it"
+            )
+    else:
+        agent.check_goes_on_with(task)
+
+
+def _run_compiled(
+    agent: CompiledAgent, model: Model, results: Episodes, seed: int, max_steps: int, progress: Progress
+) -> None:
+    done, piece = 0, 1
+    with deferred_interrupts() as interrupts:
+        while done < len(results):
+            begun = running_time()  # compiling says nothing about how long the next episodes take
+            count = min(piece, len(results) - done)
+            agent.run(model, seed, agent.episodes_done, max_steps, results.part(done, done + count))
+            agent.episodes_done += count
+            done += count
+            progress(done, results)
+            interrupts.check()
+            elapsed = running_time() - begun
+            piece = max(1, int(count * min(8.0, PIECE_SECONDS / max(elapsed, 1e-9))))
+
+
+def _run_environment(
+    agent: Agent, env: gym.Env[Any, Any], results: Episodes, seed: int, max_steps: int, progress: Progress
+) -> None:
+    entropy, scratch = streams.entropy_words(seed), streams.make_stream()
+    with deferred_interrupts() as interrupts:
+        for episode in range(len(results)):
+            number = agent.episodes_done
+            agent.reseed(seed, number)
+            _one_episode(agent, env, int(streams.world_seed(scratch, entropy, number)), max_steps, results, episode)
+            agent.episodes_done += 1
+            progress(episode + 1, results)
+            interrupts.check()
+
+
+def _one_episode(
+    agent: Agent, env: gym.Env[Any, Any], seed: int, max_steps: int, results: Episodes, episode: int
+) -> None:
+    """Play one episode; whatever the environment returns is checked here, once, before it reaches the agent."""
+    nothing = int(env.observation_space.n) - 1  # type: ignore[attr-defined]
+    n_actions = int(env.action_space.nvec[0])  # type: ignore[attr-defined]
+    number = episode + 1
+    observation, _ = reset_parts(env.reset(seed=seed), (number, 0))
+    first = checked_observation(observation, 0, nothing, (number, 0))
+    agent.begin(None if first == nothing else first)
+    for step in range(1, max_steps + 1):
+        where = (number, step)
+        action, measure = checked_decision(agent, agent.decide(), n_actions)
+        given = env.step(np.array([action, int(measure)]))
+        observation, scalarized, terminated, truncated, info = step_parts(given, where)
+        observation = checked_observation(observation, 0, nothing, where)
+        scalarized = checked_reward(scalarized, "the environment's reward", where)
+        reward, cost, measured = _told(info, where)
+        truncated = not terminated and (truncated or step == max_steps)
+        agent.observe(reward, cost, None if observation == nothing else observation, terminated, truncated)
+        results.scalarized_return[episode] += scalarized
+        results.reward[episode] += reward
+        results.measurements[episode] += measured
+        results.steps[episode] = step
+        results.terminated[episode] = terminated
+        if terminated or truncated:
+            break
+
+
+def _told(info: Mapping[str, Any], where: Where) -> tuple[float, float, bool]:
+    """Return the reward, the measuring cost and whether the state was measured, as `info` of a step tells them."""
+    try:
+        reward, cost, measured = info["reward"], info["measuring_cost"], info["measured"]
+    except KeyError as missing:
+        raise SpaceError(
+            f"info of the environment's step has no {missing}; wrap the environment with ActiveMeasuring, or add 'reward', "
+            "'measuring_cost' and 'measured' to info"
+        ) from missing
+    return (
+        checked_reward(reward, "'reward' in the environment's info", where),
+        checked_reward(cost, "'measuring_cost' in the environment's info", where),
+        measured if type(measured) is bool else checked_flag(measured, "measured", where),
+    )

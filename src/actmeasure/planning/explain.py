@@ -1,0 +1,403 @@
+"""Why a plan looks when it does: the worth of looking now against later, step by step."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from operator import index
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from actmeasure.belief import Belief
+from actmeasure.drawing import INK, LARGEST, check_path, new_figure, pandas_for, save_figure
+from actmeasure.errors import PlanError, quoted, unknown_name
+from actmeasure.evaluation import evaluate
+from actmeasure.model import Model
+from actmeasure.model.transitions import FloatArray
+from actmeasure.schedule import BlindPlan, Schedule
+from actmeasure.text import belief_text, percent, short_number, shortened, some_states, text_table
+
+if TYPE_CHECKING:
+    import os
+
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from actmeasure.planning.solution import Solution
+
+
+__all__ = ["ExplainedStep", "Explanation", "LookValues", "explain", "plot_explanation", "weigh"]
+
+#: A plan that goes on for ever is explained for so many steps, or for its own length if that is more.
+STEPS_SHOWN = 10
+
+
+def explain(solution: Solution, state: int | str | None = None) -> Explanation:
+    """Follow the plan for a known state (None: the start) and weigh a look at each of its steps."""
+    model = solution.model
+    known = _asked_state(solution, state)
+    plan, belief = _plan_and_belief(solution, known)
+    beliefs, actions, chances = _follow(model, plan, belief)
+    values = LookValues(model, _known_values(solution))
+    ahead, looking = weigh(values, plan, beliefs, actions)
+    steps = []
+    for number, (action, before) in enumerate(zip(actions, beliefs[:-1], strict=True)):
+        looks = plan.decision(number).measure
+        waiting = values.one_later(before, action) if looks else ahead[number]
+        running = float(np.prod(chances[:number]))
+        steps.append(ExplainedStep(number + 1, action, before, running, looking[number], waiting, looks))
+    return Explanation(model, known, plan, float(ahead[0]), tuple(steps))
+
+
+def _known_values(solution: Solution) -> FloatArray:
+    """What is achieved from each state once it is known, shape (S,); NaN where that is not known.
+
+    Minus infinity is the truth about a state that has a plan, but elsewhere only a bound that says nothing.
+    """
+    is_planned = np.zeros(solution.model.n_states, np.bool_)
+    is_planned[list(solution.schedule)] = True
+    return np.where(is_planned | np.isfinite(solution.values), solution.values, np.nan)
+
+
+def _asked_state(solution: Solution, state: int | str | None) -> int | None:
+    """The state whose plan is meant; None for a start that is not shown."""
+    model = solution.model
+    if isinstance(state, str):
+        return _state_named(model, state)
+    if state is not None:
+        return _state_numbered(solution, state)
+    if not model.start_is_known:
+        return None
+    if len(model.initial_states) > 1:
+        raise PlanError(
+            f"an episode may begin in {len(model.initial_states)} states and shows which; say which one to explain: "
+            f"{some_states(model, model.initial_states.tolist())}"
+        )
+    return int(model.initial_states[0])
+
+
+def _state_named(model: Model, name: str) -> int:
+    names = model.state_names
+    if names is None:
+        raise PlanError(f"the states of this model have no names, got {quoted(name)}; give the state's number")
+    if name not in names:
+        raise PlanError(unknown_name("state", name, names))
+    return names.index(name)
+
+
+def _state_numbered(solution: Solution, state: int) -> int:
+    model = solution.model
+    try:
+        number = index(state)
+    except TypeError:
+        number = None
+    if number is None or isinstance(state, bool):
+        raise PlanError(f"the state is {quoted(state)}, expected its number, its name, or None for the start")
+    if not 0 <= number < model.n_states:
+        raise PlanError(
+            f"there is no state {number}, the model has the states 0 to {model.n_states - 1}; the schedule has plans for "
+            f"{some_states(model, list(solution.schedule))}"
+        )
+    return number
+
+
+def _plan_and_belief(solution: Solution, state: int | None) -> tuple[BlindPlan, Belief]:
+    model, schedule = solution.model, solution.schedule
+    if state is None and schedule.start is not None:
+        return schedule.start, Belief.start(model)
+    if state is None or state not in schedule:
+        named = "the start" if state is None else model.describe_state(state)
+        raise PlanError(
+            f"the schedule has no plan for {named}, which it never comes to know; it has plans for "
+            f"{some_states(model, list(schedule))}"
+        )
+    return schedule[state], Belief.at(state)
+
+
+def _follow(model: Model, plan: BlindPlan, belief: Belief) -> tuple[list[Belief], list[int], list[float]]:
+    """Beliefs before each step and after the last, the actions, and each step's chance that the episode goes on."""
+    count = len(plan) if plan.then != "repeat" else max(len(plan), STEPS_SHOWN)
+    beliefs = [belief]
+    actions: list[int] = []
+    chances: list[float] = []
+    while len(actions) < count and not belief.is_over:
+        action = plan.decision(len(actions)).action
+        chances.append(belief.running_probability(model, action))
+        belief = belief.predict(model, action)
+        actions.append(action)
+        beliefs.append(belief)
+    return beliefs, actions, chances
+
+
+# ----------------------------------------------------------------------------------------------------
+# What an action is worth with a look and without one, at a belief and along a plan.
+# ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class LookValues:
+    """Values of decisions at a belief, from what is achieved once a state is known, shape (S,); NaN where unknown."""
+
+    model: Model
+    known: FloatArray
+
+    def looking(self, belief: Belief, action: int, otherwise: FloatArray | None = None) -> float:
+        """An action together with a look, after which one may also go on with what is worth `otherwise`, shape (S,)."""
+        price = float(belief.expected(self.model.measuring_costs[:, action]))
+        known = self.known if otherwise is None else np.maximum(self.known, otherwise)
+        return self.shown(belief, action, known) - price
+
+    def shown(self, belief: Belief, action: int, known: FloatArray) -> float:
+        """An action after which the state is shown for free, and then worth `known`, shape (S,)."""
+        after = belief.predict(self.model, action)
+        return self.step(belief, action, 0.0 if after.is_over else float(after.expected(known)))
+
+    def one_later(self, belief: Belief, action: int) -> float:
+        """An action without a look, then the best action with one, unless there is nothing to see by then."""
+        after = belief.predict(self.model, action)
+        if after.is_over:
+            return self.step(belief, action, 0.0)
+        options = [self._look_if_needed(after, then) for then in range(self.model.n_actions)]
+        known = [option for option in options if not np.isnan(option)]
+        return self.step(belief, action, max(known, default=np.nan))
+
+    def step(self, belief: Belief, action: int, ahead: float) -> float:
+        """An action after which the rest is worth `ahead`, if the episode still runs."""
+        reward = float(belief.expected(self.model.rewards[:, action]))
+        chance = belief.running_probability(self.model, action)
+        return reward + (self.model.discount * chance * ahead if chance > 0 else 0.0)
+
+    def _look_if_needed(self, belief: Belief, action: int) -> float:
+        after = belief.predict(self.model, action)
+        nothing_to_see = after.is_over or after.known is not None
+        return self.shown(belief, action, self.known) if nothing_to_see else self.looking(belief, action)
+
+
+def weigh(
+    values: LookValues, plan: BlindPlan, beliefs: list[Belief], actions: list[int]
+) -> tuple[list[float], list[float]]:
+    """What the plan is worth from each of its steps on, and what it is worth to look with that step.
+
+    Whoever looks may ignore what is seen and go on with the plan, so no state is worth less than that.
+    """
+    model = values.model
+    rest = values.known
+    if plan.then == "repeat" and not beliefs[-1].is_over:
+        rest = _tail_values(model, plan, beliefs[-1], len(actions))
+    ahead, looking = [], []
+    for number in range(len(actions) - 1, -1, -1):
+        belief, action = beliefs[number], actions[number]
+        looking.append(values.looking(belief, action, rest))
+        rest = _one_step_back(model, belief, action, rest)
+        if plan.decision(number).measure:
+            rest[belief.states] -= model.measuring_costs[belief.states, action]
+        ahead.append(float(belief.expected(rest)))
+    return ahead[::-1], looking[::-1]
+
+
+def _one_step_back(model: Model, belief: Belief, action: int, rest: FloatArray) -> FloatArray:
+    """Worth of an action in each state of a belief if the state after it is worth `rest`, both of shape (S,)."""
+    rows = model.transitions.stacked()[belief.states * model.n_actions + action]
+    worth = np.where(model.terminal, 0.0, np.nan)
+    worth[belief.states] = model.rewards[belief.states, action] + model.discount * (rows @ rest)
+    return worth
+
+
+def _tail_values(model: Model, plan: BlindPlan, belief: Belief, step: int) -> FloatArray:
+    """What a repeating plan is worth from a later step on in each state of the belief, shape (S,)."""
+    actions = tuple(plan.decision(step + later).action for later in range(plan.repeat))
+    tail = BlindPlan(actions, then="repeat", repeat=plan.repeat)
+    there = model.replace(initial=belief.dense(model.n_states), reveal_start=True)
+    worth = evaluate(there, Schedule(dict.fromkeys(belief.states.tolist(), tail), model.n_states)).values
+    return np.where(model.terminal, 0.0, worth)
+
+
+# ----------------------------------------------------------------------------------------------------
+# A plan with the worth of looking at each of its steps: the result of `Solution.explain`.
+# ----------------------------------------------------------------------------------------------------
+
+
+LOSES = "Loses without end from here on, as there is no discount."
+
+
+@dataclass(frozen=True)
+class ExplainedStep:
+    """One step of a plan; everything is given that the episode is still running.
+
+    Attributes
+    ----------
+    step : int
+        From 1.
+    action : int
+    belief : Belief
+        What is known before the step.
+    running : float
+        Probability that the episode has come this far.
+    looking : float
+        Value of taking the action together with a look, as far as is known what can be achieved from the states it may show;
+        NaN if it may show one that the schedule has no plan for.
+    waiting : float
+        Value of taking the action without a look: that of the plan, or, where the plan looks, of one more blind action and a
+        look with it, if there is anything to see by then.
+    looks : bool
+        Whether the plan looks with this step.
+    """
+
+    step: int
+    action: int
+    belief: Belief
+    running: float
+    looking: float
+    waiting: float
+    looks: bool
+
+    @property
+    def measuring_value(self) -> float:
+        """What a look with this step is worth beyond its price; above 0: look. NaN where both ways lose without end."""
+        return self.looking - self.waiting
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """A plan with the worth of looking at each of its steps: `print` it, `plot` it, or take it `to_pandas`.
+
+    Attributes
+    ----------
+    model : Model
+    state : int or None
+        The state that was seen before the plan; None for a start that is not shown.
+    plan : BlindPlan
+    value : float
+        What the plan and all that follows is worth, discounted, from here on.
+    steps : tuple of ExplainedStep
+        Those of a plan that goes on for ever are cut off at some point.
+    """
+
+    model: Model
+    state: int | None
+    plan: BlindPlan
+    value: float
+    steps: tuple[ExplainedStep, ...]
+
+    @property
+    def title(self) -> str:
+        """Which plan this is, and what it does."""
+        known = "At the start" if self.state is None else f"After seeing {self.model.state_name(self.state)}"
+        return f"{known}: {self.plan.describe(self.model)}"
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A table with a row per step (needs the extra `data`)."""
+        pandas = pandas_for("Explanation.to_pandas")
+        rows = [
+            {
+                "action": self.model.action_name(step.action),
+                "belief": belief_text(self.model, step.belief),
+                "running": step.running,
+                "looking": step.looking,
+                "waiting": step.waiting,
+                "measuring_value": step.measuring_value,
+                "looks": step.looks,
+            }
+            for step in self.steps
+        ]
+        numbers = pandas.RangeIndex(1, len(rows) + 1, name="step")
+        frame: pd.DataFrame = pandas.DataFrame(rows, index=numbers)
+        return frame
+
+    def plot(self, path: str | os.PathLike[str] | None = None) -> Figure:
+        """Draw the measuring value along the plan, and save it if a path is given (needs the extra `plots`)."""
+        return plot_explanation(self, path)
+
+    def __str__(self) -> str:
+        head = ("step", "action", "belief before it", "running", "look now", "not now", "measuring value", "")
+        rows = [
+            (
+                str(step.step),
+                self.model.action_name(step.action),
+                belief_text(self.model, step.belief),
+                percent(step.running),
+                short_number(step.looking),
+                short_number(step.waiting),
+                short_number(step.measuring_value, "+.4f"),
+                "looks" if step.looks else "",
+            )
+            for step in self.steps
+        ]
+        lines = [
+            self.title,
+            LOSES if self.value == -math.inf else f"Worth {self.value:.6g} from here on.",
+            "",
+            *text_table(head, rows, ">< >>>> "),
+            *self._notes(),
+        ]
+        return "\n".join(lines)
+
+    def _notes(self) -> Iterator[str]:
+        if self.plan.then == "repeat" and not _is_over_after(self.model, self.steps[-1]):
+            yield "... and so on for ever."
+        if any(math.isnan(step.looking) or math.isnan(step.waiting) for step in self.steps):
+            yield "?: a look may show a state that this schedule has no plan for."
+
+    def __repr__(self) -> str:
+        return f"Explanation({self.title}; {len(self.steps)} steps)"
+
+
+def _is_over_after(model: Model, step: ExplainedStep) -> bool:
+    return step.belief.predict(model, step.action).is_over
+
+
+# ----------------------------------------------------------------------------------------------------
+# The worth of looking along a plan, as a picture.
+# ----------------------------------------------------------------------------------------------------
+
+
+BLIND = "#c9d1d6"
+#: Characters of a title, over some lines.
+TITLE_WIDTH = 150
+
+
+def plot_explanation(explanation: Explanation, path: str | os.PathLike[str] | None = None) -> Figure:
+    """Draw the measuring value along a plan, and save the picture if a path is given."""
+    place = None if path is None else check_path(path)
+    steps = explanation.steps
+    names = [explanation.model.action_name(step.action) for step in steps]
+    values = np.array([step.measuring_value for step in steps])
+    numbers = np.arange(1, len(steps) + 1)
+    figure = new_figure("Explanation.plot", min(LARGEST, max(4.8, 1.2 + 0.55 * len(steps))), 3.6)
+    axes = figure.add_subplot()
+    looks = np.array([step.looks for step in steps])
+    shown = np.isfinite(values)
+    axes.bar(numbers[shown & ~looks], values[shown & ~looks], 0.6, color=BLIND, edgecolor=INK, label="goes on blind")
+    axes.bar(numbers[shown & looks], values[shown & looks], 0.6, color=INK, edgecolor=INK, label="looks")
+    axes.axhline(0, color=INK, linewidth=1)
+    for number in numbers[~shown]:
+        axes.annotate("?", (number, 0), (0, 4), textcoords="offset points", ha="center", fontsize=12)
+    axes.margins(y=0.22)
+    for number in numbers[looks & shown]:
+        value = values[number - 1]
+        axes.annotate(
+            "look", (number, value), (0, 4 if value >= 0 else -4), textcoords="offset points", ha="center",
+            va="bottom" if value >= 0 else "top", fontweight="bold",
+        )  # fmt: skip
+    _label_steps(axes, numbers, names)
+    axes.set_xlim(0.2, len(steps) + 0.8)
+    axes.set_ylabel("measuring value\n(above 0: look)")
+    axes.set_title(shortened(explanation.title, TITLE_WIDTH), fontsize=10, loc="left", wrap=True)
+    axes.spines[["top", "right"]].set_visible(False)
+    if place is not None:
+        save_figure(figure, place)
+    return figure
+
+
+def _label_steps(axes: Axes, numbers: npt.NDArray[np.int64], names: list[str]) -> None:
+    """Step and action under the bars, of as many as there is room for."""
+    stride = max(1, math.ceil(len(numbers) / 18))
+    axes.set_xticks(
+        numbers[::stride], [f"{number}\n{name}" for number, name in zip(numbers, names, strict=True)][::stride]
+    )
+    axes.set_xlabel("step and its action")

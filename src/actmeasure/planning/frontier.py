@@ -1,0 +1,341 @@
+"""The frontier between reward and looks: the result of `tradeoff`."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from actmeasure.drawing import INK, check_path, matplotlib_for, new_figure, pandas_for, save_figure
+from actmeasure.errors import PlanError, quoted
+from actmeasure.evaluation import Evaluation
+from actmeasure.model import Model
+from actmeasure.model.transitions import FloatArray
+from actmeasure.planning.budget import Stopped, why_open
+from actmeasure.schedule import Schedule
+from actmeasure.settings import real
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["BudgetPlan", "Frontier", "FrontierPiece", "plot_frontier"]
+
+#: What a table of the pieces shows.
+COLUMNS = (
+    *("low", "high", "discounted_reward", "discounted_looks"),
+    *("reward", "measurements", "steps", "scalarized_return"),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class FrontierPiece:
+    """A schedule and the prices at which it is the best found.
+
+    Attributes
+    ----------
+    low, high : float
+        It is the best found from the price `low` to the price `high`, which is infinite for the last piece.
+    schedule : Schedule
+    discounted_looks : float
+        Expected discounted number of looks; where costs are a table, the expected discounted cost at price 1.
+    evaluation : Evaluation
+        With the model's own measuring cost; the undiscounted figures are over its `horizon`.
+    """
+
+    low: float
+    high: float
+    schedule: Schedule
+    discounted_looks: float
+    evaluation: Evaluation
+
+    @property
+    def discounted_reward(self) -> float:
+        """Expected discounted reward, the price of looking not subtracted."""
+        return self.evaluation.discounted_reward
+
+    @property
+    def reward(self) -> float:
+        """Expected undiscounted reward over the horizon."""
+        return self.evaluation.reward
+
+    @property
+    def measurements(self) -> float:
+        """Expected undiscounted number of looks over the horizon."""
+        return self.evaluation.measurements
+
+    @property
+    def steps(self) -> float:
+        """Expected number of steps over the horizon."""
+        return self.evaluation.steps
+
+    @property
+    def scalarized_return(self) -> float:
+        """Expected undiscounted reward minus the cost of looking, at the model's own cost, over the horizon."""
+        return self.evaluation.scalarized_return
+
+    def value(self, price: float) -> float:
+        """Exact discounted return of the schedule when a look costs `price`."""
+        return self.discounted_reward - price * self.discounted_looks
+
+    def __repr__(self) -> str:
+        return (
+            f"FrontierPiece(prices {self.low:.4g} to {self.high:.4g}: discounted reward {self.discounted_reward:.6g}, "
+            f"looks {self.discounted_looks:.6g}; undiscounted {self.reward:.6g}, {self.measurements:.6g})"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class BudgetPlan:
+    """The best found under a budget of expected discounted looks: a schedule, or a coin toss between two.
+
+    Attributes
+    ----------
+    budget : float
+    pieces : tuple of FrontierPiece
+        One, or two neighbours on the frontier, the one that looks more first.
+    probability : float
+        Of following the first piece; toss the coin once, at the start of the episode.
+    reward, looks : float
+        Expected discounted reward and looks (or cost at price 1, where costs are a table).
+    upper : float
+        No schedule or mixture of schedules within the budget has a higher expected discounted reward.
+    """
+
+    budget: float
+    pieces: tuple[FrontierPiece, ...]
+    probability: float
+    reward: float
+    looks: float
+    upper: float
+
+    def __repr__(self) -> str:
+        toss = f"with probability {self.probability:.4g} " if len(self.pieces) > 1 else ""
+        first = f"{toss}the schedule with {self.pieces[0].discounted_looks:.6g} looks"
+        other = f", else the one with {self.pieces[1].discounted_looks:.6g}" if len(self.pieces) > 1 else ""
+        return (
+            f"BudgetPlan({first}{other}: reward {self.reward:.6g} of at most {self.upper:.6g}, looks {self.looks:.6g})"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Frontier:
+    """What can be had at every price of a look, from below and from above.
+
+    Where the model's measuring cost is a number, the price takes its place; where it is a table per state and action, the
+    price multiplies that table.
+
+    Attributes
+    ----------
+    model : Model
+    tolerance : float
+        What was asked for.
+    pieces : tuple of FrontierPiece
+        The schedules found, from free looks to looks too dear to take.
+    prices : float64 array, shape (n,)
+        Those that were solved, from 0 up.
+    lower, upper : float64 arrays, shape (n,)
+        Bounds on the optimum there. Between the prices the optimum is at most on the chord, beyond the last at most `upper[-1]`.
+    gap : float
+        The largest difference of the bounds at any price (up to `prices[-1]` where every schedule found has to look). At most
+        the tolerance, unless time ran out, Ctrl-C was pressed, or a price could not be solved closely enough.
+    break_even : (float, float)
+        Below the first price some schedule that looks is certified to be better than every one that never looks; from the
+        second on, never looking is the best found and within the tolerance of the optimum. Infinite where looking is worth it
+        at every price tried.
+    seconds : float
+    stopped : str
+        Why the search ended: "closed" where the gap is within the tolerance, else "time", "interrupted" (Ctrl-C), "memory"
+        or "exhausted" (there are prices at which more work would not bring the bounds closer).
+    """
+
+    model: Model
+    tolerance: float
+    pieces: tuple[FrontierPiece, ...]
+    prices: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    gap: float
+    break_even: tuple[float, float]
+    seconds: float
+    stopped: Stopped
+
+    @property
+    def closed(self) -> bool:
+        """Whether the gap is within the tolerance."""
+        return self.gap <= self.tolerance
+
+    @property
+    def note(self) -> str:
+        """Why the gap is above the tolerance and what to do, in a sentence; empty where it is not."""
+        return why_open(self.stopped, self.model.discount)
+
+    def value(self, price: float) -> tuple[float, float]:
+        """Lower and upper bound on the optimum when a look costs `price`; the lower one is `schedule(price)`'s value."""
+        upper = float(np.interp(_at_least_0(price, "price"), self.prices, self.upper))
+        return self.piece(price).value(price), upper
+
+    def schedule(self, price: float) -> Schedule:
+        """The best schedule found for a price."""
+        return self.piece(price).schedule
+
+    def piece(self, price: float) -> FrontierPiece:
+        """The best piece for a price."""
+        at = _at_least_0(price, "price")
+        return next(piece for piece in self.pieces if at <= piece.high)
+
+    def budget(self, looks: float) -> BudgetPlan:
+        """The best found whose expected discounted looks (cost at price 1, where costs are a table) are within a budget.
+
+        Its reward is within `gap` of the best possible: for every price, reward is at most the optimum plus price times looks.
+        """
+        allowed = _at_least_0(looks, "budget")
+        first, second, probability = self._neighbours(allowed)
+        return BudgetPlan(
+            budget=allowed,
+            pieces=(first,) if first is second else (first, second),
+            probability=probability,
+            reward=_mix(probability, first.discounted_reward, second.discounted_reward),
+            looks=_mix(probability, first.discounted_looks, second.discounted_looks),
+            upper=float((self.upper + self.prices * allowed).min()),
+        )
+
+    def _neighbours(self, allowed: float) -> tuple[FrontierPiece, FrontierPiece, float]:
+        """Pieces with more and fewer looks than allowed, and the probability of the first."""
+        if self.pieces[-1].discounted_looks > allowed:
+            raise PlanError(
+                f"budget is {allowed:g}, but every schedule found looks {self.pieces[-1].discounted_looks:g} times or more "
+                "(discounted); allow at least that"
+            )
+        after = next(i for i, piece in enumerate(self.pieces) if piece.discounted_looks <= allowed)
+        fewer = self.pieces[after]
+        if after == 0 or fewer.discounted_looks == allowed:
+            return fewer, fewer, 1.0
+        more = self.pieces[after - 1]
+        return more, fewer, (allowed - fewer.discounted_looks) / (more.discounted_looks - fewer.discounted_looks)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """One row per piece: its prices, discounted and undiscounted figures."""
+        pandas = pandas_for("Frontier.to_pandas")
+        columns = {name: [getattr(piece, name) for piece in self.pieces] for name in COLUMNS}
+        frame: pd.DataFrame = pandas.DataFrame(columns)
+        return frame
+
+    def plot(self, path_or_axes: str | os.PathLike[str] | Sequence[Any] | None = None) -> Any:
+        """Draw the value against the price (left) and the reward against the looks (right); the two axes are returned.
+
+        Parameters
+        ----------
+        path_or_axes : path, pair of matplotlib axes, or None
+            A file to write, axes to draw on, or a new figure.
+        """
+        return plot_frontier(self, path_or_axes)
+
+    def __repr__(self) -> str:
+        low, high = self.break_even
+        left = "" if self.closed else f", above the tolerance of {self.tolerance:.2g}"
+        return (
+            f"Frontier({len(self.pieces)} schedule{'s' * (len(self.pieces) != 1)}, {len(self.prices)} prices solved, "
+            f"gap {self.gap:.2g}{left}; looking breaks even at a price from {low:.4g} to {high:.4g}; {self.seconds:.2g} s)"
+        )
+
+
+def _mix(probability: float, first: float, second: float) -> float:
+    return probability * first + (1 - probability) * second
+
+
+def _at_least_0(value: Any, name: str) -> float:
+    expected = "a number that is 0 or more"
+    number = real(value, name, PlanError, expected)
+    if not 0 <= number < math.inf:
+        raise PlanError(f"{name} is {value!r}, expected a finite number that is 0 or more")
+    return number
+
+
+# ----------------------------------------------------------------------------------------------------
+# The frontier as a picture.
+# ----------------------------------------------------------------------------------------------------
+
+
+BOUND, BAND = "0.45", "0.88"
+#: Width and height in inches.
+SIZE = (9.0, 3.6)
+#: The picture goes on so far beyond the highest price that matters.
+MARGIN = 1.3
+
+
+def plot_frontier(frontier: Frontier, path_or_axes: str | os.PathLike[str] | Sequence[Any] | None = None) -> Any:
+    """Draw a frontier on a pair of axes, into a file or on a new figure; the axes are returned."""
+    matplotlib_for("Frontier.plot")
+    if isinstance(path_or_axes, (str, os.PathLike)):
+        place = check_path(path_or_axes)
+        figure = new_figure("Frontier.plot", *SIZE)
+        axes = _drawn(frontier, figure.subplots(1, 2))
+        save_figure(figure, place)
+        return axes
+    return _drawn(frontier, _shown_axes() if path_or_axes is None else _checked(path_or_axes))
+
+
+def _drawn(frontier: Frontier, axes: Any) -> Any:
+    _draw_values(frontier, axes[0])
+    _draw_rewards(frontier, axes[1])
+    return axes
+
+
+def _shown_axes() -> Any:
+    """Axes that a notebook or `pyplot.show` shows."""
+    from matplotlib import pyplot
+
+    return pyplot.subplots(1, 2, figsize=SIZE, layout="constrained")[1]
+
+
+def _checked(axes: Any) -> Any:
+    pair = np.asarray(axes, dtype=object).ravel()
+    if len(pair) != 2 or not all(hasattr(one, "fill_between") for one in pair):
+        raise PlanError(f"plot was given {quoted(axes)}, expected a path, two matplotlib axes, or nothing")
+    return pair
+
+
+def _draw_values(frontier: Frontier, axes: Any) -> None:
+    end = _last_price(frontier)
+    crossings = [piece.low for piece in frontier.pieces if piece.low < end]
+    prices = np.unique([*crossings, *frontier.prices[frontier.prices <= end], end])
+    lower, upper = np.array([frontier.value(price) for price in prices]).T
+    low, high = frontier.break_even
+    if low < end:
+        # An interval that is closed to a point is still to be seen.
+        axes.axvspan(low, min(high, end), facecolor=BAND, edgecolor=BOUND, linewidth=1, label="looking breaks even")
+    axes.plot(prices, upper, color=BOUND, linestyle="--", linewidth=1, label="at most")
+    axes.plot(prices, lower, color=INK, linewidth=1.5, label="achieved")
+    axes.plot(crossings[1:], [frontier.value(p)[0] for p in crossings[1:]], "o", color=INK, markersize=3)
+    _finish(axes, "price of a look" if _is_number(frontier) else "price (times the cost table)", "discounted value")
+
+
+def _draw_rewards(frontier: Frontier, axes: Any) -> None:
+    looks = np.array([piece.discounted_looks for piece in frontier.pieces])
+    rewards = np.array([piece.discounted_reward for piece in frontier.pieces])
+    budgets = np.linspace(looks.min(), looks.max(), 201)
+    upper = [frontier.budget(float(budget)).upper for budget in budgets]
+    axes.plot(budgets, upper, color=BOUND, linestyle="--", linewidth=1, label="at most")
+    axes.plot(looks, rewards, color=INK, linewidth=1.5, marker="o", markersize=3, label="schedules and coin tosses")
+    _finish(axes, "discounted looks" if _is_number(frontier) else "discounted cost at price 1", "discounted reward")
+
+
+def _finish(axes: Any, across: str, up: str) -> None:
+    axes.set_xlabel(across)
+    axes.set_ylabel(up)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False)
+
+
+def _last_price(frontier: Frontier) -> float:
+    """The price at which the picture ends: a little beyond the last change of schedule."""
+    interesting = [frontier.pieces[-1].low, *(price for price in frontier.break_even if math.isfinite(price))]
+    return MARGIN * max(interesting) or MARGIN * (float(frontier.prices[-1]) or 1.0)
+
+
+def _is_number(frontier: Frontier) -> bool:
+    return isinstance(frontier.model.measuring_cost, float)

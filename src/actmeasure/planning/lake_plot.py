@@ -1,0 +1,263 @@
+"""The plans of a lake drawn on its map."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Set
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from scipy.sparse import linalg
+
+from actmeasure.belief import Belief
+from actmeasure.drawing import INK, LARGEST, check_path, new_figure, save_figure
+from actmeasure.errors import PlanError, quoted
+from actmeasure.evaluation import plan_chain
+from actmeasure.model import Model
+from actmeasure.model.transitions import FloatArray
+from actmeasure.schedule import BlindPlan
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from actmeasure.planning.solution import Solution
+
+__all__ = ["FAINT", "RARE", "MeanPath", "draw_path", "is_lake", "mean_path", "plot_lake"]
+
+LAKE_ACTIONS = ("left", "down", "right", "up")
+#: A picture is at least so wide, and a cell so wide where the lake is small enough, in inches.
+SMALLEST, CELL = 3.6, 1.15
+#: Paths keep to the right of their way, in one of so many lanes (of a width in cells), so that they lie side by side.
+SIDE, LANES = 0.1, 3
+ICE, EDGE, DEEP = "#eef3f6", "#b9c6cf", "#3d4650"
+
+
+def is_lake(model: Model) -> bool:
+    """Whether a model has the four actions of a lake."""
+    return model.action_names == LAKE_ACTIONS
+
+
+def plot_lake(
+    solution: Solution, path: str | os.PathLike[str] | None = None, shape: tuple[int, int] | None = None
+) -> Figure:
+    """Draw the plans of a solution on the map of its lake, and save the picture if a path is given."""
+    rows, columns = _lake_shape(solution.model, shape)
+    place = None if path is None else check_path(path)
+    cell = min(CELL, LARGEST / max(rows, columns))
+    width, height = max(columns * cell, SMALLEST), max(rows * cell, 1.0) + 1.0
+    figure = new_figure("Solution.plot", width, height)
+    axes = figure.add_subplot()
+    _draw_map(axes, solution.model, (rows, columns))
+    often = _how_often(solution)
+    signs = set()
+    for state in sorted(often, key=lambda state: often[state]):
+        plan = solution.schedule[state] if state >= 0 else solution.schedule.start
+        if plan is not None:
+            belief = Belief.at(state) if state >= 0 else Belief.start(solution.model)
+            way = mean_path(solution.model, plan, belief, columns)
+            lane = SIDE * (1 + sum(divmod(max(state, 0), columns)) % LANES)
+            draw_path(axes, way, lane, often[state], max(1.0, max(rows, columns) / 8))
+            signs |= {way.ending} | ({"rare"} if often[state] < RARE else set())
+    axes.set_title(_lake_title(solution), fontsize=10, loc="left", wrap=True)
+    _draw_legend(axes, signs)
+    if place is not None:
+        save_figure(figure, place)
+    return figure
+
+
+def _lake_shape(model: Model, shape: tuple[int, int] | None) -> tuple[int, int]:
+    if not is_lake(model):
+        raise PlanError(
+            "only lakes can be drawn as a map, with the actions left, down, right and up; for other models use "
+            "solution.explain().plot(), which draws the measuring value along a plan"
+        )
+    side = math.isqrt(model.n_states)
+    if shape is None and side * side != model.n_states:
+        raise PlanError(f"the lake has {model.n_states} cells, which is no square; give its shape=(rows, columns)")
+    rows, columns = (side, side) if shape is None else _two_numbers(shape)
+    if rows * columns != model.n_states:
+        raise PlanError(
+            f"shape is ({rows}, {columns}), which makes {rows * columns} cells; the lake has {model.n_states}"
+        )
+    return rows, columns
+
+
+def _two_numbers(shape: Any) -> tuple[int, int]:
+    try:
+        rows, columns = shape
+        return int(rows), int(columns)
+    except (TypeError, ValueError):
+        raise PlanError(f"shape is {quoted(shape)}, expected (rows, columns) of the lake, such as (4, 4)") from None
+
+
+def _goals(model: Model) -> npt.NDArray[np.bool_]:
+    """Terminal states that pay on arrival, shape (S,)."""
+    table = model.transitions
+    sizes = np.diff(table.offsets)
+    pays = np.repeat(model.rewards.ravel(), sizes) if model.transition_rewards is None else model.transition_rewards
+    goals = np.zeros(model.n_states, np.bool_)
+    goals[table.successors[pays > 0]] = True
+    return goals & model.terminal
+
+
+def _draw_map(axes: Axes, model: Model, shape: tuple[int, int]) -> None:
+    from matplotlib.patches import Circle, Rectangle
+
+    rows, columns = shape
+    goals = _goals(model)
+    large = max(shape) <= 12
+    axes.add_patch(Rectangle((-0.5, -0.5), columns, rows, facecolor=ICE, edgecolor=INK, linewidth=1.2, zorder=0))
+    axes.hlines(np.arange(rows - 1) + 0.5, -0.5, columns - 0.5, color=EDGE, linewidth=0.7, zorder=0.5)
+    axes.vlines(np.arange(columns - 1) + 0.5, -0.5, rows - 0.5, color=EDGE, linewidth=0.7, zorder=0.5)
+    for state in np.flatnonzero(model.terminal):
+        row, column = divmod(int(state), columns)
+        if goals[state]:
+            axes.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, facecolor="white", hatch="////", edgecolor=EDGE))
+            _letter(axes, row, column, "G", large)
+        else:
+            axes.add_patch(Circle((column, row), 0.38, facecolor=DEEP, edgecolor=INK, linewidth=0.8, zorder=1))
+    for state in model.initial_states:
+        row, column = divmod(int(state), columns)
+        _letter(axes, row, column, "S", large)
+    for state in np.flatnonzero(~model.terminal) if large else ():
+        row, column = divmod(int(state), columns)
+        axes.text(column + 0.46, row + 0.46, str(state), ha="right", va="bottom", fontsize=7, color=DEEP, zorder=1)
+    axes.set_xlim(-0.6, columns - 0.4)
+    axes.set_ylim(rows - 0.4, -0.6)
+    axes.set_aspect("equal")
+    axes.axis("off")
+
+
+def _letter(axes: Axes, row: int, column: int, letter: str, large: bool) -> None:
+    size = 13 if large else 7
+    axes.text(column - 0.42, row - 0.42, letter, ha="left", va="top", fontsize=size, fontweight="bold", zorder=5)
+
+
+def _how_often(solution: Solution) -> dict[int, float]:
+    """Discounted number of times each plan is followed, the most usual being 1; -1 is a start that is not shown."""
+    model = solution.model
+    chain = plan_chain(model, solution.schedule)
+    decay = sparse.diags_array(np.minimum(model.discount, 0.999) ** chain.durations.astype(float))
+    balance = sparse.eye_array(len(chain.start)) - (decay @ chain.moves).T
+    visits = np.atleast_1d(linalg.spsolve(balance.tocsc(), chain.start))[: len(chain.states)]
+    most = max(float(visits.max()), 1e-300)
+    return {int(state): float(count) / most for state, count in zip(chain.states, visits, strict=True)}
+
+
+def _lake_title(solution: Solution) -> str:
+    cost = solution.model.measuring_cost
+    price = f"a look costs {cost:g}" if isinstance(cost, float) else "the price of a look varies"
+    return f"{solution.method}: worth {solution.value:.4f}, at most {solution.upper:.4f}; {price}"
+
+
+def _draw_legend(axes: Axes, signs: Set[str]) -> None:
+    """What the signs that occur in the picture mean."""
+    from matplotlib.lines import Line2D
+
+    def sign(**looks: Any) -> Line2D:
+        return Line2D([], [], **{"color": INK, "linestyle": "", **looks})
+
+    eye = (sign(marker="o", mfc="white", markersize=10, mew=1.6), sign(marker="o", markersize=3.5))
+    meanings: list[tuple[str, Any, str]] = [
+        ("", sign(linestyle="-", marker=">", markersize=6), "moves blind (mean way)"),
+        ("measure", eye, "looks"),
+        ("known", sign(marker="s", mfc="white", markersize=7), "known for free"),
+        ("repeat", sign(marker="x", markersize=7, mew=1.6), "goes on so for ever"),
+        ("rare", sign(color=FAINT, linestyle="-", linewidth=0.8), "rarely met"),
+        ("", sign(color=DEEP, marker="o", markersize=9), "hole"),
+    ]
+    shown = [(handle, text) for ending, handle, text in meanings if ending in signs or not ending]
+    handles, texts = zip(*shown, strict=True)
+    axes.legend(
+        handles, texts, loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=2, frameon=False, fontsize=8,
+        handlelength=1.6, columnspacing=1.2,
+    )  # fmt: skip
+
+
+# ----------------------------------------------------------------------------------------------------
+# A blind plan as a path: where it leads on average, drawn as arrows with a sign at its end.
+# ----------------------------------------------------------------------------------------------------
+
+
+#: A repeating plan is drawn for so many rounds at most; most have come to their end long before.
+STEPS_DRAWN = 40
+#: A plan that is followed less often than this, compared with the most usual one, is drawn thin and grey.
+RARE = 0.02
+FAINT = "#8a949c"
+
+
+@dataclass(frozen=True, eq=False)
+class MeanPath:
+    """Mean places (column, row) along a plan, shape (n + 1, 2), and how the plan ends."""
+
+    places: FloatArray
+    ending: str
+
+
+def mean_path(model: Model, plan: BlindPlan, belief: Belief, columns: int) -> MeanPath:
+    places = [_mean_place(belief.states, belief.probabilities, columns)]
+    count = len(plan) if plan.then != "repeat" else max(len(plan), STEPS_DRAWN)
+    for step in range(count):
+        action = plan.decision(step).action
+        after = belief.predict(model, action)
+        if after.is_over:
+            places.append(_mean_place(*_landing(model, belief, action), columns))
+            return MeanPath(np.array(places), plan.then if plan.decision(step).measure else "end")
+        places.append(_mean_place(after.states, after.probabilities, columns))
+        if plan.then == "repeat" and step >= len(plan) and after.is_close(belief, 1e-6):
+            break
+        belief = after
+    return MeanPath(np.array(places), plan.then)
+
+
+def _landing(model: Model, belief: Belief, action: int) -> tuple[npt.NDArray[np.int64], FloatArray]:
+    """States, terminal ones included, after an action, and their probabilities."""
+    rows = model.transitions.stacked()[belief.states * model.n_actions + action]
+    weights = np.asarray(belief.probabilities @ rows)
+    states = np.flatnonzero(weights)
+    return states.astype(np.int64), weights[states]
+
+
+def _mean_place(states: npt.NDArray[np.int64], probabilities: FloatArray, columns: int) -> tuple[float, float]:
+    rows, places = np.divmod(states, columns)
+    return float(probabilities @ places), float(probabilities @ rows)
+
+
+def draw_path(axes: Axes, path: MeanPath, lane: float, often: float, crowd: float) -> None:
+    """A plan as a line through its mean places, with a head on every move and a sign at its end."""
+    rare = often < RARE
+    colour, order = (FAINT, 2.0) if rare else (INK, 3.0 + often)
+    width = (0.8 if rare else 1.0 + 1.4 * often**0.5) / crowd**0.5
+    size = 6.0 / crowd**0.5 + 2 * width
+    places = _beside(path.places, lane)
+    axes.plot(*places[:1].T, "o", color=colour, markersize=size / 2, zorder=order)
+    for number, (begin, end) in enumerate(pairwise(places), start=2):
+        if np.abs(end - begin).max() > 0.02:
+            room = 0.8 * size if number == len(places) and path.ending == "measure" else 0.0
+            arrow = {"arrowstyle": "-|>", "color": colour, "linewidth": width, "mutation_scale": 1.4 * size}
+            axes.annotate("", end, begin, arrowprops={**arrow, "shrinkA": 0, "shrinkB": room}, zorder=order)
+    last = places[-1]
+    if path.ending == "measure":
+        axes.plot(*last, "o", markersize=1.7 * size, mfc="white", mec=colour, mew=width + 0.4, zorder=order + 0.1)
+        axes.plot(*last, "o", markersize=0.55 * size, color=colour, zorder=order + 0.2)
+    elif path.ending == "known":
+        axes.plot(*last, "s", markersize=size, mfc="white", mec=colour, mew=width, zorder=order + 0.1)
+    elif path.ending == "repeat":
+        axes.plot(*last, "x", markersize=size, color=colour, mew=width + 0.6, zorder=order + 0.1)
+
+
+def _beside(places: FloatArray, lane: float) -> FloatArray:
+    """The places moved by `lane` to the right of the way that leads through them, shape (n, 2)."""
+    moves = np.diff(places, axis=0)
+    lengths = np.hypot(*moves.T)[:, None]
+    sides = np.divide(
+        np.column_stack([-moves[:, 1], moves[:, 0]]), lengths, out=np.zeros_like(moves), where=lengths > 1e-9
+    )
+    shift = np.vstack([sides[:1], (sides[:-1] + sides[1:]) / 2, sides[-1:]])
+    return np.asarray(places + lane * shift)

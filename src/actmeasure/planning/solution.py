@@ -1,0 +1,269 @@
+"""What planning gives."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from actmeasure.drawing import pandas_for
+from actmeasure.evaluation import Evaluation
+from actmeasure.model import Model
+from actmeasure.model.transitions import FloatArray
+from actmeasure.planning.budget import Progress, Stopped, why_open
+from actmeasure.planning.explain import Explanation, explain
+from actmeasure.schedule import BlindPlan, Schedule
+from actmeasure.text import shortened, text_table
+
+if TYPE_CHECKING:
+    import os
+
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+
+__all__ = ["Plan", "Solution", "solution_frame", "solution_notes", "solution_text"]
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """A schedule, what it is worth exactly, and how much better the best possible could be.
+
+    Attributes
+    ----------
+    model : Model
+    method : str
+    schedule : Schedule
+    evaluation : Evaluation
+        Of the schedule, over all time.
+    lower : float
+        The schedule's discounted return, rounded downwards, and so a lower bound on the optimum.
+    upper : float
+        A sound upper bound on the optimum, whatever the method.
+    values : float64 array, shape (S,)
+        What is achieved, at least, from each state once it is known.
+    seconds : float
+        Time it took.
+    stopped : str
+        Why planning stopped. `closed`: the bounds are within the tolerance (`optimal`, and `never` for its own bound). `time`:
+        the time limit was over. `interrupted`: Ctrl-C. `memory`: the search may not grow any more. `exhausted`: the search
+        cannot get closer, because of rounding or because there is no discount. `done`: the method is no search, or `atm` is
+        finished.
+    record : tuple of Progress
+        How the bounds closed.
+    claimed : float or None
+        What the method itself says its schedule is worth, where that differs (`atm-linear`).
+    method_upper : float or None
+        A bound on the best schedule of the method's kind, where it has one of its own (`never`).
+    """
+
+    model: Model
+    method: str
+    schedule: Schedule
+    evaluation: Evaluation
+    lower: float
+    upper: float
+    values: FloatArray
+    seconds: float
+    stopped: Stopped = "done"
+    record: tuple[Progress, ...] = field(default=(), repr=False)
+    claimed: float | None = None
+    method_upper: float | None = None
+
+    @property
+    def value(self) -> float:
+        """Exact discounted return of the schedule from the start, up to rounding; minus infinity where it has none."""
+        value = self.evaluation.discounted_return
+        return -math.inf if math.isnan(value) else value
+
+    @property
+    def gap(self) -> float:
+        """How much better the optimum could be."""
+        return self.upper - self.lower
+
+    def explain(self, state: int | str | None = None) -> Explanation:
+        """Why the plan looks when it does: belief and value of looking, now and later, at each of its steps.
+
+        Parameters
+        ----------
+        state : int or str, optional
+            The state that was seen, by number or name; by default the start.
+
+        Examples
+        --------
+        >>> import actmeasure as am
+        >>> solution = am.solve(am.problems.two_state_belief(p=0.8, measuring_cost=0.05))
+        >>> print(solution.explain())
+        After seeing begin: a0, then look
+        Worth 0.95 from here on.
+        <BLANKLINE>
+        step  action  belief before it  running  look now  not now  measuring value
+        ----  ------  ----------------  -------  --------  -------  ---------------  -----
+           1  a0      begin: 100 %        100 %    0.9500   0.8000          +0.1500  looks
+        """
+        return explain(self, state)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A table with a row per plan: its state, the plan in words, steps, ending and value (needs the extra `data`).
+
+        The index is the state's number; a plan for a start that is not shown has -1.
+        """
+        return solution_frame(self)
+
+    def table(self, plans: int = 20) -> str:
+        """Value, bounds, looks and the first `plans` plans in words, as a table for the terminal; `print` shows it too."""
+        return solution_text(self, plans)
+
+    def plot(self, path: str | os.PathLike[str] | None = None, shape: tuple[int, int] | None = None) -> Figure:
+        """Draw a lake's plans as arrows, and where they look (needs the extra `plots`).
+
+        Parameters
+        ----------
+        path : str or path, optional
+            Where to save the picture, such as `plans.png` or `plans.svg`.
+        shape : (rows, columns), optional
+            Of the lake; a square by default.
+        """
+        from actmeasure.planning.lake_plot import plot_lake
+
+        return plot_lake(self, path, shape)
+
+    def __str__(self) -> str:
+        return self.table()
+
+    def __repr__(self) -> str:
+        return (
+            f"Solution({self.method}: value {self.value:.6g}, optimum at most {self.upper:.6g}, "
+            f"{len(self.schedule)} states planned, {self.seconds:.2g} s)"
+        )
+
+
+# ----------------------------------------------------------------------------------------------------
+# A solution in words: what it is worth, how sure that is, and its plans.
+# ----------------------------------------------------------------------------------------------------
+
+
+#: Longer plans are shortened in the table; in the schedule and `to_pandas` they are complete.
+PLAN_WIDTH = 90
+WITHOUT_END = (
+    "Without discount this schedule loses without end, so it has no finite value; use the method 'optimal', or a discount "
+    "below 1."
+)
+
+
+def _rows(solution: Solution, most: int | None = None) -> list[dict[str, Any]]:
+    """A row for every plan of a solution, that of a hidden start first."""
+    model, schedule = solution.model, solution.schedule
+    rows = []
+    if schedule.start is not None and not model.start_is_known:
+        rows.append(_plan_row(model, None, schedule.start, solution.value))
+    for number, (state, plan) in enumerate(schedule.items()):
+        if most is not None and number >= most:
+            break
+        rows.append(_plan_row(model, state, plan, float(solution.values[state])))
+    return rows
+
+
+def _plan_row(model: Model, state: int | None, plan: BlindPlan, value: float) -> dict[str, Any]:
+    return {
+        "number": -1 if state is None else state,
+        "state": "(start)" if state is None else model.state_name(state),
+        "plan": plan.describe(model),
+        "steps": len(plan),
+        "ending": plan.then,
+        "value": value,
+    }
+
+
+def solution_frame(solution: Solution) -> pd.DataFrame:
+    """A table with a row per plan."""
+    pandas = pandas_for("Solution.to_pandas")
+    columns = ["number", "state", "plan", "steps", "ending", "value"]
+    frame: pd.DataFrame = pandas.DataFrame(_rows(solution), columns=columns).set_index("number")
+    return frame
+
+
+def solution_text(solution: Solution, plans: int) -> str:
+    """What a solution is worth, how sure that is, and its first plans in words."""
+    facts = list(_facts(solution))
+    width = max(len(name) for name, _ in facts)
+    lines = [f"{name:<{width}}  {text}" for name, text in facts]
+    for note in solution_notes(solution):
+        lines += ["", note]
+    rows = _rows(solution, plans) if plans > 0 else []
+    if rows:
+        cells = [(row["state"], shortened(row["plan"], PLAN_WIDTH), f"{row['value']:.4f}") for row in rows]
+        lines += ["", *text_table(("after seeing", "do", "value"), cells, "<<>")]
+        more = len(solution.schedule) - len([row for row in rows if row["number"] >= 0])
+        lines += [f"... and {more} more plans"] if more else []
+    return "\n".join(lines)
+
+
+def solution_notes(solution: Solution) -> Iterator[str]:
+    """What the figures alone do not say, in sentences: a value that is not finite, and why a gap is open."""
+    if solution.value == -math.inf:
+        yield WITHOUT_END
+    is_search = solution.method in ("optimal", "never")
+    gain = "close the gap" if is_search else "find better moments to look"
+    if reason := why_open(solution.stopped, solution.model.discount, gain):
+        yield reason
+
+
+def _facts(solution: Solution) -> Iterator[tuple[str, str]]:
+    is_discounted = solution.model.discount < 1
+    yield "method", f"{solution.method} ({solution.seconds:.2g} s)"
+    yield "value", f"{solution.value:.6g}  (exact, {'discounted' if is_discounted else 'without discount'})"
+    if solution.claimed is not None:
+        yield "claimed", f"{solution.claimed:.6g}  (what the method says its schedule is worth)"
+    yield "optimum", _range(solution.lower, solution.upper)
+    if solution.method_upper is not None:
+        yield f"best {solution.method!r}", _range(solution.value, max(solution.method_upper, solution.value))
+    yield "looks", _looks(solution.evaluation, is_discounted)
+    yield "episode", _episode(solution.evaluation.steps, solution.evaluation.ending_probability)
+
+
+def _range(lower: float, upper: float) -> str:
+    return f"at most {upper:.6g}" if lower == -math.inf else f"{lower:.6g} to {upper:.6g}  (gap {upper - lower:.2g})"
+
+
+def _looks(result: Evaluation, is_discounted: bool) -> str:
+    is_finite = math.isfinite(result.measurements)
+    often = f"{result.measurements:.4g} per episode" if is_finite else f"{result.average_measurements:.4g} per step"
+    return often + (f"  ({result.discounted_measurements:.4g} discounted)" if is_discounted else "")
+
+
+def _episode(steps: float, ending: float) -> str:
+    if math.isfinite(steps):
+        return f"{steps:.4g} steps"
+    return "never ends" if ending == 0 else f"ends with probability {ending:.4g}"
+
+
+# ----------------------------------------------------------------------------------------------------
+# What a planning method hands back before it is evaluated.
+# ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A schedule and what the method knows about it.
+
+    Attributes
+    ----------
+    schedule : Schedule
+    values : float64 array, shape (S,)
+        What can be achieved, at least, from each state once it is known.
+    upper : float
+        A bound on the optimum.
+    stopped : str
+        Why the method stopped; see `Solution`.
+    claimed : float or None
+    method_upper : float or None
+    """
+
+    schedule: Schedule
+    values: FloatArray
+    upper: float
+    stopped: Stopped = "done"
+    claimed: float | None = None
+    method_upper: float | None = None

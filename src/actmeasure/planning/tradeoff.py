@@ -1,0 +1,538 @@
+"""What to do at every price of a look, and under a budget of looks."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from actmeasure.errors import PlanError, quoted
+from actmeasure.evaluation import LONGEST, Evaluation, evaluate
+from actmeasure.interrupts import Interrupts, deferred_interrupts
+from actmeasure.model import Model
+from actmeasure.model.transitions import FloatArray
+from actmeasure.planning.budget import Clock, Stopped
+from actmeasure.planning.frontier import Frontier, FrontierPiece
+from actmeasure.planning.solution import Solution
+from actmeasure.planning.solve import solve
+from actmeasure.schedule import Schedule
+from actmeasure.settings import real, whole
+
+__all__ = [
+    "Line",
+    "Piece",
+    "PriceBounds",
+    "PriceSearch",
+    "TradeoffProgress",
+    "crossing",
+    "envelope",
+    "envelope_values",
+    "price_at_bound",
+    "price_at_value",
+    "tightened_bounds",
+    "tradeoff",
+]
+
+
+def tradeoff(
+    model: Model,
+    tolerance: float = 1e-3,
+    time_limit: float | None = None,
+    progress: bool | Callable[[TradeoffProgress], None] = False,
+    *,
+    horizon: int = 200,
+) -> Frontier:
+    """Find the frontier between reward and looks: the best schedules for every price of a look.
+
+    Parameters
+    ----------
+    model : Model
+        Its measuring cost, if a number, is replaced by the price; a table per state and action is multiplied by it.
+    tolerance : float
+        At every price, the bounds on the optimum are to be so close.
+    time_limit : float, optional
+        Seconds. When they are over, or Ctrl-C is pressed, the frontier so far is returned, with the gap that is left.
+    progress : bool or function
+        True prints how the gap closes; a function is called with every `TradeoffProgress`, also while a price is being solved.
+    horizon : int
+        Steps for the undiscounted figures.
+
+    Returns
+    -------
+    Frontier
+
+    Examples
+    --------
+    >>> import actmeasure as am
+    >>> frontier = am.tradeoff(am.problems.measuring_value(p=0.8, measuring_cost=0.1, discount=1.0))
+    >>> [round(price, 3) for price in frontier.break_even]
+    [0.16, 0.16]
+    >>> round(frontier.budget(0.5).probability, 2)
+    0.4
+    """
+    if not isinstance(model, Model):
+        raise PlanError(f"the model is {quoted(model)}, expected a Model")
+    asked = real(tolerance, "tolerance", PlanError, "a number above 0, such as 1e-3")
+    if not 0 < asked < math.inf:
+        raise PlanError(f"tolerance is {tolerance!r}, expected a finite number above 0, such as 1e-3")
+    if time_limit is not None and not real(time_limit, "time_limit", PlanError, "seconds above 0, or None") > 0:
+        raise PlanError(f"time_limit is {time_limit!r}, expected seconds above 0, or None for no limit")
+    steps = whole(horizon, "horizon", 1, LONGEST, PlanError)
+    listener = _print_progress if progress is True else progress or None
+    search = PriceSearch(PriceBounds(model, asked, steps), Clock(time_limit), listener)
+    with deferred_interrupts() as interrupts:
+        search.run(interrupts)
+        stopped_by_hand = interrupts.requested
+    if progress is True:
+        print(file=sys.stderr)
+    return search.frontier(stopped_by_hand)
+
+
+def _print_progress(progress: TradeoffProgress) -> None:
+    print(
+        f"\r{progress.seconds:7.1f} s   {progress.solved} prices solved   gap {progress.gap:.2g}   ",
+        end="",
+        file=sys.stderr,
+        flush=True,
+    )
+
+
+# ----------------------------------------------------------------------------------------------------
+# The search for the frontier between reward and looks: which prices of a look to solve, and for how long.
+#
+# New prices are solved where the lines found so far cross, at the crossing that leaves the largest gap, until none is above the
+# tolerance.
+# ----------------------------------------------------------------------------------------------------
+
+
+#: Each price is solved to this share of the tolerance; the rest is room for the chords between prices.
+SOLVING_SHARE = 0.25
+#: The best schedule that never looks may take so many seconds, or so many times what the first price took, to be found.
+NEVER_SECONDS, NEVER_TIMES = 60.0, 5.0
+#: With a time limit, no single price takes more than this share of the time that is left.
+TIME_SHARE = 0.25
+#: What is left in the end goes to the prices that are most open, by this share each.
+LAST_TIME_SHARE = 0.6
+
+
+@dataclass(frozen=True)
+class TradeoffProgress:
+    """How far the frontier is after some seconds: prices solved and the largest gap left, infinite before the first."""
+
+    seconds: float
+    solved: int
+    gap: float
+
+
+@dataclass(eq=False)
+class PriceSearch:
+    """Solves price after price.
+
+    Attributes
+    ----------
+    found : PriceBounds
+        What is known so far.
+    clock : Clock
+    listener : function, optional
+        Called with every `TradeoffProgress`.
+    gap : float
+        The largest gap when it was last told.
+    stops : dict
+        Why the solver stopped at each price solved.
+    unsolved : set
+        Prices at which the solver found no bound at all.
+    tried_again : set
+        Prices solved a second time, with the time that was left.
+    """
+
+    found: PriceBounds
+    clock: Clock
+    listener: Callable[[TradeoffProgress], None] | None
+    gap: float = math.inf
+    stops: dict[float, Stopped] = field(default_factory=dict)
+    unsolved: set[float] = field(default_factory=set)
+    tried_again: set[float] = field(default_factory=set)
+
+    def run(self, interrupts: Interrupts) -> None:
+        """Solve price after price until the gap is closed, time is over or Ctrl-C is pressed."""
+        self._solve_first(interrupts)
+        if not self._is_over(interrupts):
+            self._never()
+        self._tell()
+        while not self._is_over(interrupts):
+            price, share = self.found.next_price(self.unsolved), TIME_SHARE
+            if price is None:
+                price, share = self._most_open(), LAST_TIME_SHARE
+            if price is None:
+                break
+            try:
+                self._solve(price, share)
+            except PlanError:
+                # There is no bound at this price, in its share of the time or at all. Those at other prices still hold, and
+                # the chord between them counts this one as open; so it is left out, and the search goes on elsewhere.
+                self.unsolved.add(price)
+            else:
+                self._tell()
+
+    def _is_over(self, interrupts: Interrupts) -> bool:
+        return self.clock.is_over or interrupts.requested
+
+    def _solve_first(self, interrupts: Interrupts) -> None:
+        """Solve at price 0, without which there is nothing; if its share of the time is too short, with all of it."""
+        try:
+            self._solve(0.0)
+        except PlanError:
+            if self.clock.limit is None or interrupts.requested:
+                raise
+            self._solve_with_all_time(0.0)
+
+    def _solve_with_all_time(self, price: float) -> None:
+        try:
+            self._solve(price, share=1.0)
+        except PlanError as error:
+            if not self.clock.is_over:
+                raise
+            raise PlanError(
+                f"the time limit of {self.clock.limit:g} s was over before there was a bound at any price; allow more time"
+            ) from error
+
+    def _solve(self, price: float, share: float = TIME_SHARE) -> None:
+        solution = self._solution(_at_price(self.found.model, price), "optimal", None, share)
+        self.found.add_schedule(solution.schedule)
+        self.found.add_bound(price, solution.upper)
+        self.stops[price] = solution.stopped
+
+    def _never(self) -> None:
+        # Without it the frontier only says less about where looking breaks even, as bounds on the optimum hold for it too.
+        with suppress(PlanError):
+            limit = max(NEVER_SECONDS, NEVER_TIMES * self.clock.seconds)
+            solution = self._solution(self.found.model, "never", limit)
+            self.found.add_schedule(solution.schedule)
+            if solution.method_upper is not None:
+                self.found.never_upper = solution.method_upper
+
+    def _solution(self, model: Model, method: str, limit: float | None, share: float = TIME_SHARE) -> Solution:
+        if self.clock.limit is not None:
+            allowed = share * max(self.clock.limit - self.clock.seconds, 1e-3)
+            limit = allowed if limit is None else min(limit, allowed)
+        return solve(model, method, SOLVING_SHARE * self.found.tolerance, limit, lambda _: self._tell_again())
+
+    def _most_open(self) -> float | None:
+        """The solved price with the largest gap, if time may have been the reason for it, once."""
+        price = None if self.clock.limit is None else self.found.most_open(self.tried_again)
+        if price is not None:
+            self.tried_again.add(price)
+        return price
+
+    def _tell(self) -> None:
+        """Say how far the frontier is."""
+        if self.listener is not None:
+            self.gap = self.found.gap()
+            self._tell_again()
+
+    def _tell_again(self) -> None:
+        """Say that the search still runs, as a single price may take long."""
+        if self.listener is not None:
+            self.listener(TradeoffProgress(self.clock.seconds, len(self.found.uppers), self.gap))
+
+    def frontier(self, by_hand: bool) -> Frontier:
+        """The frontier so far; `by_hand` where Ctrl-C is the reason that there is no more."""
+        return self.found.frontier(self.clock.seconds, self._stopped(by_hand))
+
+    def _stopped(self, by_hand: bool) -> Stopped:
+        reasons = set(self.stops.values())
+        is_short = self.clock.limit is not None and (self.clock.is_over or bool(self.unsolved) or "time" in reasons)
+        if self.found.gap() <= self.found.tolerance:
+            return "closed"
+        if by_hand:
+            return "interrupted"
+        if is_short:
+            return "time"
+        return "memory" if "memory" in reasons else "exhausted"
+
+
+def _at_price(model: Model, price: float) -> Model:
+    cost = model.measuring_cost
+    return model.replace(measuring_cost=price if isinstance(cost, float) else price * cost)
+
+
+# ----------------------------------------------------------------------------------------------------
+# What is known about the optimum at every price of a look: schedules from below, bounds from above.
+#
+# A schedule with discounted reward `r` and discounted looks `l` is worth `r - price * l`, a line in the price. The optimum is
+# the
+# highest of all these lines, so it is convex and never rises. Solving at one price gives a line (from below) and an upper bound
+# there; between two solved prices the chord through their upper bounds is one too.
+# ----------------------------------------------------------------------------------------------------
+
+
+#: A crossing is solved only if its gap exceeds that of the prices around it by this share of the tolerance: what is left
+#: there otherwise is what the solver left open, and further prices would not close it.
+CROSSING_SHARE = 0.5
+#: Pieces that add less than this share of the tolerance are left out.
+NEGLIGIBLE_SHARE = 0.01
+#: No price beyond this many times the largest reward is tried (divided by the largest cost where costs are a table).
+LARGEST_PRICE = 1e6
+
+
+@dataclass(eq=False)
+class PriceBounds:
+    """Lines and upper bounds found so far.
+
+    Attributes
+    ----------
+    model : Model
+    tolerance : float
+    horizon : int
+        Steps for the undiscounted figures.
+    lines : list of Line
+        Schedules found, as lines in the price.
+    uppers : dict
+        Upper bounds on the optimum at the prices solved.
+    never_upper : float
+        Upper bound on schedules that never look.
+    """
+
+    model: Model
+    tolerance: float
+    horizon: int
+    lines: list[Line] = field(default_factory=list)
+    uppers: dict[float, float] = field(default_factory=dict)
+    never_upper: float = math.inf
+
+    def add_schedule(self, schedule: Schedule) -> None:
+        """Take a schedule in, if its figures are finite.
+
+        Without discount, one can look, or lose, for ever; it is then worth nothing at any price above 0.
+        """
+        line = _line(self.model, schedule, self.horizon)
+        if math.isfinite(line.reward) and math.isfinite(line.looks):
+            self.lines.append(line)
+
+    def add_bound(self, price: float, upper: float) -> None:
+        """Take an upper bound on the optimum at a price in."""
+        self.uppers[price] = min(upper, self.uppers.get(price, math.inf))
+
+    def next_price(self, unsolved: Collection[float]) -> float | None:
+        """Where to solve next, but not at prices found `unsolved`; None if no gap is worth it.
+
+        That is where lines cross and the gap is largest. If every schedule found has to look, the frontier goes down for ever,
+        and is followed up to the largest price.
+        """
+        (prices, uppers), pieces = self._outer(), self._inner()
+        largest = self._largest_price()
+        has_flat_line = bool(pieces) and pieces[-1].line.looks == 0
+        if not has_flat_line and prices[-1] < largest and largest not in unsolved:
+            return largest
+        return self._next_crossing(prices, uppers, pieces, np.array([*prices, *unsolved]))
+
+    def _next_crossing(
+        self, prices: FloatArray, uppers: FloatArray, pieces: list[Piece], tried: FloatArray
+    ) -> float | None:
+        solved_gaps = uppers - envelope_values(pieces, prices)
+        best, largest = None, self.tolerance
+        for piece in pieces[1:]:
+            price = piece.low
+            gap = float(np.interp(price, prices, uppers)) - piece.line.at(price)
+            around = float(np.interp(price, prices, solved_gaps))
+            is_new = np.abs(tried - price).min() > ROUNDING * (1 + price) and price <= self._largest_price()
+            if is_new and gap > max(largest, around + CROSSING_SHARE * self.tolerance):
+                best, largest = price, gap
+        return best
+
+    def most_open(self, besides: Collection[float]) -> float | None:
+        """The solved price with the largest gap, if that is above the tolerance, `besides` some."""
+        prices, uppers = self._outer()
+        gaps = uppers - envelope_values(self._inner(), prices)
+        gaps[np.isin(prices, list(besides))] = 0.0
+        worst = int(np.argmax(gaps))
+        return float(prices[worst]) if gaps[worst] > self.tolerance else None
+
+    def gap(self) -> float:
+        """Largest difference of the envelopes, which is at a solved price, at a crossing, or beyond them all."""
+        (prices, uppers), pieces = self._outer(), self._inner()
+        if not pieces or (pieces[-1].line.looks > 0 and prices[-1] < self._largest_price()):
+            return math.inf
+        crossings = np.array([piece.low for piece in pieces])
+        crossings = crossings if pieces[-1].line.looks == 0 else crossings[crossings <= prices[-1]]
+        where = np.concatenate([prices, crossings])
+        return max(0.0, float((np.interp(where, prices, uppers) - envelope_values(pieces, where)).max()))
+
+    def _largest_price(self) -> float:
+        reward = float(np.abs(self.model.rewards).max()) or 1.0
+        cost = self.model.measuring_cost
+        unit = 1.0 if isinstance(cost, float) else float(cost.max()) or 1.0
+        return LARGEST_PRICE * reward / unit
+
+    def _inner(self) -> list[Piece]:
+        return envelope(self.lines, NEGLIGIBLE_SHARE * self.tolerance)
+
+    def _outer(self) -> tuple[FloatArray, FloatArray]:
+        return tightened_bounds(self.uppers)
+
+    def _break_even(self, pieces: list[Piece], prices: FloatArray, uppers: FloatArray) -> tuple[float, float]:
+        blind = max(
+            (line.reward for line in self.lines if line.evaluation.discounted_measurements == 0), default=-math.inf
+        )
+        # Never looking is one way to behave at any price, so the bounds on the optimum hold for it as well.
+        low = price_at_value(pieces, max(blind, min(self.never_upper, float(uppers.min()))))
+        # Never looking is the best found from `high` on; that is enough only where the bound confirms it.
+        high = max(price_at_value(pieces, blind), price_at_bound(prices, uppers, blind + self.tolerance))
+        return low, high
+
+    def frontier(self, seconds: float, stopped: Stopped) -> Frontier:
+        """The frontier so far."""
+        pieces = self._inner()
+        if not pieces:
+            raise PlanError(
+                "no schedule with a finite reward and finitely many looks was found; allow more time, or use a discount below 1"
+            )
+        prices, uppers = self._outer()
+        lowers = envelope_values(pieces, prices)
+        for array in (prices, lowers, uppers):
+            array.setflags(write=False)
+        return Frontier(
+            model=self.model,
+            tolerance=self.tolerance,
+            pieces=tuple(
+                FrontierPiece(piece.low, piece.high, piece.line.schedule, piece.line.looks, piece.line.evaluation)
+                for piece in pieces
+            ),
+            prices=prices,
+            lower=lowers,
+            upper=uppers,
+            gap=self.gap(),
+            break_even=self._break_even(pieces, prices, uppers),
+            seconds=seconds,
+            stopped=stopped,
+        )
+
+
+def _line(model: Model, schedule: Schedule, horizon: int) -> Line:
+    evaluation = evaluate(model, schedule, horizon)
+    reward, looks = evaluation.discounted_reward, evaluation.discounted_measurements
+    if not isinstance(model.measuring_cost, float):
+        looks = reward - evaluation.discounted_return
+        # What is left of a difference of equal sums is rounding, and would look like a look.
+        looks = 0.0 if looks <= ROUNDING * (1 + abs(reward)) else looks
+    return Line(schedule, evaluation, reward, looks)
+
+
+# ----------------------------------------------------------------------------------------------------
+# Lines in the price of a look, and the envelopes that they and the bounds on the optimum form.
+# ----------------------------------------------------------------------------------------------------
+
+
+#: Looks that differ by less than this, relatively, are the same up to rounding.
+ROUNDING = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """A schedule as a line in the price: `reward - price * looks`."""
+
+    schedule: Schedule
+    evaluation: Evaluation
+    reward: float
+    looks: float
+
+    def at(self, price: float) -> float:
+        return self.reward - price * self.looks
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """A line and the prices between which it is the highest."""
+
+    line: Line
+    low: float
+    high: float
+
+
+def envelope(lines: list[Line], negligible: float) -> list[Piece]:
+    """The highest of the lines at every price from 0 to infinity, without pieces that hardly rise above their neighbours."""
+    kept = [piece.line for piece in _highest(lines)]
+    while len(kept) > 1:
+        rises = [_rise(kept, i) for i in range(len(kept) - 1)]
+        least = int(np.argmin(rises))
+        if rises[least] >= negligible:
+            break
+        del kept[least]
+    return _highest(kept)
+
+
+def _highest(lines: list[Line]) -> list[Piece]:
+    if not lines:
+        return []
+    line, low = max(lines, key=lambda line: (line.reward, -line.looks)), 0.0
+    pieces: list[Piece] = []
+    while True:
+        flatter = [other for other in lines if other.looks < line.looks - ROUNDING * (1 + line.looks)]
+        if not flatter:
+            return [*pieces, Piece(line, low, math.inf)]
+        # At a crossing of several, the flattest is the highest afterwards.
+        after = min(flatter, key=lambda other: (crossing(line, other), other.looks))
+        high = max(low, crossing(line, after))
+        if high > low:
+            pieces.append(Piece(line, low, high))
+        line, low = after, high
+
+
+def crossing(steep: Line, flat: Line) -> float:
+    return (steep.reward - flat.reward) / (steep.looks - flat.looks)
+
+
+def _rise(lines: list[Line], i: int) -> float:
+    """How far line `i` of an envelope rises above the others, at most; not for the last line, which rises without end."""
+    price = 0.0 if i == 0 else crossing(lines[i - 1], lines[i + 1])
+    return lines[i].at(price) - lines[i + 1].at(price)
+
+
+def tightened_bounds(uppers: dict[float, float]) -> tuple[FloatArray, FloatArray]:
+    """Solved prices in order and the bounds there, made tighter: the optimum never rises with the price, and is convex."""
+    prices = np.array(sorted(uppers))
+    bounds = np.minimum.accumulate([uppers[price] for price in prices])
+    hull: list[int] = []
+    for i in range(len(prices)):
+        while len(hull) > 1 and _is_above(prices, bounds, hull[-2], hull[-1], i):
+            hull.pop()
+        hull.append(i)
+    return prices, np.interp(prices, prices[hull], bounds[hull])
+
+
+def _is_above(x: FloatArray, y: FloatArray, left: int, middle: int, right: int) -> bool:
+    """Whether the middle point is on or above the chord of the others."""
+    return bool((y[middle] - y[left]) * (x[right] - x[left]) >= (y[right] - y[left]) * (x[middle] - x[left]))
+
+
+def envelope_values(pieces: list[Piece], prices: FloatArray) -> FloatArray:
+    """The inner envelope at some prices."""
+    if not pieces:
+        return np.full(len(prices), -np.inf)
+    rewards, looks = (np.array([getattr(piece.line, name) for piece in pieces]) for name in ("reward", "looks"))
+    return np.asarray((rewards - prices[:, None] * looks).max(axis=1))
+
+
+def price_at_value(pieces: list[Piece], value: float) -> float:
+    """The price up to which the inner envelope is above a value."""
+    for piece in pieces:
+        if piece.line.at(piece.low) <= value:
+            return piece.low
+        meets = math.inf if piece.line.looks == 0 else (piece.line.reward - value) / piece.line.looks
+        if meets < piece.high:
+            return meets
+    return math.inf
+
+
+def price_at_bound(prices: FloatArray, uppers: FloatArray, value: float) -> float:
+    """The price from which on the outer envelope is at most a value."""
+    below = np.flatnonzero(uppers <= value)
+    if not len(below):
+        return math.inf
+    i = int(below[0])
+    # Turned around, a falling stretch of the envelope rises, as interpolation wants it.
+    return float(np.interp(value, uppers[[i, i - 1]], prices[[i, i - 1]])) if i > 0 else float(prices[0])

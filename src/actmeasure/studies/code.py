@@ -1,0 +1,270 @@
+"""A digest of the code that a trial's results depend on, so that results of other code are not taken for those of this one.
+
+What counts is the syntax of the modules that a trial runs: those of its agent, its problem and what trains or plans, and whatever
+they import, found without importing anything. Comments, docstrings, formatting, error messages' classes, files, reports and the
+command line do not count. Neither do other packages: NumPy, SciPy and Numba are told by `study.json`.
+"""
+
+from __future__ import annotations
+
+import ast
+import gc
+import hashlib
+import sys
+from collections.abc import Iterator
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from actmeasure import learning, problems
+from actmeasure.studies.spec import Trial
+
+__all__ = ["code_of", "module_digest", "what_computes"]
+
+PACKAGE = "actmeasure"
+#: What runs every trial; of what else it imports, this belongs to only some of them.
+ROOT, TRAINING, PLANNING = "actmeasure.studies.trial", "actmeasure.learning.train", "actmeasure.studies.trial"
+FILES = "actmeasure.files"
+#: What has names of everything that agents and problems from outside may use, and what only runs studies of it.
+LISTS = (PACKAGE, "actmeasure.learning", "actmeasure.problems", "actmeasure.planning")
+EXPERIMENTS = "actmeasure.studies"
+#: Modules that no result depends on: lists of everything there is, of which a trial's own is followed by itself; what describes
+#: trials; messages; Ctrl-C; text and pictures.
+LEFT_OUT = frozenset(
+    {
+        PACKAGE,
+        "actmeasure.errors",
+        "actmeasure.interrupts",
+        "actmeasure.studies.processes",
+        "actmeasure.settings",
+        "actmeasure.statistics",
+        "actmeasure.studies",
+        "actmeasure.studies.store",
+        "actmeasure.studies.spec",
+        "actmeasure.planning.solution",
+        "actmeasure.text",
+        "actmeasure.drawing",
+        "actmeasure.planning.lake_plot",
+        "actmeasure.planning.frontier",
+        "actmeasure.planning.explain",
+        "actmeasure.learning.saving",
+        "actmeasure.learning",
+        "actmeasure.problems",
+        "actmeasure.problems.catalogue",
+        "actmeasure.planning",
+    }
+)
+#: Syntax that may begin with a docstring.
+DOCUMENTED = frozenset({ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef})
+#: Hexadecimal digits of a digest, which is part of a file's name.
+DIGITS = 16
+
+
+def code_of(trial: Trial) -> str:
+    """Return the digest of the code that computes a trial; found once in a process, so that it stays the same in it.
+
+    Parameters
+    ----------
+    trial : Trial
+
+    Returns
+    -------
+    str
+        16 hexadecimal digits.
+    """
+    agent = None if trial.agent is None else trial.agent.name
+    return _code(agent, None if trial.problem.is_file else trial.problem.name)
+
+
+def what_computes(trial: Trial) -> str:
+    """Return what the digest of a trial's code depends on, in words: trials with the same words have the same digest."""
+    what = "plans" if trial.agent is None else trial.agent.name
+    return f"{what} on {'a model file' if trial.problem.is_file else trial.problem.name}"
+
+
+@cache
+def _code(agent: str | None, problem: str | None) -> str:
+    """Return the digest for an agent (a plan, if None) on a problem (a model file, if None)."""
+    roots = [ROOT]
+    if agent in learning.AGENTS:
+        roots.append(learning.AGENTS[agent].__module__)
+    if problem in problems.PROBLEMS:
+        roots.append(problems.PROBLEMS[problem].__module__)
+    left_out = (
+        LEFT_OUT | ({PLANNING} if agent is not None else {TRAINING}) | ({FILES} if problem is not None else set())
+    )
+    found = hashlib.sha256()
+    for name in sorted(_reached(roots, left_out)):
+        found.update(f"{name} {module_digest(name)}\n".encode())
+    return found.hexdigest()[:DIGITS]
+
+
+def _reached(roots: list[str], left_out: frozenset[str]) -> set[str]:
+    """Return the modules that these import, directly or not, of our package and of the packages that the roots are from."""
+    packages = {PACKAGE, *(root.partition(".")[0] for root in roots)}
+    reached: set[str] = set()
+    waiting = list(roots)
+    while waiting:
+        name = waiting.pop()
+        if name in reached or (name in left_out and name not in roots):
+            continue
+        reached.add(name)
+        waiting += [other for other in _module(name)[1] if other.partition(".")[0] in packages]
+    return reached
+
+
+def module_digest(name: str) -> str:
+    """Return the digest of a module's syntax, without docstrings; that of its name alone, if its source is not to be had."""
+    return _module(name)[0]
+
+
+@cache
+def _module(name: str) -> tuple[str, frozenset[str]]:
+    """Return a module's digest and the modules that it imports."""
+    source = _source(name)
+    if source is None:
+        return hashlib.sha256(name.encode()).hexdigest(), frozenset()
+    collects = gc.isenabled()
+    gc.disable()  # of the many objects here none is garbage, and looking for it takes as long again
+    try:
+        tree = ast.parse(source)
+        parts: list[str] = []
+        _write(tree, parts)
+    finally:
+        if collects:
+            gc.enable()
+    digest = hashlib.sha256("".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
+    return digest, frozenset(_imports(tree, name, _is_package(name)))
+
+
+def _source(name: str) -> bytes | None:
+    """Return the source of a module, found by its name without importing it."""
+    place = _place(name)
+    try:
+        return None if place is None else place.read_bytes()
+    except OSError:
+        return None
+
+
+@cache
+def _place(name: str) -> Path | None:
+    """Return the source file of a module, None if there is none."""
+    head, _, last = name.rpartition(".")
+    if head.partition(".")[0] == PACKAGE:  # ours are beside this file, and looked up often
+        folder = Path(__file__).parents[1].joinpath(*name.split(".")[1:])
+        for place in (folder.with_suffix(".py"), folder / "__init__.py"):
+            if place.is_file():
+                return place
+        return None
+    known = getattr(sys.modules.get(name), "__file__", None)
+    if known is None:
+        try:
+            spec = find_spec(name) if last else None
+        except (ImportError, ValueError, AttributeError):  # a name that is no module's
+            spec = None
+        known = None if spec is None else spec.origin
+    return Path(known) if known is not None and known.endswith(".py") else None
+
+
+def _is_package(name: str) -> bool:
+    place = _place(name)
+    return place is not None and place.name == "__init__.py"
+
+
+def _imports(tree: ast.Module, name: str, is_package: bool) -> Iterator[str]:
+    """Return the modules that a module imports, at its top or in functions, but not for type hints alone."""
+    is_ours = name.partition(".")[0] == PACKAGE
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            waiting += node.orelse
+        elif isinstance(node, ast.Import):
+            yield from (one.name for one in node.names)
+            if not is_ours and any(one.name.partition(".")[0] == PACKAGE for one in node.names):
+                yield from _everything()  # as `am.solve(...)`: all can be reached from there, under any name
+        elif isinstance(node, ast.ImportFrom):
+            base = _absolute(node, name, is_package)
+            yield base
+            yield from (found for one in node.names for found in _home(base, one.name))
+            if not is_ours and any(_is_list(base, one.name) for one in node.names):
+                yield from _everything()
+        elif isinstance(node, ast.stmt | ast.excepthandler | ast.match_case | ast.Module):
+            waiting += ast.iter_child_nodes(node)  # expressions import nothing
+
+
+def _absolute(node: ast.ImportFrom, name: str, is_package: bool) -> str:
+    """Return the name of the module that something is imported from."""
+    if not node.level:
+        return node.module or ""
+    parts = name.split(".")
+    folder = parts[: len(parts) - node.level + is_package]
+    return ".".join([*folder, *([node.module] if node.module else [])])
+
+
+def _home(base: str, name: str) -> Iterator[str]:
+    """Return the module that a name of a package is: a module in it, or the one that the package has the name from."""
+    if not _is_package(base):
+        return
+    if _place(f"{base}.{name}") is not None:
+        yield f"{base}.{name}"
+    if base in LEFT_OUT:
+        yield from _exported(base).get(name, ())
+
+
+@cache
+def _exported(package: str) -> dict[str, tuple[str, ...]]:
+    """Return where a package has its names from; what it imports when first used is told to type checkers."""
+    source = _source(package)
+    tree = ast.parse(source or b"")
+    return {
+        one.asname or one.name: (_absolute(node, package, True),)
+        for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for one in node.names
+    }  # fmt: skip
+
+
+def _is_list(base: str, name: str) -> bool:
+    """Whether a name imported from our package is one that other names are reached through: `agents`, `learning.make`, `*`."""
+    if base not in LISTS:
+        return False
+    return (
+        f"{base}.{name}" in LISTS or name == "*" or (name not in _exported(base) and _place(f"{base}.{name}") is None)
+    )
+
+
+@cache
+def _everything() -> frozenset[str]:
+    """Return the modules of all public names that compute something."""
+    homes = {home for package in LISTS for found in _exported(package).values() for home in found}
+    return frozenset(home for home in homes if not home.startswith(EXPERIMENTS))
+
+
+def _write(node: ast.AST, parts: list[str]) -> None:
+    """Write syntax down, without positions and docstrings, and the same in all versions of Python that have it."""
+    kind = type(node)
+    parts.append("(" + kind.__name__)
+    for field in kind._fields:
+        value = getattr(node, field, None)
+        if value is None or field == "ctx":  # whether something is read or written is told by where it is
+            continue
+        if isinstance(value, list):
+            if not value:  # newer versions have more of those
+                continue
+            parts.append(field)
+            for one in value[1:] if field == "body" and kind in DOCUMENTED and _is_text(value[0]) else value:
+                if isinstance(one, ast.AST):
+                    _write(one, parts)
+                else:
+                    parts.append(repr(one))
+        elif isinstance(value, ast.AST):
+            parts.append(field)
+            _write(value, parts)
+        else:
+            parts.append(field + repr(value))
+    parts.append(")")
+
+
+def _is_text(statement: ast.stmt) -> bool:
+    """Whether a statement is nothing but text, as a docstring is."""
+    value = statement.value if isinstance(statement, ast.Expr) else None
+    return isinstance(value, ast.Constant) and isinstance(value.value, str)

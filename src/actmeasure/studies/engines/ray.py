@@ -1,0 +1,336 @@
+"""Trials on a Ray cluster. Results travel back to this process, which alone writes them."""
+
+from __future__ import annotations
+
+import io
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout, suppress
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, TextIO
+
+from actmeasure import __version__
+from actmeasure.errors import MissingExtraError, StudyError
+from actmeasure.interrupts import Interrupts
+from actmeasure.settings import whole
+from actmeasure.studies.engines.base import Order, Outcome, Report, environment, perform
+from actmeasure.studies.processes import available_cores
+
+__all__ = ["RayEngine", "is_installed"]
+
+#: Ctrl-C and progress are attended to this often, in seconds.
+ATTENTION_SECONDS = 0.2
+#: A trial whose worker or node dies is run again so many times.
+RETRIES = 3
+#: Trials at the cluster for each of its processors: those that run, and as many that wait for them to be done.
+AHEAD = 2
+#: How long a connection may take, and how long a cluster may be without any processor, in seconds.
+CONNECT_SECONDS, ANSWER_SECONDS, EMPTY_SECONDS = 5.0, 40.0, 60.0
+#: How often the cluster is asked how large it is, in seconds.
+SURVEY_SECONDS = 2.0
+#: More than any cluster runs at once.
+MANY = 10**9
+#: Nothing is told to anybody but the cluster; and one on this machine keeps to the loopback interface, for which Ray has this
+#: switch of another name.
+QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS": "0"}
+LOCAL_HOSTS = ("127.0.0.1", "localhost", "::1")
+LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
+#: How Ray is told whether to show a token, and where it looks for one: the token, the path of its file, the usual file.
+AUTH_MODE, AUTH_TOKEN, AUTH_TOKEN_PATH = "RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"
+USUAL_TOKEN_FILE = Path("~", ".ray", "auth_token")
+#: What Ray prints when a cluster asks for a token and gets none or another, or when it finds none to show.
+REFUSALS = ("InvalidAuthToken", "Unauthenticated", "AuthenticationError")
+PROBE = "import sys, ray; ray.init(address=sys.argv[1], log_to_driver=False, logging_level='ERROR'); ray.shutdown()"
+
+
+def is_installed() -> bool:
+    """Whether Ray is there, found without loading it."""
+    try:
+        return find_spec("ray") is not None
+    except ValueError:  # a name that is taken for nothing
+        return False
+
+
+class RayEngine:
+    """Runs trials on a Ray cluster (needs the extra `ray`).
+
+    Parameters
+    ----------
+    address : str, optional
+        Of the cluster's head, such as `10.0.0.1:6379`; on this machine a node of the cluster has to run, and actmeasure has to be
+        installed on every node. By default a Ray instance on this machine is started, and ended again. A cluster that asks for
+        a token gets the one that Ray finds here (`RAY_AUTH_TOKEN`, `RAY_AUTH_TOKEN_PATH` or `~/.ray/auth_token`), unless
+        `RAY_AUTH_MODE` says otherwise.
+    workers : int, optional
+        How many trials are run at once at most; by default as many as there are processors.
+    """
+
+    name = "ray"
+
+    def __init__(self, address: str | None = None, workers: int | None = None) -> None:
+        self.address = address
+        self._workers = None if workers is None else whole(workers, "workers", 1, error=StudyError)
+        self.at_once = 1
+
+    def run(
+        self, orders: Sequence[Order], interrupts: Interrupts, note: Callable[[str], None]
+    ) -> Iterator[Outcome | None]:
+        """See `Engine.run`."""
+        with _connected(self.address, self._workers) as ray, redirect_stdout(_WithoutRay(sys.stdout)):
+            queue = _Queue(ray, orders, self._workers, note)
+            try:
+                while queue.is_busy and not interrupts.requested:
+                    self.at_once = max(1, min(int(queue.survey()), self._workers or MANY))
+                    queue.submit()
+                    yield queue.next_outcome()
+                queue.survey(at_once=True)  # for the notes
+            except (ray.exceptions.RayError, OSError) as error:  # a socket, if the head dies without a word
+                raise StudyError(
+                    f"the Ray cluster is lost: {_first_line(error)}; what is stored is safe, run again to do what is missing"
+                ) from error
+            finally:
+                queue.cancel()
+
+
+class _Queue:
+    """Orders that wait, and those at the cluster."""
+
+    def __init__(self, ray: Any, orders: Sequence[Order], workers: int | None, note: Callable[[str], None]) -> None:
+        self._ray, self._note = ray, note
+        self._waiting = deque((order, RETRIES) for order in orders)  # and how often each may still be lost
+        self._most = workers
+        self._sent: dict[Any, tuple[Order, int]] = {}
+        self._processors = 0.0
+        self._nodes: set[str] = set()
+        self._surveyed = -SURVEY_SECONDS
+        self._seen = time.monotonic()  # when the cluster last had a processor
+        self._perform = ray.remote(num_cpus=1, max_retries=RETRIES)(_perform_there)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether anything is left to do."""
+        return bool(self._waiting or self._sent)
+
+    def survey(self, at_once: bool = False) -> float:
+        """How many processors the cluster has: nodes come and go."""
+        now = time.monotonic()
+        if at_once or now - self._surveyed >= SURVEY_SECONDS:
+            self._surveyed = now
+            self._check_head()
+            alive = {node["NodeID"]: node["Resources"].get("CPU", 0.0) for node in self._ray.nodes() if node["Alive"]}
+            for _ in self._nodes - alive.keys():
+                self._note("A node of the Ray cluster has died; the trials that were there are run again.")
+            self._nodes, self._processors = set(alive), sum(alive.values())
+            if self._processors >= 1:
+                self._seen = now
+        if now - self._seen > EMPTY_SECONDS:
+            raise StudyError(
+                f"the Ray cluster has had no processor for {EMPTY_SECONDS:.0f} s; add a node with `ray start`, and run again"
+            )
+        return self._processors
+
+    def _check_head(self) -> None:
+        """Notice that the head is gone, before Ray does: a minute later it would end this process."""
+        try:
+            _knock(self._ray.get_runtime_context().gcs_address)
+        except OSError as error:
+            raise StudyError(
+                f"the Ray cluster is lost ({error}); what is stored is safe, run again to do what is missing"
+            ) from error
+
+    def submit(self) -> None:
+        """Have enough orders at the cluster."""
+        enough = self._most or AHEAD * max(1, int(self._processors))
+        while self._waiting and len(self._sent) < enough:
+            order, retries = self._waiting.popleft()
+            self._sent[self._perform.remote(*order.packed(), __version__)] = order, retries
+
+    def next_outcome(self) -> Outcome | None:
+        """What comes back next, if anything does soon."""
+        ready, _ = self._ray.wait(list(self._sent), num_returns=1, timeout=ATTENTION_SECONDS)
+        if not ready:
+            return None
+        order, retries = self._sent.pop(ready[0])
+        try:
+            report: Report = self._ray.get(ready[0])
+        except self._ray.exceptions.RaySystemError:
+            raise
+        except self._ray.exceptions.RayError as error:
+            # A result that was on a node as it died; Ray makes it anew, or calls its owner dead, which is this process.
+            if isinstance(error, self._ray.exceptions.ObjectLostError) and retries:
+                self._waiting.appendleft((order, retries - 1))
+                return None
+            return Outcome(order.trial, None, 0.0, f"the cluster could not run it: {_last_line(error)}")
+        return Outcome(order.trial, *report)
+
+    def cancel(self) -> None:
+        """Have the cluster stop what is still there."""
+        for reference in self._sent:
+            with suppress(Exception):  # the cluster may be gone
+                self._ray.cancel(reference, force=True)
+
+
+class _WithoutRay(io.TextIOBase):
+    """Standard output without what Ray's own threads print there unasked, such as pages of logs when a node dies."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+
+    def write(self, text: str) -> int:
+        is_ray = threading.current_thread().name.startswith("ray_")
+        return len(text) if is_ray else self._out.write(text)
+
+    def flush(self) -> None:
+        self._out.flush()
+
+
+def _perform_there(packed: str, contents: bytes | None, version: str) -> Report:
+    """What a worker of the cluster does."""
+    if version != __version__:
+        return None, 0.0, f"a node has actmeasure {__version__}, but the study is run by {version}; install that there"
+    return perform(packed, contents)
+
+
+@contextmanager
+def _connected(address: str | None, workers: int | None) -> Iterator[Any]:
+    """The module `ray`, connected to a cluster; to one that is connected already, if so, which then stays."""
+    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
+    loopback = LOOPBACK if address is None or _host(address) in LOCAL_HOSTS else {}
+    with environment(QUIET | loopback | _authentication(address)):
+        if not is_installed():
+            raise MissingExtraError("the engine 'ray'", "ray")
+        import ray
+
+        if ray.is_initialized():
+            yield ray
+            return
+        if address is None:
+            ray.init(address="local", num_cpus=workers or available_cores(), include_dashboard=False, **quiet)
+        else:
+            _check_answers(address)
+            _read_authentication_anew()
+            try:
+                ray.init(address=address, **quiet)
+            except (ConnectionError, RuntimeError, ray.exceptions.RayError) as error:
+                raise StudyError(f"the Ray cluster at {address!r} cannot be used: {_first_line(error):.300}") from error
+    try:
+        yield ray
+    finally:
+        ray.shutdown()
+
+
+def _knock(address: str) -> None:
+    """Connect to HOST:PORT and hang up; an `OSError` if nobody is there."""
+    try:
+        socket.create_connection((_host(address), int(address.rpartition(":")[2])), CONNECT_SECONDS).close()
+    except OverflowError as error:
+        raise OSError(str(error)) from error
+
+
+def _host(address: str) -> str:
+    return address.removeprefix("ray://").rpartition(":")[0].strip("[]")
+
+
+def _check_answers(address: str) -> None:
+    """Make sure that a Ray cluster answers: Ray itself tries for minutes, and may end the process that asks."""
+    host, port = _host(address), address.rpartition(":")[2]
+    if address != "auto":
+        if not host or not port.isdigit():
+            raise StudyError(f"the Ray address is {address!r}, expected HOST:PORT, such as 10.0.0.1:6379")
+        try:
+            _knock(address)
+        except OSError as error:
+            raise StudyError(
+                f"no Ray cluster can be reached at {address!r} ({error}); check the address, or start one with "
+                "`ray start --head`"
+            ) from error
+    said, has_answered = _probe(address)
+    if any(refusal in said for refusal in REFUSALS):
+        raise StudyError(_refused(address))
+    if not has_answered:
+        raise StudyError(
+            f"what is at {address!r} has not answered as a Ray cluster for {ANSWER_SECONDS:.0f} s; check the address, and that "
+            "a node of the cluster runs on this machine (`ray start --address=...`)"
+        )
+    if said:
+        last = said.splitlines()[-1]
+        raise StudyError(f"the Ray cluster at {address!r} cannot be used: {last:.300}")
+
+
+def _probe(address: str) -> tuple[str, bool]:
+    """Connect from a process of its own; what it printed if that failed (else nothing), and whether it ended in time."""
+    command = [sys.executable, "-P", "-c", PROBE, address]  # without the modules of the present folder
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        begun = time.monotonic()
+        timer = threading.Timer(ANSWER_SECONDS, process.kill)
+        timer.start()
+        try:
+            lines = []
+            for line in process.stderr:
+                lines.append(line)
+                if any(refusal in line for refusal in REFUSALS):  # Ray would ask twenty times more
+                    process.kill()
+                    break
+            code = process.wait()
+        finally:
+            timer.cancel()
+    said = "".join(lines).strip() or "no reason given"
+    return ("" if code == 0 else said), code == 0 or time.monotonic() - begun < ANSWER_SECONDS
+
+
+def _authentication(address: str | None) -> dict[str, str]:
+    """Environment variables with which Ray shows a token where there is one; Ray itself does so only for clusters it starts."""
+    if os.environ.get(AUTH_MODE):
+        return {}
+    return {AUTH_MODE: "token"} if address is None or _token_place() else {}
+
+
+def _token_place() -> str | None:
+    """Where Ray finds a token on this machine, in words; None if nowhere."""
+    if os.environ.get(AUTH_TOKEN):
+        return f"the environment variable {AUTH_TOKEN}"
+    if path := os.environ.get(AUTH_TOKEN_PATH):
+        return f"the file {path} ({AUTH_TOKEN_PATH})"
+    with suppress(OSError, RuntimeError):  # no home, or one that may not be read
+        if USUAL_TOKEN_FILE.expanduser().is_file():
+            return f"the file {USUAL_TOKEN_FILE}"
+    return None
+
+
+def _refused(address: str) -> str:
+    """What to do about a cluster that asks for a token and gets none, or another."""
+    asks = f"the Ray cluster at {address!r} asks for a token"
+    remedy = (
+        f"`ray get-auth-token` prints it on the cluster's head: put it into {USUAL_TOKEN_FILE} or {AUTH_TOKEN} here"
+    )
+    mode, place = os.environ.get(AUTH_MODE, "token"), _token_place()
+    if mode.lower() != "token":
+        return f"{asks}, but {AUTH_MODE} is {mode!r}; unset it, so that the token is shown"
+    if place is None:
+        return f"{asks}, and there is none on this machine; {remedy}"
+    return f"{asks}, and that of {place} is not the right one or cannot be read; {remedy}"
+
+
+def _read_authentication_anew() -> None:
+    """Have Ray read mode and token from the environment: if it was loaded before, it holds to what there was then."""
+    inner = import_module("ray._raylet")
+    if hasattr(inner, "AuthenticationTokenLoader"):  # older versions have no tokens
+        inner.AuthenticationTokenLoader.instance().reset_cache()
+        inner.Config.initialize("")
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def _last_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[-1]

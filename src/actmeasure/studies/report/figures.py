@@ -1,0 +1,232 @@
+"""Figures from tables; each function takes a data frame and returns a matplotlib figure."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import matplotlib as mpl
+import pandas as pd
+from matplotlib.figure import Figure
+
+__all__ = [
+    "BEST_KNOWN",
+    "LOOKS",
+    "MEASURES",
+    "OPTIMUM",
+    "RC",
+    "Line",
+    "Look",
+    "learning_curves",
+    "legend",
+    "look_of",
+    "new_figure",
+    "panels",
+    "pictures",
+    "plain",
+    "tidy",
+]
+
+#: What is drawn, from top to bottom: the column, those of its interval, what the axis says, and the column of the optimum.
+MEASURES = (
+    ("scalarized_return", ("low", "high"), "scalarized return", "optimal_return"),
+    ("measurements", ("measurements_low", "measurements_high"), "measurements", "optimal_measurements"),
+)
+
+
+class Line(NamedTuple):
+    """An agent of a table, what the legend calls it, and what it looks like."""
+
+    agent: str
+    label: str
+    look: Look
+
+
+def panels(
+    table: pd.DataFrame,
+    across: str,
+    columns: Mapping[str, Sequence[Line]],
+    label: str,
+    measures: Sequence[Any] = MEASURES,
+    markers: bool = True,
+    without_best: Collection[str] = (),
+) -> Figure:
+    """A row of panels for each measure and a column for each group of agents.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame
+        With columns `agent`, `across`, those of the measures and, if they are to be drawn, of the optimum.
+    across : str
+        The column that goes to the right.
+    columns : mapping
+        From titles to the lines in that column of panels.
+    label : str
+        What the axis to the right says.
+    measures : sequence
+        As `MEASURES`.
+    markers : bool
+        Whether every point is marked.
+    without_best : collection of str
+        Titles of panels in which the optimum is not drawn.
+    """
+    with mpl.rc_context(RC):
+        figure, axes = new_figure(len(measures), len(columns))
+        for row, (measure, interval, up, best) in enumerate(measures):
+            for column, (title, lines) in enumerate(columns.items()):
+                panel = axes[row, column]
+                for line in lines:
+                    _draw(panel, line, table[table["agent"] == line.agent], across, measure, interval, markers)
+                if best in table and title not in without_best:
+                    _optimum(panel, table, across, best)
+                last = row == len(measures) - 1
+                tidy(panel, label if last else "", up if column == 0 else "", title if row == 0 else "")
+            _share_limits(axes[row])
+        legend(figure, axes.ravel().tolist())
+    return figure
+
+
+def _draw(
+    panel: Any, line: Line, rows: pd.DataFrame, across: str, measure: str, interval: tuple[str, str], markers: bool
+) -> None:
+    """One line, with its interval as a band."""
+    if rows.empty:
+        return
+    rows, look = rows.sort_values(across), line.look
+    every = max(1, len(rows) // 8)
+    panel.plot(
+        rows[across], rows[measure], color=look.color, linestyle=look.linestyle, marker=look.marker,
+        markevery=1 if markers else every, markersize=3.2, linewidth=1.3, label=plain(line.label),
+    )  # fmt: skip
+    if rows[interval[0]].notna().any():
+        panel.fill_between(
+            rows[across], rows[interval[0]], rows[interval[1]], color=look.color, alpha=0.13, linewidth=0
+        )
+
+
+def _optimum(panel: Any, table: pd.DataFrame, across: str, best: str) -> None:
+    known = table.dropna(subset=[best]).drop_duplicates(across).sort_values(across)
+    if not known.empty:
+        panel.plot(known[across], known[best], label=BEST_KNOWN, **OPTIMUM)
+
+
+def _share_limits(row: Any) -> None:
+    """The same scale in all panels of a row."""
+    low, high = min(panel.get_ylim()[0] for panel in row), max(panel.get_ylim()[1] for panel in row)
+    for panel in row:
+        panel.set_ylim(low, high)
+
+
+def learning_curves(curves: pd.DataFrame, best: float | None, title: str) -> Figure:
+    """Return and measurements of all agents on one problem, by episode.
+
+    Parameters
+    ----------
+    curves : pandas.DataFrame
+        Rows of `tables.curves` for one problem.
+    best : float or None
+        The best known return, if it is to be drawn.
+    title : str
+    """
+    agents = list(dict.fromkeys(curves["agent"]))
+    table = curves if best is None else curves.assign(optimal_return=best)
+    lines = [Line(agent, agent, look_of(number)) for number, agent in enumerate(agents)]
+    return panels(table, "episode", {title: lines}, "episode", markers=False)
+
+
+# ----------------------------------------------------------------------------------------------------
+# How figures look: greys and a few colours, line styles and markers, so that a black-and-white printout says the same.
+# ----------------------------------------------------------------------------------------------------
+
+
+#: The same numbers in, the same bytes out: names of parts of a picture are derived from this instead of chance.
+RC: Any = {
+    "svg.hashsalt": "actmeasure",
+    "svg.fonttype": "path",  # the same on every machine, with its fonts or without
+    "text.parse_math": False,  # a label with dollars in it is a label
+    "font.family": "DejaVu Sans",  # comes with matplotlib
+    "font.size": 9.0,
+    "axes.titlesize": 9.0,
+    "axes.linewidth": 0.6,
+    "axes.grid": True,
+    "grid.color": "0.9",
+    "grid.linewidth": 0.5,
+    "axes.axisbelow": True,
+    "legend.frameon": False,
+    "figure.facecolor": "white",
+}
+PNG_DPI = 150
+
+
+class Look(NamedTuple):
+    """Of one line."""
+
+    color: str
+    linestyle: Any
+    marker: str
+
+
+#: Apart in brightness as well as in colour; the colours are those of Okabe and Ito, which the colour-blind can tell apart.
+LOOKS = (
+    Look("#0072B2", "-", "o"),
+    Look("#D55E00", (0, (5, 1.5)), "s"),
+    Look("#009E73", (0, (4, 1.5, 1, 1.5)), "^"),
+    Look("#999999", (0, (2, 1)), "D"),
+    Look("#000000", "-", "v"),
+    Look("#CC79A7", (0, (1, 1)), "P"),
+    Look("#56B4E9", (0, (6, 1, 1, 1, 1, 1)), "X"),
+    Look("#E69F00", (0, (3, 3)), "*"),
+)
+#: What legends call the best known, and how it is drawn.
+BEST_KNOWN = "best known"
+OPTIMUM: dict[str, Any] = {"color": "black", "linestyle": ":", "linewidth": 1.2}
+
+
+def look_of(number: int) -> Look:
+    """The look of the line of this number; after some they come again."""
+    return LOOKS[number % len(LOOKS)]
+
+
+def new_figure(rows: int, columns: int, width: float = 7.2, height: float = 2.5) -> tuple[Figure, Any]:
+    """A figure and its axes, shape (rows, columns), each row so high, in inches."""
+    with mpl.rc_context(RC):
+        figure = Figure(figsize=(width, height * rows), layout="constrained")
+        return figure, figure.subplots(rows, columns, squeeze=False)
+
+
+def tidy(axes: Any, across: str, up: str, title: str = "") -> None:
+    """Name the axes of a panel; nothing that is not needed."""
+    axes.set(xlabel=plain(across), ylabel=plain(up), title=plain(title))
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def pictures(figure: Figure) -> dict[str, bytes]:
+    """A figure as `svg` and `png`, the same bytes every time."""
+    found = {}
+    with mpl.rc_context(RC), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from", UserWarning)  # labels in any script; a box is drawn
+        for kind, options in (("svg", {"metadata": {"Date": None}}), ("png", {"dpi": PNG_DPI})):
+            file = io.BytesIO()
+            figure.savefig(file, format=kind, **options)
+            found[kind] = file.getvalue()
+    return found
+
+
+def plain(label: str, longest: int = 60) -> str:
+    """A label for a figure: characters that a picture cannot hold are replaced, and a very long one is cut."""
+    shown = "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in label)
+    return shown if len(shown) <= longest else shown[: longest - 1] + "…"
+
+
+def legend(figure: Figure, panels: Sequence[Any], columns: int = 4) -> None:
+    """One legend below a figure, with every label of its panels once."""
+    handles: dict[str, Any] = {}
+    for axes in panels:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            handles.setdefault(label, handle)
+    if BEST_KNOWN in handles:  # last
+        handles[BEST_KNOWN] = handles.pop(BEST_KNOWN)
+    with mpl.rc_context(RC):
+        figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=columns, fontsize=8)

@@ -1,0 +1,196 @@
+"""From the episodes of a study to tables of estimates; pure functions of data frames."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from actmeasure import statistics
+from actmeasure.statistics import LAST, FloatArray
+
+__all__ = ["best_known", "curves", "improvements", "run_means", "summaries"]
+
+CELL = ["part", "problem", "agent"]
+MEASURES = ["scalarized_return", "reward", "measurements", "steps"]
+#: A curve is drawn through so many points at most.
+POINTS = 150
+#: A running mean covers this share of a short run.
+SMOOTHED = 0.1
+
+
+def run_means(episodes: pd.DataFrame, last: int = LAST) -> pd.DataFrame:
+    """Means of the last episodes of each run: a row for each part, problem, agent and seed, in the order of the study."""
+    by_run = episodes.groupby([*CELL, "seed"], sort=False, observed=True)
+    return by_run.tail(last).groupby([*CELL, "seed"], sort=False, observed=True)[MEASURES].mean().reset_index()
+
+
+def summaries(means: pd.DataFrame) -> pd.DataFrame:
+    """A row for each part, problem and agent: return and measurements with intervals, interquartile mean, steps.
+
+    Parameters
+    ----------
+    means : pandas.DataFrame
+        From `run_means`.
+    """
+    rows = [_summary(labels, runs) for labels, runs in _cells(means)]
+    columns = [
+        *CELL, "runs", "scalarized_return", "low", "high", "iqm", "iqm_low", "iqm_high",
+        "measurements", "measurements_low", "measurements_high", "steps",
+    ]  # fmt: skip
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _summary(labels: tuple[str, ...], runs: pd.DataFrame) -> tuple[object, ...]:
+    returns, looks = _array(runs, "scalarized_return"), _array(runs, "measurements")
+    return (
+        *labels, len(runs),
+        *statistics.mean(returns),
+        *statistics.interquartile_mean(returns),
+        *statistics.mean(looks),
+        float(_array(runs, "steps").mean()),
+    )  # fmt: skip
+
+
+def improvements(means: pd.DataFrame) -> pd.DataFrame:
+    """How much more one agent earns than another, and how likely, for all pairs of a part, over the problems that both have."""
+    rows = []
+    for part, of_part in means.groupby("part", sort=False, observed=True):
+        returns = {
+            str(agent): runs.pivot(index="problem", columns="seed", values="scalarized_return")
+            for agent, runs in of_part.groupby("agent", sort=False, observed=True)
+        }
+        for one, other in combinations(returns, 2):
+            shared = [
+                name for name in of_part["problem"].unique() if all(name in returns[a].index for a in (one, other))
+            ]
+            if not shared:
+                continue
+            left, right = (returns[agent].loc[shared].dropna(axis="columns", how="all") for agent in (one, other))
+            rows.append((part, one, other, len(shared), *_compared(left, right)))
+    columns = [
+        "part", "agent", "other", "problems", "difference", "difference_low", "difference_high", "probability", "low", "high",
+    ]  # fmt: skip
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _compared(left: pd.DataFrame, right: pd.DataFrame) -> tuple[float, ...]:
+    """Difference and probability of improvement of two agents, with their intervals; rows are problems, columns seeds."""
+    if list(left.columns) != list(right.columns):  # not to be taken for pairs by their number alone
+        both = left.columns.union(right.columns)
+        left, right = left.reindex(columns=both), right.reindex(columns=both)
+    one, other = left.to_numpy(dtype=np.float64), right.to_numpy(dtype=np.float64)
+    return *statistics.difference(one, other), *statistics.probability_of_improvement(one, other)
+
+
+def curves(episodes: pd.DataFrame, points: int = POINTS) -> pd.DataFrame:
+    """Learning curves: a row for each part, problem, agent and some episodes, with the mean over runs of a running mean.
+
+    Columns are `episode`, the last of those that a running mean covers, counted from 1; `window`, how many it covers; and
+    return and measurements with intervals.
+    """
+    tables = [_curve(labels, runs, points) for labels, runs in _cells(episodes)]
+    columns = [
+        *CELL, "episode", "window", "runs", "scalarized_return", "low", "high", "measurements", "measurements_low",
+        "measurements_high",
+    ]  # fmt: skip
+    return pd.concat(tables, ignore_index=True)[columns] if tables else pd.DataFrame(columns=columns)
+
+
+def _curve(labels: tuple[str, ...], runs: pd.DataFrame, points: int) -> pd.DataFrame:
+    returns, looks = _by_run(runs, "scalarized_return"), _by_run(runs, "measurements")
+    window = max(1, min(LAST, int(SMOOTHED * returns.shape[1])))
+    smooth = [statistics.running_means(values, window) for values in (returns, looks)]
+    chosen = np.unique(np.linspace(0, smooth[0].shape[1] - 1, points).round().astype(int))
+    earned = statistics.mean(smooth[0][:, chosen])
+    looked = statistics.mean(smooth[1][:, chosen])
+    return pd.DataFrame(
+        dict(zip(CELL, labels, strict=True))
+        | {"episode": chosen + window, "window": window, "runs": len(returns)}
+        | dict(zip(("scalarized_return", "low", "high"), earned, strict=True))
+        | dict(zip(("measurements", "measurements_low", "measurements_high"), looked, strict=True))
+    )
+
+
+def _by_run(runs: pd.DataFrame, column: str) -> FloatArray:
+    """A column of the episodes of one agent on one problem, shape (runs, episodes)."""
+    return _array(runs, column).reshape(runs["seed"].nunique(), -1)
+
+
+def _cells(table: pd.DataFrame) -> Iterator[tuple[tuple[str, ...], pd.DataFrame]]:
+    """The rows of each part, problem and agent, with these labels."""
+    groups: Iterable[tuple[object, pd.DataFrame]] = table.groupby(CELL, sort=False, observed=True)
+    for labels, rows in groups:
+        assert isinstance(labels, tuple)
+        yield tuple(str(label) for label in labels), rows
+
+
+def _array(rows: pd.DataFrame, column: str) -> FloatArray:
+    return rows[column].to_numpy(dtype=np.float64)
+
+
+# ----------------------------------------------------------------------------------------------------
+# The best that is known for each problem, from the plans of a study.
+# ----------------------------------------------------------------------------------------------------
+
+
+#: The method whose schedules are the best there are, up to its bounds.
+METHOD = "optimal"
+COLUMNS = [
+    "part", "problem", "optimal_return", "optimal_measurements", "optimal_steps", "value", "value_at_most",
+]  # fmt: skip
+
+
+def best_known(study: dict[str, Any], plans: pd.DataFrame) -> pd.DataFrame:
+    """A row for each part and problem that has been planned for somewhere in the study.
+
+    Agents are judged by their undiscounted return, plans are best for a discounted one. So `optimal_return` is the largest
+    undiscounted return among the plans for this problem with as many steps, whatever their discount was. `value` and
+    `value_at_most` are bounds on the optimum at the problem's own discount, NaN where that was not planned for.
+
+    Parameters
+    ----------
+    study : dict
+        As in `study.json`.
+    plans : pandas.DataFrame
+        As in `Results.plans`.
+    """
+    found = plans[plans["method"] == METHOD].set_index(["part", "problem"])
+    best: dict[str, Any] = {}
+    own: dict[str, Any] = {}
+    for part, steps, problem in _problems(study):
+        where = (part, problem["label"])
+        if where in found.index:
+            plan = found.loc[where]
+            own[_key(problem, steps)] = plan
+            key = _key(problem, steps, without="discount")
+            if key not in best or plan["scalarized_return"] > best[key]["scalarized_return"]:
+                best[key] = plan
+    rows = [
+        _row(part, problem["label"], best[key], own.get(_key(problem, steps)))
+        for part, steps, problem in _problems(study)
+        if (key := _key(problem, steps, without="discount")) in best
+    ]
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def _row(part: str, label: str, best: Any, own: Any) -> tuple[Any, ...]:
+    bounds = (float("nan"),) * 2 if own is None else (own["lower"], own["upper"])
+    return part, label, best["scalarized_return"], best["measurements"], best["steps"], *bounds
+
+
+def _problems(study: dict[str, Any]) -> Iterator[tuple[str, int, dict[str, Any]]]:
+    """Every problem, with its part's name and limit on the steps of an episode."""
+    for part in study["parts"]:
+        for problem in part["problems"]:
+            yield part["name"], part["max_steps"], problem
+
+
+def _key(problem: dict[str, Any], steps: int, without: str | None = None) -> str:
+    """What decides what can be earned, whatever a problem is called."""
+    settings = {name: value for name, value in problem["settings"].items() if name != without}
+    return json.dumps([problem.get("content", problem["name"]), steps, settings], sort_keys=True)

@@ -1,0 +1,297 @@
+"""Running a study: what is stored is kept, what is missing is run."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from actmeasure.errors import ActMeasureError, StudyError, quoted
+from actmeasure.interrupts import Interrupts, deferred_interrupts
+from actmeasure.studies.code import code_of
+from actmeasure.studies.engines import Engine, LocalEngine, Order
+from actmeasure.studies.engines.base import Outcome, unpacked
+from actmeasure.studies.journal import Failure, Journal, PartSummary, Summary
+from actmeasure.studies.progress import Pace, PartProgress, StudyProgress
+from actmeasure.studies.spec import Study, Trial
+from actmeasure.studies.store import DamagedError, Store, StoredTrial, open_store
+from actmeasure.studies.trial import Appraiser, Expense
+
+__all__ = ["check_study", "in_order", "run_study"]
+
+#: Progress is told, and the time left estimated, this often at most, in seconds.
+SHOW_SECONDS, ESTIMATE_SECONDS = 0.1, 1.0
+
+Progress = Callable[[StudyProgress], None]
+
+
+def run_study(
+    study: Study,
+    directory: str | os.PathLike[str],
+    engine: Engine | None = None,
+    progress: Progress | None = None,
+    *,
+    file: str | os.PathLike[str] | None = None,
+    quick: bool = False,
+    keep: bool = False,
+    tell: Callable[[str], None] | None = None,
+) -> Summary:
+    """Run all trials of a study that are not stored yet.
+
+    Each trial's results are written as soon as it is done, so that whatever stops the study loses at most the trials in flight;
+    running it again does what is missing, and gives the same tables. Trials whose code has changed are run again. All problems
+    and agents have their first seed before any has a second one. A script that calls this needs `if __name__ == "__main__":`
+    before what it does.
+
+    Parameters
+    ----------
+    study : Study
+    directory : path
+        Of the results; made if it is not there. One study at a time can write to it, and only one of the same name.
+    engine : Engine, optional
+        `LocalEngine()` by default: processes on this machine. `RayEngine(...)` for a cluster.
+    progress : function, optional
+        Called now and then with a `StudyProgress`.
+    file : path, optional
+        That the study was read from; the report says how to run it again.
+    quick : bool
+        Whether it is the study of that file in small.
+    keep : bool
+        Keep stored results that other code has computed, instead of running these trials again; the report says how many.
+    tell : function, optional
+        Called at once with each sentence of `Summary.notes`.
+
+    Returns
+    -------
+    Summary
+        Also after Ctrl-C, and if trials failed; see `Summary.stopped`.
+
+    Raises
+    ------
+    StudyError
+        If the study or the folder cannot be used, or the disk is full. What is stored stays.
+    """
+    if not isinstance(study, Study):
+        raise StudyError(f"the study is {quoted(study)}, expected a Study; see actmeasure.studies")
+    begun = time.perf_counter()
+    place = Path(directory)
+    contents = _file_contents(study)
+    expenses = check_study(study, contents)
+    with open_store(place, study.name) as store, deferred_interrupts() as interrupts:
+        source = {"file": None if file is None else os.fspath(file), "quick": quick}
+        journal = Journal(store, study, source, begun, keep)
+        run = _Run(study, store, expenses, interrupts, progress, journal, keep, tell)
+        chosen = engine or LocalEngine()
+        journal.begin(chosen.name)
+        try:
+            run.look()
+            run.work(chosen, contents)
+        except BaseException:
+            journal.broken()
+            raise
+        summary = run.summary(time.perf_counter() - begun)
+        journal.end(summary)
+    return summary
+
+
+def check_study(study: Study, contents: dict[str, bytes] | None = None) -> dict[str, Expense]:
+    """What each trial is expected to cost, by hash; a problem, agent or method that cannot be made is a `StudyError`."""
+    found = _file_contents(study) if contents is None else contents
+    appraiser, expenses = Appraiser(), {}
+    for part in study.parts:
+        for trial in part.trials():
+            try:
+                expenses[trial.hash] = appraiser.appraise(trial, found.get(trial.problem.content or ""))
+            except ActMeasureError as error:
+                raise StudyError(f"part {part.name!r}, {trial}: {error}") from error
+    return expenses
+
+
+def _file_contents(study: Study) -> dict[str, bytes]:
+    """Contents of all model files, by their SHA-256: workers may be where the files are not."""
+    problems = [problem for part in study.parts for problem in part.problems]
+    return {problem.content: problem.read() for problem in problems if problem.content is not None}
+
+
+def in_order(study: Study, missing: Mapping[str, Trial], expected: Callable[[Trial], float]) -> list[Trial]:
+    """Return trials in the order in which they are run.
+
+    First comes the shortest trial of each agent and method of each part, so that there is soon something of everything; then
+    round by round all first seeds (and plans), all second ones and so on. A round has its shortest trials first, but the last one
+    its longest, so that no worker is left with a long one at the end.
+
+    Parameters
+    ----------
+    study : Study
+    missing : mapping
+        The trials that are to be run, by hash.
+    expected : function
+        Of a trial: the seconds that it is expected to take.
+    """
+    rounds: dict[str, int] = {}
+    shortest: dict[tuple[str, str], Trial] = {}
+    for part in study.parts:
+        runs = [(agent.label, trial, trial.seed - part.first_seed) for _, agent, trial in part.runs()]
+        for name, trial, number in [*runs, *((f"plan {method}", trial, 0) for _, method, trial in part.plans())]:
+            rounds[trial.hash] = min(number, rounds.get(trial.hash, number))
+            group = part.name, name
+            if number == 0 and (group not in shortest or expected(trial) < expected(shortest[group])):
+                shortest[group] = trial
+    first = {trial.hash for trial in shortest.values()}
+    last = max((rounds[name] for name in missing if name not in first), default=0)
+
+    def key(trial: Trial) -> tuple[bool, int, float]:
+        number, seconds = rounds[trial.hash], expected(trial)
+        late = trial.hash not in first
+        return late, number * late, -seconds if late and number == last else seconds
+
+    return sorted(missing.values(), key=key)
+
+
+class _Run:
+    """A study while it is run."""
+
+    def __init__(
+        self,
+        study: Study,
+        store: Store,
+        expenses: dict[str, Expense],
+        interrupts: Interrupts,
+        progress: Progress | None,
+        journal: Journal,
+        keep: bool,
+        tell: Callable[[str], None] | None,
+    ) -> None:
+        self._study, self._store, self._interrupts, self._journal = study, store, interrupts, journal
+        self._expenses, self._pace = expenses, Pace(expenses)
+        self._progress, self._shown = progress, -math.inf
+        self._finishing: dict[str, float] = {}
+        self._estimated = -math.inf
+        self._begun: dict[str, float] = {}
+        self._keep, self._tell = keep, tell
+        self._members = {part.name: [trial.hash for trial in part.trials()] for part in study.parts}
+        self._missing: dict[str, Trial] = {}
+        self._done: set[str] = set()
+        self._found: set[str] = set()
+        self._failures: dict[str, Failure] = {}
+        self._seconds: dict[str, float] = {}
+        self._notes: list[str] = []
+
+    def look(self) -> None:
+        """See what is stored; damaged files are set aside, and results of other code only used if they are to be kept."""
+        trials, others = self._study.trials(), []
+        for trial in trials:
+            stored = self._stored(trial)
+            if stored is None and (old := self._store.read_other(trial, code_of(trial))) is not None:
+                others.append(trial)
+                self._pace.note(trial, old.seconds)
+                stored = old if self._keep else None
+            elif stored is not None:
+                self._pace.note(trial, stored.seconds)
+            if stored is None:
+                self._missing[trial.hash] = trial
+                continue
+            self._found.add(trial.hash)
+            self._seconds[trial.hash] = stored.seconds
+        if others:
+            whose = ", ".join(sorted({"plans" if trial.agent is None else trial.agent.name for trial in others}))
+            self._note(
+                f"{len(others):,} of {len(trials):,} trials were computed by other code ({whose}) and are "
+                + (
+                    "kept; the report says so."
+                    if self._keep
+                    else "run again; --keep (keep=True) keeps the old results."
+                )
+            )
+
+    def _stored(self, trial: Trial) -> StoredTrial | None:
+        """The stored results of a trial by the code that is here."""
+        try:
+            return self._store.read(trial, code_of(trial))
+        except DamagedError as error:
+            where = self._store.set_aside(self._store.path(trial, code_of(trial)))
+            self._note(f"The file of {trial} was damaged, {error}; it was moved to {where} and is done again.")
+            return None
+
+    def _note(self, sentence: str) -> None:
+        self._notes.append(sentence)
+        if self._tell is not None:
+            self._tell(sentence)
+
+    def work(self, engine: Engine, contents: dict[str, bytes]) -> None:
+        """Run what is missing."""
+        self._missing = {trial.hash: trial for trial in in_order(self._study, self._missing, self._pace.expected)}
+        orders = [
+            Order(trial, contents.get(trial.problem.content or ""), self._expenses[trial.hash].memory, code_of(trial))
+            for trial in self._missing.values()
+        ]
+        self._show(1)
+        if not orders:
+            return
+        outcomes = engine.run(orders, self._interrupts, self._note)
+        try:
+            for outcome in outcomes:
+                if outcome is not None:
+                    self._take_in(outcome)
+                self._show(engine.at_once)
+        finally:
+            outcomes.close()  # type: ignore[attr-defined]
+
+    def _take_in(self, outcome: Outcome) -> None:
+        trial, seconds = outcome.trial, outcome.seconds
+        del self._missing[trial.hash]
+        if outcome.table is None:
+            self._failures[trial.hash] = Failure(trial, outcome.failure)
+            return
+        self._store.write(trial, unpacked(outcome.table), seconds, code_of(trial))
+        self._journal.keep()
+        self._done.add(trial.hash)
+        self._seconds[trial.hash] = seconds
+        self._pace.note(trial, seconds, outcome.has_loaded)
+
+    def _show(self, at_once: int) -> None:
+        now = time.perf_counter()
+        if self._progress is None or (now - self._shown < SHOW_SECONDS and self._missing):
+            return
+        self._shown = now
+        self._estimate(now, at_once)
+        parts = tuple(
+            PartProgress(
+                part.name, part.title, sum(name not in self._missing for name in members), len(members),
+                max((self._finishing[name] for name in members if name in self._missing), default=0.0),
+            )
+            for part, members in zip(self._study.parts, self._members.values(), strict=True)
+        )  # fmt: skip
+        self._progress(StudyProgress(parts, max((part.seconds_left for part in parts), default=0.0)))
+
+    def _estimate(self, now: float, at_once: int) -> None:
+        """Estimate now and then when each trial is going to be done."""
+        for name in itertools.islice(self._missing, at_once):  # trials are handed out in order
+            self._begun.setdefault(name, now)
+        if now - self._estimated < ESTIMATE_SECONDS:
+            return
+        self._estimated = now
+        if not self._pace.knows:
+            self._finishing = dict.fromkeys(self._missing, math.nan)
+            return
+        running = {name: now - self._begun[name] for name in itertools.islice(self._missing, at_once)}
+        self._finishing = self._pace.finishing(list(self._missing.values()), at_once, running)
+
+    def summary(self, seconds: float) -> Summary:
+        """What became of it."""
+        parts = tuple(
+            PartSummary(
+                part.name, part.title, len(self._done.intersection(members)), len(self._found.intersection(members)),
+                len(self._failures.keys() & set(members)), len(self._missing.keys() & set(members)),
+                sum(self._seconds.get(name, 0.0) for name in members),
+            )
+            for part, members in zip(self._study.parts, self._members.values(), strict=True)
+        )  # fmt: skip
+        stopped = "interrupted" if self._missing else "failed" if self._failures else "done"
+        return Summary(
+            self._study.name, self._store.directory, parts, tuple(self._failures.values()), tuple(self._notes), seconds,
+            stopped,  # type: ignore[arg-type]
+        )  # fmt: skip

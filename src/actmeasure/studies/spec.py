@@ -1,0 +1,529 @@
+"""What is to be run, as plain data: a study has parts, a part is problems times agents times seeds."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from actmeasure.errors import StudyError, quoted
+from actmeasure.files.atomic import explain
+from actmeasure.settings import real, whole
+
+__all__ = [
+    "COUNTS",
+    "FORMAT",
+    "MOST",
+    "AgentSpec",
+    "Part",
+    "ProblemSpec",
+    "Study",
+    "Trial",
+    "canonical",
+    "checked_count",
+    "checked_label",
+    "checked_name",
+    "checked_tolerance",
+    "digest",
+    "is_model_file",
+    "plain_settings",
+]
+
+#: What a plan may cost by default: it ends when the bounds are this close, or after so many beliefs, of which a round of the
+#: search counts for 40. Never by the clock.
+TOLERANCE, BELIEFS = 1e-6, 1_000_000
+#: A quick look at a study has so many episodes and seeds at most; results are means of the last 50 episodes.
+QUICK_EPISODES, QUICK_SEEDS = 100, 2
+#: Whole numbers of a part, and the least that they may be.
+COUNTS = {"episodes": 1, "seeds": 1, "first_seed": 0, "max_steps": 1, "beliefs": 1}
+#: What fits into a column of a table.
+LARGEST = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class Part:
+    """Problems times agents times seeds, and problems times planning methods.
+
+    Attributes
+    ----------
+    name : str
+        Also of files, so without spaces and slashes.
+    title : str
+    problems : sequence of ProblemSpec or str
+    agents : sequence of AgentSpec or str
+    episodes : int
+        For each seed.
+    seeds, first_seed : int
+        How many, and the first of them.
+    max_steps : int
+        An episode is cut off after so many steps; plans are evaluated over as many.
+    methods : sequence of str
+        Planning methods, as for `actmeasure.solve`, that are run once for each problem.
+    tolerance : float
+        `optimal` and `never` end when their bounds are this close, as a share of the value ...
+    beliefs : int
+        ... or after so many beliefs, of which a round of the search counts for 40. They are never ended by the clock, so that
+        they always give the same.
+    """
+
+    name: str
+    title: str
+    problems: Sequence[ProblemSpec]
+    agents: Sequence[AgentSpec] = ()
+    episodes: int = 1000
+    seeds: int = 5
+    first_seed: int = 0
+    max_steps: int = 1000
+    methods: Sequence[str] = ()
+    tolerance: float = TOLERANCE
+    beliefs: int = BELIEFS
+
+    if TYPE_CHECKING:  # names alone are taken too, and made problems and agents
+
+        def __init__(
+            self,
+            name: str,
+            title: str,
+            problems: ProblemSpec | str | Iterable[ProblemSpec | str],
+            agents: AgentSpec | str | Iterable[AgentSpec | str] = (),
+            episodes: int = 1000,
+            seeds: int = 5,
+            first_seed: int = 0,
+            max_steps: int = 1000,
+            methods: str | Iterable[str] = (),
+            tolerance: float = TOLERANCE,
+            beliefs: int = BELIEFS,
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        name = checked_name(self.name, "a part")
+        checked_label(self.title, f"the part {name!r}, its title")
+        object.__setattr__(self, "problems", _items(self.problems, ProblemSpec, f"problems of the part {name!r}"))
+        object.__setattr__(self, "agents", _items(self.agents, AgentSpec, f"agents of the part {name!r}"))
+        object.__setattr__(self, "methods", _texts(self.methods, f"methods of the part {name!r}"))
+        for what in COUNTS:
+            value = checked_count(getattr(self, what), what, f"{what} of the part {name!r}")
+            object.__setattr__(self, what, value)
+        tolerance = checked_tolerance(self.tolerance, f"tolerance of the part {name!r}")
+        object.__setattr__(self, "tolerance", tolerance)
+        if not self.problems:
+            raise StudyError(f"the part {name!r} has no problems; give at least one")
+        if not self.agents and not self.methods:
+            raise StudyError(f"the part {name!r} has neither agents nor methods; give at least one of either")
+
+    def runs(self) -> Iterator[tuple[ProblemSpec, AgentSpec, Trial]]:
+        """Every problem, agent and trial of the agent on it, in order."""
+        for problem in self.problems:
+            for agent in self.agents:
+                for number in range(agent.seeds or self.seeds):
+                    seed, episodes = self.first_seed + number, agent.episodes or self.episodes
+                    yield problem, agent, Trial.train(problem, agent, episodes, seed, self.max_steps)
+
+    def plans(self) -> Iterator[tuple[ProblemSpec, str, Trial]]:
+        """Every problem, planning method and trial of it, in order."""
+        for problem in self.problems:
+            for method in self.methods:
+                yield problem, method, Trial.plan(problem, method, self.max_steps, self.tolerance, self.beliefs)
+
+    def trials(self) -> list[Trial]:
+        """Every distinct trial."""
+        return _distinct(trial for _, _, trial in [*self.plans(), *self.runs()])
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain data."""
+        return {
+            "name": self.name, "title": self.title, "problems": [one.to_json() for one in self.problems],
+            "agents": [one.to_json() for one in self.agents], "episodes": self.episodes, "seeds": self.seeds,
+            "first_seed": self.first_seed, "max_steps": self.max_steps, "methods": list(self.methods),
+            "tolerance": self.tolerance, "beliefs": self.beliefs,
+        }  # fmt: skip
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Part:
+        """From what `to_json` gives."""
+        problems = [ProblemSpec.from_json(one) for one in data["problems"]]
+        agents = [AgentSpec.from_json(one) for one in data["agents"]]
+        others = ("name", "title", "episodes", "seeds", "first_seed", "max_steps", "methods", "tolerance", "beliefs")
+        return cls(problems=problems, agents=agents, **{name: data[name] for name in others})
+
+
+@dataclass(frozen=True)
+class Study:
+    """A name, a title and parts.
+
+    Examples
+    --------
+    >>> lake = ProblemSpec("4x4", "frozen-lake", {"size": 4})
+    >>> study = Study("lakes", "Two learners on ice", [Part("small", "Small lakes", [lake], ["atmq", "amrl-q"], seeds=3)])
+    >>> len(study.trials())
+    6
+    """
+
+    name: str
+    title: str
+    parts: Sequence[Part]
+
+    def __post_init__(self) -> None:
+        name = checked_name(self.name, "the study")
+        checked_label(self.title, f"the study {name!r}, its title")
+        parts = tuple(self.parts) if isinstance(self.parts, Iterable) else (self.parts,)
+        for part in parts:
+            if not isinstance(part, Part):
+                raise StudyError(f"a part of the study {name!r} is {quoted(part)}, expected a Part")
+        if not parts:
+            raise StudyError(f"the study {name!r} has no parts; give at least one")
+        _check_once([part.name for part in parts], f"name among the parts of the study {name!r}")
+        object.__setattr__(self, "parts", parts)
+
+    def trials(self) -> list[Trial]:
+        """Every distinct trial; equal trials in two parts are one."""
+        return _distinct(trial for part in self.parts for trial in part.trials())
+
+    def quick(self) -> Study:
+        """The same study in small, under a name of its own: two seeds and a hundred episodes at most."""
+        parts = [
+            replace(
+                part,
+                agents=[
+                    replace(agent, seeds=_at_most(agent.seeds, QUICK_SEEDS), episodes=_at_most(agent.episodes, QUICK_EPISODES))
+                    for agent in part.agents
+                ],
+                episodes=min(part.episodes, QUICK_EPISODES),
+                seeds=min(part.seeds, QUICK_SEEDS),
+            )
+            for part in self.parts
+        ]  # fmt: skip
+        return Study(f"{self.name}-quick", f"{self.title} (quick)", parts)
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain data."""
+        return {"name": self.name, "title": self.title, "parts": [part.to_json() for part in self.parts]}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Study:
+        """From what `to_json` gives."""
+        return cls(data["name"], data["title"], [Part.from_json(part) for part in data["parts"]])
+
+
+def checked_count(value: Any, which: str, what: str) -> int:
+    """A whole number of a part, such as its `seeds`, called `what` in the sentence if it is none."""
+    return whole(value, what, COUNTS[which], LARGEST - MOST if which == "first_seed" else MOST, StudyError)
+
+
+def checked_tolerance(value: Any, what: str) -> float:
+    """A number between 0 and 1."""
+    tolerance = real(value, what, StudyError)
+    if not 0 < tolerance < 1:
+        raise StudyError(f"{what} is {value!r}, expected a number between 0 and 1")
+    return tolerance
+
+
+def _items(given: Any, kind: type[Any], what: str) -> tuple[Any, ...]:
+    """Problems or agents, of which those given by name alone are called by it; labels are different."""
+    listed = [given] if isinstance(given, (str, kind)) or not isinstance(given, Iterable) else given
+    items = tuple(kind(one, one) if isinstance(one, str) else one for one in listed)
+    for one in items:
+        if not isinstance(one, kind):
+            article = "an" if kind.__name__[0] in "AEIOU" else "a"
+            own = "; a class of your own can be trained with am.train_seeds" * (isinstance(one, type) or callable(one))
+            raise StudyError(f"one of the {what} is {quoted(one)}, expected {article} {kind.__name__} or a name{own}")
+    _check_once([one.label for one in items], f"label among the {what}")
+    return items
+
+
+def _texts(given: Any, what: str) -> tuple[str, ...]:
+    texts = (given,) if isinstance(given, str) or not isinstance(given, Iterable) else tuple(given)
+    for one in texts:
+        if not isinstance(one, str):
+            raise StudyError(f"one of the {what} is {quoted(one)}, expected a name, such as 'optimal'")
+    _check_once(texts, f"name among the {what}")
+    return texts
+
+
+def _check_once(names: Sequence[str], what: str) -> None:
+    for name in names:
+        if names.count(name) > 1:
+            raise StudyError(f"{name!r} is twice a {what}; give each its own")
+
+
+def _distinct(trials: Iterable[Trial]) -> list[Trial]:
+    return list({trial.hash: trial for trial in reversed(list(trials))}.values())[::-1]
+
+
+def _at_most(count: int | None, most: int) -> int | None:
+    return None if count is None else min(count, most)
+
+
+# ----------------------------------------------------------------------------------------------------
+# What a trial is made of: a problem and an agent, each with its settings and a label.
+# ----------------------------------------------------------------------------------------------------
+
+
+#: Results of more seeds or episodes than this fit into no memory.
+MOST = 10**9
+
+
+@dataclass(frozen=True)
+class ProblemSpec:
+    """A problem and its settings.
+
+    Attributes
+    ----------
+    label : str
+        What tables and figures call it.
+    name : str
+        A name of the catalogue (`actmeasure.problems`), or the path of a model file.
+    settings : mapping
+        What the problem is built with; for a file `measuring_cost` and `discount`, if they are to be others.
+    content : str or None
+        SHA-256 of a model file, which is read to find it; it is part of what a trial is, the path is not.
+    """
+
+    label: str
+    name: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    content: str | None = None
+
+    def __post_init__(self) -> None:
+        label = checked_label(self.label, "a problem")
+        if not isinstance(self.name, str) or not self.name:
+            raise StudyError(f"the problem {label!r} is called {quoted(self.name)}, expected a name or a file")
+        object.__setattr__(self, "settings", plain_settings(self.settings, f"the problem {label!r}"))
+        if self.is_file and self.content is None:
+            object.__setattr__(self, "content", digest(self.read()))
+
+    @property
+    def is_file(self) -> bool:
+        """Whether a model file is meant."""
+        return is_model_file(self.name)
+
+    def read(self) -> bytes:
+        """The contents of the model file."""
+        try:
+            return Path(self.name).read_bytes()
+        except OSError as error:
+            raise StudyError(str(explain(error, Path(self.name), "read"))) from error
+
+    def identity(self) -> dict[str, Any]:
+        """What counts: not the label, and of a file its content."""
+        which = {"content": self.content} if self.is_file else {"name": self.name}
+        return {**which, "settings": dict(self.settings)}
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain data."""
+        data = {"label": self.label, "name": self.name, "settings": dict(self.settings)}
+        return data | ({"content": self.content} if self.is_file else {})
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> ProblemSpec:
+        """From what `to_json` gives."""
+        return cls(data["label"], data["name"], data["settings"], data.get("content"))
+
+
+@dataclass(frozen=True)
+class AgentSpec:
+    """An agent and its settings.
+
+    Attributes
+    ----------
+    label : str
+        What tables and figures call it.
+    name : str
+        As for `actmeasure.learning.make`.
+    settings : mapping
+        What the agent is made with, such as a `preset`.
+    seeds, episodes : int or None
+        Where this agent has other than the part's.
+    """
+
+    label: str
+    name: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    seeds: int | None = None
+    episodes: int | None = None
+
+    def __post_init__(self) -> None:
+        label = checked_label(self.label, "an agent")
+        if not isinstance(self.name, str) or not self.name:
+            raise StudyError(f"the agent {label!r} is called {quoted(self.name)}, expected a name")
+        object.__setattr__(self, "settings", plain_settings(self.settings, f"the agent {label!r}"))
+        for what in ("seeds", "episodes"):
+            if getattr(self, what) is not None:
+                count = whole(getattr(self, what), f"{what} of the agent {label!r}", 1, MOST, StudyError)
+                object.__setattr__(self, what, count)
+
+    def identity(self) -> dict[str, Any]:
+        """What counts: not the label, and seeds and episodes belong to the trial."""
+        return {"name": self.name, "settings": dict(self.settings)}
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain data."""
+        own = {"seeds": self.seeds, "episodes": self.episodes}
+        data = {"label": self.label, "name": self.name, "settings": dict(self.settings)}
+        return data | {name: value for name, value in own.items() if value is not None}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> AgentSpec:
+        """From what `to_json` gives."""
+        return cls(data["label"], data["name"], data["settings"], data.get("seeds"), data.get("episodes"))
+
+
+def is_model_file(name: str) -> bool:
+    """Whether a file is meant: no problem of the catalogue has a dot or a slash in its name."""
+    return bool(Path(name).suffix) or "/" in name or "\\" in name
+
+
+# ----------------------------------------------------------------------------------------------------
+# Settings as plain data, which JSON can hold and a hash can be taken of.
+# ----------------------------------------------------------------------------------------------------
+
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+
+
+def plain_settings(settings: Any, whose: str) -> dict[str, Any]:
+    """Settings as numbers, text, truth values and lists of them; tuples and arrays become lists."""
+    if not isinstance(settings, Mapping):
+        raise StudyError(f"the settings of {whose} are {quoted(settings)}, expected names and values")
+    plain = {}
+    for name, value in settings.items():
+        if not isinstance(name, str):
+            raise StudyError(f"a setting of {whose} is called {quoted(name)}, expected text")
+        plain[name] = _plain(value, f"the setting {name!r} of {whose}")
+    return plain
+
+
+def _plain(value: Any, what: str) -> Any:
+    if hasattr(value, "tolist"):  # NumPy's numbers and arrays
+        value = value.tolist()
+    if isinstance(value, (list, tuple)):
+        return [_plain(one, what) for one in value]
+    if isinstance(value, Mapping):
+        return plain_settings(value, what)
+    if isinstance(value, float) and not math.isfinite(value):
+        raise StudyError(f"{what} is {value!r}, expected a finite number")
+    if value is not None and not isinstance(value, (bool, int, float, str)):
+        raise StudyError(f"{what} is {quoted(value)}, expected a number, text, a truth value or a list of these")
+    return value
+
+
+def canonical(data: Any) -> str:
+    """JSON that is the same for equal data."""
+    return json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def digest(contents: bytes) -> str:
+    """SHA-256 as 64 hexadecimal digits."""
+    return hashlib.sha256(contents).hexdigest()
+
+
+def checked_name(name: Any, what: str) -> str:
+    """A name that files can be called by."""
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        raise StudyError(
+            f"the name of {what} is {quoted(name)}, expected letters, digits, '-', '_' and '.', such as 'my-study'"
+        )
+    return name
+
+
+def checked_label(label: Any, what: str) -> str:
+    """Text that something is shown by."""
+    if not isinstance(label, str) or not label.strip():
+        raise StudyError(f"the label of {what} is {quoted(label)}, expected text")
+    try:
+        label.encode()
+    except UnicodeEncodeError:  # half of a pair of surrogates, which no file can hold
+        raise StudyError(f"the label of {what} is {quoted(label)}, which is not valid Unicode; change it") from None
+    return label
+
+
+# ----------------------------------------------------------------------------------------------------
+# The specification of a trial, which is all that its results depend on, and the hash that they are stored under.
+# ----------------------------------------------------------------------------------------------------
+
+
+#: Raise it when the same specification gives other results or other columns than before: all trials are then new.
+FORMAT = 3
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One agent with one seed on one problem (`train`), or one plan for it (`plan`); make it with the method of that name.
+
+    Attributes
+    ----------
+    kind : "train" or "plan"
+    problem : ProblemSpec
+    max_steps : int
+        An episode is cut off after so many steps; the plan is evaluated over as many.
+    agent, episodes, seed : AgentSpec, int, int
+        Of a training.
+    method, settings : str, mapping
+        Of a plan: `tolerance` and `beliefs`.
+    """
+
+    kind: Literal["train", "plan"]
+    problem: ProblemSpec
+    max_steps: int
+    agent: AgentSpec | None = None
+    episodes: int = 0
+    seed: int = 0
+    method: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def train(cls, problem: ProblemSpec, agent: AgentSpec, episodes: int, seed: int, max_steps: int = 1000) -> Trial:
+        """Train an agent."""
+        return cls("train", problem, max_steps, agent=agent, episodes=episodes, seed=seed)
+
+    @classmethod
+    def plan(
+        cls, problem: ProblemSpec, method: str, max_steps: int = 1000, tolerance: float = 1e-6, beliefs: int = 1_000_000
+    ) -> Trial:
+        """Plan, and evaluate the plan over `max_steps` steps."""
+        return cls("plan", problem, max_steps, method=method, settings={"tolerance": tolerance, "beliefs": beliefs})
+
+    def identity(self) -> dict[str, Any]:
+        """All that results depend on, and nothing else: no labels, no parts, no paths."""
+        common = {"format": FORMAT, "kind": self.kind, "problem": self.problem.identity()}
+        if self.agent is None:
+            return common | {"method": self.method, "settings": {**self.settings, "horizon": self.max_steps}}
+        own = {"episodes": self.episodes, "seed": self.seed, "max_steps": self.max_steps}
+        return common | {"agent": self.agent.identity()} | own
+
+    @cached_property
+    def specification(self) -> str:
+        """The identity as JSON that is the same for equal trials."""
+        return canonical(self.identity())
+
+    @cached_property
+    def hash(self) -> str:
+        """SHA-256 of the specification: 64 hexadecimal digits."""
+        return digest(self.specification.encode())
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain data, with labels and paths."""
+        return {
+            "kind": self.kind, "problem": self.problem.to_json(), "max_steps": self.max_steps,
+            "agent": None if self.agent is None else self.agent.to_json(), "episodes": self.episodes, "seed": self.seed,
+            "method": self.method, "settings": dict(self.settings),
+        }  # fmt: skip
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Trial:
+        """From what `to_json` gives."""
+        agent = None if data["agent"] is None else AgentSpec.from_json(data["agent"])
+        others = ("kind", "max_steps", "episodes", "seed", "method", "settings")
+        return cls(problem=ProblemSpec.from_json(data["problem"]), agent=agent, **{name: data[name] for name in others})
+
+    def __str__(self) -> str:
+        """What it is, in words."""
+        if self.agent is None:
+            return f"{self.method} on {self.problem.label}"
+        return f"{self.agent.label} on {self.problem.label}, seed {self.seed}"

@@ -1,0 +1,347 @@
+"""The folder of a study: one Parquet file per trial, under the hash of its specification and that of the code that computed it.
+
+Results of other code stay where they are: whoever goes back to that code finds them again.
+
+A file is written under a temporary name and renamed, so that it is there completely or not at all. It holds the specification
+and a checksum of the data; a file that is damaged, or not what its name says, is noticed when it is read.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import io
+import json
+import os
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from actmeasure import __version__
+from actmeasure.errors import MissingExtraError, StudyError, quoted
+from actmeasure.files.atomic import explain, replacing
+from actmeasure.studies.spec import Trial, canonical
+
+if TYPE_CHECKING:
+    import pyarrow
+
+__all__ = ["DamagedError", "Store", "StoredTrial", "arrow", "locked", "open_store", "pandas", "parquet"]
+
+TRIALS, DAMAGED, STUDY = "trials", "damaged", "study.json"
+#: The entry of the Parquet metadata that is ours.
+ABOUT = b"actmeasure"
+FEATURE = "a folder of results"
+
+
+class DamagedError(Exception):
+    """A file is not what its name says; the message says why."""
+
+
+class StoredTrial(NamedTuple):
+    """A trial's table, the seconds that it took, the version of actmeasure that made it, and the digest of the code that did."""
+
+    table: pyarrow.Table
+    seconds: float
+    version: str
+    code: str
+
+
+class Store:
+    """A folder of results, for reading; `open_store` gives one for writing.
+
+    Parameters
+    ----------
+    directory : Path
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._names: dict[str, list[str]] | None = None
+
+    def path(self, trial: Trial, code: str) -> Path:
+        """Where the table of a trial that this code computes is, or would be; without a code, that of an older version."""
+        return self.directory / TRIALS / f"{trial.hash}{'-' * bool(code)}{code}.parquet"
+
+    def read(self, trial: Trial, code: str) -> StoredTrial | None:
+        """A trial's table as this code computes it, or None if it is not there.
+
+        Raises
+        ------
+        DamagedError
+            If there is a file, but not one of this trial.
+        """
+        return self._read(self.path(trial, code), trial)
+
+    def read_other(self, trial: Trial, code: str) -> StoredTrial | None:
+        """The newest table of a trial that other code has computed, or None if there is none that can be read."""
+        if self._names is None:  # once, before anything is written
+            self._names = defaultdict(list)
+            for place in sorted((self.directory / TRIALS).glob("*.parquet")):
+                self._names[place.stem.partition("-")[0]].append(place.name)
+        places = [self.directory / TRIALS / name for name in self._names.get(trial.hash, ())]
+        for place in sorted(places, key=_age):
+            if place != self.path(trial, code):
+                with suppress(DamagedError):
+                    return self._read(place, trial)
+        return None
+
+    def _read(self, place: Path, trial: Trial) -> StoredTrial | None:
+        try:
+            contents = place.read_bytes()
+        except FileNotFoundError:
+            return None
+        except IsADirectoryError:
+            raise DamagedError("it is a folder") from None
+        except OSError as error:
+            raise StudyError(str(explain(error, place, "read"))) from error
+        return _parsed(contents, trial)
+
+    def write(self, trial: Trial, table: pyarrow.Table, seconds: float, code: str) -> None:
+        """Store a trial's table, as this code has computed it."""
+        about = {
+            "specification": trial.specification, "sha256": _checksum(table), "seconds": seconds, "version": __version__,
+            "code": code,
+        }  # fmt: skip
+        place = self.path(trial, code)
+        try:
+            # Should the power fail before this is on disk, the checksum tells, and the trial is done again.
+            with replacing(place, durable=False) as file:
+                stamped = table.replace_schema_metadata({ABOUT: canonical(about).encode()})
+                parquet(FEATURE).write_table(stamped, file, compression="zstd")
+        except OSError as error:
+            raise StudyError(
+                f"{explain(error, place, 'write')}; what is stored already is safe, and running again does what is missing"
+            ) from error
+
+    def set_aside(self, place: Path) -> Path:
+        """Move a file of this folder to the damaged ones, under a name that is free."""
+        folder = self.directory / DAMAGED
+        try:
+            folder.mkdir(exist_ok=True)
+            number = 1
+            while (target := folder / f"{place.stem}-{number}{place.suffix}").exists():
+                number += 1
+            place.rename(target)
+        except OSError as error:
+            raise StudyError(str(explain(error, place, "move"))) from error
+        return target
+
+    def read_study(self) -> dict[str, Any] | None:
+        """What `study.json` says, or None if there is none.
+
+        Raises
+        ------
+        DamagedError
+            If it cannot be read.
+        """
+        place = self.directory / STUDY
+        try:
+            found = json.loads(place.read_bytes())
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise StudyError(str(explain(error, place, "read"))) from error
+        except (ValueError, RecursionError) as error:
+            raise DamagedError(f"it is no JSON ({error})") from error
+        if not isinstance(found, dict) or not isinstance(found.get("name"), str):
+            raise DamagedError("it names no study")
+        return found
+
+    def write_study(self, data: dict[str, Any]) -> None:
+        """Write `study.json`."""
+        place = self.directory / STUDY
+        try:
+            with replacing(place) as file:
+                file.write((json.dumps(data, indent=1, allow_nan=False) + "\n").encode())
+        except OSError as error:
+            raise StudyError(str(explain(error, place, "write"))) from error
+
+
+@contextmanager
+def open_store(directory: Path, name: str) -> Iterator[Store]:
+    """A folder of results for writing, which nobody else writes to meanwhile.
+
+    Parameters
+    ----------
+    directory : Path
+        Made if it is not there. One that holds something else than results is a `StudyError`: reports are written to it.
+    name : str
+        Of the study. The folder of another one is a `StudyError`.
+    """
+    _make(directory)
+    _refuse_other_contents(directory)
+    with locked(directory):
+        store = Store(directory)
+        _check_study(store, name)
+        _make(directory / TRIALS)
+        for leftover in (directory / TRIALS).glob(".actmeasure-*.tmp"):  # of a process that was killed
+            with suppress(OSError):
+                leftover.unlink()
+        yield store
+
+
+def _make(directory: Path) -> None:
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise StudyError(f"the folder of results {str(directory)!r} is, or is below, a file; choose another") from None
+    except OSError as error:
+        raise StudyError(
+            f"the folder of results {str(directory)!r} cannot be made: {error.strerror}; choose another"
+        ) from error
+    if not os.access(directory, os.W_OK | os.X_OK):
+        raise StudyError(f"there is no permission to write to {str(directory)!r}; change it or choose another folder")
+
+
+def _refuse_other_contents(directory: Path) -> None:
+    """Refuse a folder of something else, whose files a report might replace; hidden files are never written over."""
+    try:
+        others = sorted(place.name for place in directory.iterdir() if not place.name.startswith("."))
+    except OSError as error:
+        raise StudyError(str(explain(error, directory, "read"))) from error
+    if others and not {STUDY, TRIALS} & set(others):
+        raise StudyError(
+            f"the folder {str(directory)!r} holds something else than results of a study ({quoted(others[0])}), which might be "
+            "written over; choose an empty folder"
+        )
+
+
+def _check_study(store: Store, name: str) -> None:
+    """Refuse the folder of another study; a damaged `study.json` beside trials is set aside, it is written anew."""
+    place = store.directory / STUDY
+    try:
+        before = store.read_study()
+    except DamagedError as error:
+        if not (store.directory / TRIALS).is_dir():
+            raise StudyError(f"{place} is not of a study, {error}; choose another folder") from None
+        store.set_aside(place)
+        return
+    if before is not None and before["name"] != name:
+        raise StudyError(
+            f"{str(store.directory)!r} holds the study {quoted(before['name'])}, not {name!r}; choose another folder, or rename "
+            "the study"
+        )
+
+
+def _parsed(contents: bytes, trial: Trial) -> StoredTrial:
+    """The table of a file, once all that can be checked is."""
+    errors = (arrow(FEATURE).ArrowException, OSError, ValueError, TypeError, KeyError, MemoryError)
+    try:
+        table = parquet(FEATURE).read_table(io.BytesIO(contents))
+        about = json.loads(table.schema.metadata[ABOUT])
+        specification, checksum = about["specification"], about["sha256"]
+        seconds, version, code = float(about["seconds"]), str(about["version"]), str(about.get("code", ""))
+        found = _checksum(table)
+    except errors as error:
+        raise DamagedError(f"it cannot be read ({_first_line(error)})") from error
+    if specification != trial.specification:
+        raise DamagedError("it is of another trial")
+    if found != checksum:
+        raise DamagedError("its checksum is wrong")
+    return StoredTrial(table.replace_schema_metadata(None), seconds, version, code)
+
+
+def _age(place: Path) -> float:
+    """What sorts the newest files first."""
+    try:
+        return -place.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0][:200]
+
+
+def _checksum(table: pyarrow.Table) -> str:
+    """SHA-256 of names, types and values, the same in every version of the file format."""
+    found = hashlib.sha256()
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        found.update(f"{name} {column.type} {len(column)} {column.null_count}\n".encode())
+        is_text = str(column.type) == "string"
+        found.update(json.dumps(column.to_pylist()).encode() if is_text else column.to_numpy().tobytes())
+    return found.hexdigest()
+
+
+# ----------------------------------------------------------------------------------------------------
+# A folder that one process at a time writes to.
+# ----------------------------------------------------------------------------------------------------
+
+
+try:
+    import fcntl
+except ImportError:  # not on Windows, where files are still written one by one and never half
+    fcntl = None  # type: ignore[assignment]
+
+
+LOCK = ".lock"
+TAKEN = (errno.EACCES, errno.EAGAIN)
+
+
+@contextmanager
+def locked(directory: Path) -> Iterator[None]:
+    """Keep a folder to this process; the operating system lets go of it when the process ends, however it ends."""
+    place = directory / LOCK
+    try:
+        handle = os.open(place, os.O_RDWR | os.O_CREAT, 0o666)
+    except OSError as error:
+        raise StudyError(f"cannot write to the folder {str(directory)!r}: {error.strerror}; choose another") from error
+    try:
+        _take(handle, directory)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _take(handle: int, directory: Path) -> None:
+    if fcntl is None:
+        return
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno not in TAKEN:
+            raise StudyError(
+                f"the folder {str(directory)!r} cannot be locked ({error.strerror}), so that two studies might write to it; "
+                "choose one on another disk"
+            ) from error
+        owner = os.pread(handle, 20, 0).decode(errors="replace").strip()
+        who = f" (process {owner})" if owner.isdigit() else ""
+        raise StudyError(
+            f"another study{who} is writing to {str(directory)!r}; wait until it is done, or choose another folder"
+        ) from None
+    with suppress(OSError):  # only to say who it is; the disk may be full
+        os.ftruncate(handle, 0)
+        os.pwrite(handle, str(os.getpid()).encode(), 0)
+
+
+# ----------------------------------------------------------------------------------------------------
+# What studies need beyond the core.
+# ----------------------------------------------------------------------------------------------------
+
+
+def arrow(feature: str) -> Any:
+    """The module `pyarrow`, or a sentence."""
+    try:
+        import pyarrow
+    except ImportError as error:
+        raise MissingExtraError(feature, "data") from error
+    return pyarrow
+
+
+def parquet(feature: str) -> Any:
+    """The module `pyarrow.parquet`, or a sentence."""
+    arrow(feature)
+    import pyarrow.parquet
+
+    return pyarrow.parquet
+
+
+def pandas(feature: str) -> Any:
+    """The module `pandas`, or a sentence."""
+    try:
+        import pandas
+    except ImportError as error:
+        raise MissingExtraError(feature, "data") from error
+    return pandas

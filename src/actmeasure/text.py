@@ -1,0 +1,90 @@
+"""Beliefs, states and numbers in words, and plain tables for the terminal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from actmeasure.belief import Belief
+from actmeasure.model import Model
+
+__all__ = ["belief_text", "break_even_text", "percent", "short_number", "shortened", "some_states", "text_table"]
+
+#: So many of the likeliest states of a belief are named.
+LIKELIEST_NAMED = 3
+#: So many states of a longer list are named.
+STATES_NAMED = 10
+
+
+def belief_text(model: Model, belief: Belief) -> str:
+    """The likeliest states with their percentages."""
+    likeliest = np.argsort(-belief.probabilities, kind="stable")[:LIKELIEST_NAMED]
+    named = [f"{model.state_name(int(belief.states[i]))}: {percent(belief.probabilities[i])}" for i in likeliest]
+    rest = len(belief.states) - len(named)
+    return ", ".join(named) + (f", {rest} more" if rest else "")
+
+
+def some_states(model: Model, states: Sequence[int]) -> str:
+    """The first of some states, for messages."""
+    names = ", ".join(model.describe_state(state) for state in states[:STATES_NAMED])
+    return names + (f" and {len(states) - STATES_NAMED} more" if len(states) > STATES_NAMED else "")
+
+
+def break_even_text(
+    low: float, high: float, what: str = "Looking", write: Callable[[float], str] = "{:.6g}".format
+) -> str:
+    """Up to which price looking pays, in a sentence; the prices are between which it breaks even."""
+    if high == 0:
+        return f"{what} is never worth anything here."
+    if math.isinf(low):
+        return f"{what} pays at every price."
+    if math.isinf(high):
+        least = f"{what} pays up to a price of {write(low)} at least."
+        return least if low > 0 else f"Whether {what.lower()} pays is not known yet."
+    if math.isclose(low, high, rel_tol=1e-9) or write(low) == write(high):
+        return f"{what} pays up to a price of {write(low)}."
+    return f"{what} pays up to a price between {write(low)} and {write(high)}."
+
+
+def percent(probability: float) -> str:
+    """A probability as whole percent, in which nothing possible is 0 % and nothing doubtful 100 %."""
+    if 0 < probability < 0.005:
+        return "<1 %"
+    if 0.995 <= probability < 1 - 1e-12:
+        return ">99 %"
+    return f"{100 * probability:.0f} %"
+
+
+def short_number(value: float, form: str = ".4f") -> str:
+    """A number without -0, or a question mark where it is not known."""
+    return "?" if math.isnan(value) else f"{round(value, 12) + 0.0:{form}}"
+
+
+def shortened(plan: str, most: int) -> str:
+    """A plan in words with its middle left out, where it has more than so many characters.
+
+    Examples
+    --------
+    >>> shortened("left, 2x up, right, down, left, then look", 30)
+    'left, 2x up, ..., then look'
+    """
+    if len(plan) <= most:
+        return plan
+    *steps, ending = plan.split(", ")
+    kept: list[str] = []
+    while steps and len(", ".join([*kept, steps[0], "...", ending])) <= most:
+        kept.append(steps.pop(0))
+    return ", ".join([*kept, "...", ending])
+
+
+def text_table(head: Sequence[str], rows: Sequence[Sequence[str]], alignment: str) -> list[str]:
+    """Lines of a plain table; `alignment` has < or > for every column (a space counts as <)."""
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    sides = alignment.replace(" ", "<")
+    lines = [
+        "  ".join(f"{cell:{side}{width}}" for cell, side, width in zip(row, sides, widths, strict=True)).rstrip()
+        for row in (head, *rows)
+    ]
+    return [lines[0], "  ".join("-" * width for width in widths).rstrip(), *lines[1:]]
