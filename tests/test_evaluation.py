@@ -292,7 +292,7 @@ def test_bad_arguments():
         am.evaluate(model, lambda belief: am.Decision(1, True), depth="deep")
     with pytest.raises(am.ModelError, match="the model is None, expected a Model"):
         am.evaluate(None, schedule)
-    with pytest.raises(am.ScheduleError, match="expected a Schedule or a function"):
+    with pytest.raises(am.ScheduleError, match="expected a Schedule, a Policy"):
         am.evaluate(model, 3)
     with pytest.raises(am.ScheduleError, match="schedule is for 3 states"):
         am.evaluate(model, am.Schedule({0: am.BlindPlan((1,))}, 3))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,14 +9,12 @@ import numpy.typing as npt
 from scipy import sparse
 
 from actmeasure import markov
-from actmeasure.belief import Belief
-from actmeasure.decision import Decision
 from actmeasure.errors import ModelError, ScheduleError, quoted
 from actmeasure.kernels import trace
 from actmeasure.kernels.blind import Dynamics, relative_error
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
-from actmeasure.policy import unroll
+from actmeasure.policy import BeliefFunction, Policy, unroll
 from actmeasure.schedule import BlindPlan, Schedule
 from actmeasure.settings import whole
 from actmeasure.world import dynamics, flat_plans
@@ -95,19 +92,19 @@ class Evaluation:
 
 def evaluate(
     model: Model,
-    policy: Schedule | Callable[[Belief], Decision],
+    policy: Schedule | Policy | BeliefFunction,
     horizon: int | None = None,
     *,
     depth: int = 1000,
 ) -> Evaluation:
-    """Evaluate a schedule or policy exactly.
+    """Return the exact return, number of measurements and number of steps of a schedule or deterministic policy.
 
     Parameters
     ----------
     model : Model
-    policy : Schedule, or function from Belief to Decision
-        A function is unrolled into a schedule first, following at most `depth` blind steps after each known state. It
-        must be deterministic: asked once about each belief, it has to mean the answer every time.
+    policy : Schedule, Policy, or function from Belief to Decision
+        A policy or function is unrolled into a schedule first, following at most `depth` blind steps after each known state, as
+        `unroll` describes. It must be deterministic, and depend on nothing that happened before the state was last known.
     horizon : int, optional
         Number of steps for the undiscounted figures; all time by default. Up to 10**18 for schedules of at most 500 steps in
         all; for longer ones, a horizon that takes more than a minute or two is a `ScheduleError`.
@@ -129,11 +126,12 @@ def evaluate(
         horizon = whole(horizon, "horizon", 1, LONGEST, ScheduleError, "None for all time, or a whole number of steps")
     if isinstance(policy, Schedule):
         schedule = policy
-    elif callable(policy):
+    elif isinstance(policy, Policy) or callable(policy):
         schedule = unroll(model, policy, depth=depth)
     else:
         raise ScheduleError(
-            f"the policy is of type {type(policy).__name__}, expected a Schedule or a function from Belief to Decision"
+            f"the policy is of type {type(policy).__name__}, expected a Schedule, a Policy (with start, decide and observe) or a "
+            "function from Belief to Decision"
         )
     chain = plan_chain(model, schedule)
     recurrent = markov.recurrence(chain.moves, chain.ends, chain.start)

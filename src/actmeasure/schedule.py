@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from operator import index
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,9 @@ from actmeasure.decision import Decision
 from actmeasure.errors import ScheduleError, quoted, unknown_name
 from actmeasure.model import Model
 from actmeasure.settings import whole
+
+if TYPE_CHECKING:
+    from actmeasure.policy import SchedulePolicy
 
 __all__ = ["BlindPlan", "Ending", "Schedule"]
 
@@ -250,6 +253,12 @@ class Schedule(Mapping[int, BlindPlan]):
         """What to do at a start that is not shown; None where it can be one state only, and that has a plan."""
         known = int(model.initial_states[0]) if len(model.initial_states) == 1 else None
         return None if known in self else self.start
+
+    def policy(self, model: Model) -> SchedulePolicy:
+        """Return the policy that follows this schedule on the model it was made for."""
+        from actmeasure.policy import SchedulePolicy
+
+        return SchedulePolicy(self, model)
 
     def describe(self, model: Model, period: str | None = None) -> str:
         """The schedule in words, a line for every state that has a plan; with a `period`, as in `BlindPlan.describe`."""

@@ -12,7 +12,7 @@ from actmeasure.learning.amrl_q import AmrlQAgent
 from actmeasure.learning.atmq import AtmqAgent, DynaAtmqAgent
 from actmeasure.learning.foresight import ForesightAgent
 from actmeasure.learning.learning_agent import LearningAgent
-from actmeasure.learning.planned import PomcpAgent, RandomAgent, ScheduleAgent
+from actmeasure.learning.planned import PolicyAgent, PomcpAgent, RandomAgent, ScheduleAgent
 from actmeasure.learning.saving import load_agent
 from actmeasure.settings import make_by_name
 
@@ -27,6 +27,7 @@ __all__ = [
     "ForesightAgent",
     "LearningAgent",
     "ObserveThenPlanAgent",
+    "PolicyAgent",
     "PomcpAgent",
     "RandomAgent",
     "ScheduleAgent",

@@ -29,7 +29,7 @@ from actmeasure.learning.learning_agent import (
 )
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
-from actmeasure.planning.pomcp import PATIENCE, POMCP, ROLLOUTS, least_reward
+from actmeasure.planning.pomcp import LARGEST_DISCOUNT, POMCP, ROLLOUTS, least_reward
 from actmeasure.settings import probability, truth, whole
 
 __all__ = [
@@ -147,12 +147,12 @@ class PlanningAgent(LearningAgent):
         """Let the planner take up an episode, with random numbers of its own."""
         self.planner = planner
         planner.reseed(*self._seeds)
-        planner.begin(self.first_belief() if observation is None else Belief.at(observation))
+        planner.start(self.first_belief() if observation is None else Belief.at(observation))
 
     def patient_task(self) -> Task:
         """The task, with a discount if it has none: without one, a model of which little is known yet has no values."""
         task = self.prepared()
-        return replace(task, discount=min(task.discount, PATIENCE))
+        return replace(task, discount=min(task.discount, LARGEST_DISCOUNT))
 
     def acting_planner(self) -> POMCP:
         """The planner, while it plans."""
@@ -361,7 +361,7 @@ class ObserveThenPlanAgent(PlanningAgent):
         if not self.explores and self._plan is not None:
             self._state = None if observation is None else checked_state(observation, self.prepared().n_states)
             if not terminated:
-                self._plan.observe(self._last, observation)
+                self._plan.observe(observation, self._last)
             return
         before = self._state
         if self.count_step(reward, observation, terminated) and before is not None:
@@ -493,7 +493,7 @@ class AcnoPomcpAgent(PlanningAgent):
     def observe(self, reward: float, cost: float, observation: int | None, terminated: bool, truncated: bool) -> None:
         self.count_step(reward, observation, terminated)
         if not terminated:
-            self.acting_planner().observe(self._last, observation)
+            self.acting_planner().observe(observation, self._last)
 
     def learned(self) -> dict[str, npt.NDArray[Any]]:
         return super().learned() | {"random_decisions": self._random}
