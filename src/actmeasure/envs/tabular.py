@@ -12,6 +12,7 @@ import numpy.typing as npt
 from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 
+from actmeasure.envs.registration import register_environments
 from actmeasure.envs.story import Story
 from actmeasure.errors import ModelError, SpaceError, quoted, unknown_name
 from actmeasure.kernels.simulate import pick
@@ -21,7 +22,9 @@ from actmeasure.settings import MOST_STEPS, truth, whole
 
 __all__ = ["TabularEnv", "checked_steps"]
 
-#: Up to so many successors, choosing one in Python is faster than calling compiled code.
+register_environments()  # for the command line, in which importing actmeasure does not do it
+
+#: Largest number of successors for which choosing one in Python is faster than calling compiled code.
 SHORT_ROW = 8
 
 
