@@ -37,13 +37,13 @@ __all__ = [
 
 FloatArray = npt.NDArray[np.float64]
 
-#: Results are means of so many last episodes, as in the paper.
+#: Number of last episodes whose mean is the result of a run, as in the paper.
 LAST = 50
-#: How often an interval is to hold the true value.
+#: Coverage of intervals.
 LEVEL = 0.95
-#: Share of the runs that an interquartile mean leaves out at either end.
+#: Fraction of the runs that an interquartile mean leaves out at either end.
 QUARTER = 0.25
-#: Differences between runs below this share of their size are rounding.
+#: Relative difference between runs below which they count as equal.
 ROUNDING = 1e-12
 
 
@@ -179,7 +179,7 @@ def running_means(episodes: npt.ArrayLike, window: int = LAST) -> FloatArray:
 
 
 def _quantile(freedom: FloatArray | float) -> FloatArray:
-    """Return the upper quantile of Student's t for so many degrees of freedom."""
+    """Return the upper quantile of Student's t for a number of degrees of freedom."""
     from scipy.special import stdtrit  # here, because it takes a while to load
 
     found: FloatArray = np.asarray(stdtrit(freedom, (1 + LEVEL) / 2), dtype=np.float64)
@@ -220,7 +220,7 @@ def _won(one: FloatArray, other: FloatArray) -> FloatArray:
 
 
 def _mean_of_known(values: FloatArray, axis: int) -> FloatArray:
-    """Return means without NaN; NaN where there is nothing else."""
+    """Return means over the values that are not NaN; NaN where there are none."""
     known = ~np.isnan(values)
     count = known.sum(axis=axis)
     total = np.where(known, values, 0.0).sum(axis=axis)

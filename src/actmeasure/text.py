@@ -80,11 +80,11 @@ def shortened(plan: str, most: int) -> str:
 
 
 def text_table(head: Sequence[str], rows: Sequence[Sequence[str]], alignment: str) -> list[str]:
-    """Return the lines of a table for the terminal; `alignment` has < or > for every column (a space counts as <).
+    r"""Return the lines of a table for the terminal; `alignment` has < or > for every column (a space counts as <).
 
     Examples
     --------
-    >>> print(*text_table(["state", "value"], [["s0", "0.5"], ["s1", "12.0"]], "<>"), sep="\\n")
+    >>> print(*text_table(["state", "value"], [["s0", "0.5"], ["s1", "12.0"]], "<>"), sep="\n")
     state  value
     -----  -----
     s0       0.5

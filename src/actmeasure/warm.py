@@ -1,4 +1,4 @@
-"""Compile every kernel once, so that the first real use does not wait for it: `python -m actmeasure.warm`."""
+"""Compile all kernels ahead of their first use: `python -m actmeasure.warm`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["warm"]
 
 
 def warm() -> None:
-    """Run each compiled function on a small problem, in two processes side by side; the machine code is kept on disk."""
+    """Run each compiled function on a small problem, in two processes at a time; the machine code is kept on disk."""
     import multiprocessing
 
     context = multiprocessing.get_context("spawn")
@@ -25,7 +25,7 @@ def warm() -> None:
 
 
 def _plan() -> None:
-    """Planning, evaluating and fitting."""
+    """Compile the kernels of planning, evaluation and fitting."""
     from actmeasure import problems
     from actmeasure.belief import Belief
     from actmeasure.evaluation import evaluate
@@ -45,7 +45,7 @@ def _plan() -> None:
 
 
 def _learn() -> None:
-    """Agents, on models and in environments."""
+    """Compile the kernels of agents, on models and in environments."""
     from actmeasure import learning, problems
     from actmeasure.envs.tabular import TabularEnv
     from actmeasure.learning.train import train

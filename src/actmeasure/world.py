@@ -21,7 +21,7 @@ ENDINGS = {"measure": trace.MEASURE, "known": trace.KNOWN, "end": trace.END, "re
 
 
 def dynamics(model: Model) -> Dynamics:
-    """Transitions, expected rewards and measuring costs."""
+    """Return transitions, expected rewards and measuring costs of a model as arrays."""
     table = model.transitions
     return Dynamics(
         _read_only(table.offsets), _read_only(table.successors), _read_only(table.probabilities),
@@ -31,7 +31,7 @@ def dynamics(model: Model) -> Dynamics:
 
 
 def world(model: Model) -> World:
-    """Everything that is needed to simulate the model."""
+    """Return all arrays that are needed to simulate a model."""
     return World(
         dynamics(model), _read_only(np.zeros(0) if model.transition_rewards is None else model.transition_rewards),
         _read_only(model.initial_states), _read_only(model.initial_probabilities),
@@ -40,7 +40,7 @@ def world(model: Model) -> World:
 
 
 def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The array, protected: kernels are compiled once more for arrays that may be written to."""
+    """Return a read-only view of an array: kernels would be compiled once more for arrays that can be written to."""
     if array.flags.writeable:
         array = array.view()
         array.flags.writeable = False
@@ -48,14 +48,14 @@ def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def record(episodes: Episodes) -> Record:
-    """The arrays of `episodes`, for a kernel to fill in."""
+    """Return the arrays of `episodes`, for a kernel to fill in."""
     return Record(
         episodes.scalarized_return, episodes.reward, episodes.measurements, episodes.steps, episodes.terminated
     )
 
 
 def flat_plans(schedule: Schedule, start: BlindPlan | None = None) -> tuple[trace.Plans, int]:
-    """The plans of a schedule end to end, then the one for the start, and the number of that (-1 if there is none)."""
+    """Return the plans of a schedule as arrays, the one for the start last, and the number of that, -1 if there is none."""
     plans: Sequence[BlindPlan] = schedule.plans if start is None else (*schedule.plans, start)
     flat = trace.Plans(
         offsets=np.concatenate([[0], np.cumsum([len(plan) for plan in plans])]).astype(np.int64),

@@ -171,7 +171,9 @@ def test_the_command_loads_gymnasium_only_when_it_needs_it():
     """`-X importtime` writes every module that is imported, a line each."""
     script = Path(sys.executable).parent / "actmeasure"
     for command in (["-m", "actmeasure", "--help"], [str(script), "--help"]):
-        done = subprocess.run([sys.executable, "-X", "importtime", *command], check=True, capture_output=True, text=True)
+        done = subprocess.run(
+            [sys.executable, "-X", "importtime", *command], check=True, capture_output=True, text=True
+        )
         imported = {line.split("|")[-1].strip() for line in done.stderr.splitlines()}
         assert "actmeasure.envs.registration" in imported
         assert not {"gymnasium", "numpy"} & imported

@@ -1,7 +1,7 @@
 """Registration of the problems with Gymnasium, as `actmeasure/FrozenLake-v0` and so on.
 
-Only Gymnasium is imported here, and only when environments are registered: entry points are strings, and the names of the problems are
-listed once more (a test compares the list with `problems.PROBLEMS`).
+Only Gymnasium is imported here, and only when environments are registered: entry points are strings, and the names of the
+problems are listed once more (a test compares the list with `problems.PROBLEMS`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Beliefs made of particles: how many of them are in each state.
+"""Particle beliefs: the number of particles in each state.
 
-Moving them costs as much as there are different states, not particles: those in one state are split between its successors
-with binomially distributed numbers.
+Particles in one state are divided among its successors with binomially distributed numbers, so that a step takes time in
+proportion to the number of different states, not of particles.
 """
 
 from __future__ import annotations
@@ -10,26 +10,26 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from actmeasure.kernels.jit import lean
+from actmeasure.kernels.jit import no_refcount
 from actmeasure.kernels.learned_model import Counts, any_of
 from actmeasure.kernels.streams import random
 
-#: More particles than this are split in several goes: the chance that none goes one way must not vanish.
+#: Largest number of trials of one binomial draw by inversion: (1 - p)**n must not underflow. More are drawn in parts.
 AT_ONCE = 256
 
 
 class Particles(NamedTuple):
-    """Two beliefs, the one held now and the one predicted; the state n_states stands for the end of the episode."""
+    """Two beliefs, the present and the predicted one; the state n_states is the end of the episode."""
 
     states: Any  # int64 (2, most): the states that have particles
-    times: Any  # int64 (2, most): how many
+    times: Any  # int64 (2, most): number of particles in each
     sizes: Any  # int64 (2,): number of states
     totals: Any  # int64 (2,): number of particles
-    position: Any  # int64 (S + 1,): where a state is in the belief that is being made, -1 if it is not
+    position: Any  # int64 (S + 1,): index of a state in the belief that is being built, -1 if it has none
 
 
 def make_particles(n_states: int, most: int) -> Particles:
-    """Empty beliefs of at most so many particles."""
+    """Return empty beliefs of at most `most` particles."""
     return Particles(
         np.zeros((2, most), np.int64),
         np.zeros((2, most), np.int64),
@@ -39,9 +39,9 @@ def make_particles(n_states: int, most: int) -> Particles:
     )
 
 
-@lean
+@no_refcount
 def know(particles: Particles, which: int, state: int) -> None:
-    """Put all particles into one state."""
+    """Move all particles to one state."""
     most = particles.states.shape[1]
     particles.states[which, 0] = state
     particles.times[which, 0] = most
@@ -49,9 +49,9 @@ def know(particles: Particles, which: int, state: int) -> None:
     particles.totals[which] = most
 
 
-@lean
+@no_refcount
 def draw(particles: Particles, which: int, states: Any, probabilities: Any, stream: Any) -> None:
-    """Make a belief of particles from a distribution: states int64 (n,), probabilities float64 (n,); none if n is 0."""
+    """Draw the particles of a belief from a distribution: states int64 (n,), probabilities float64 (n,); none if n is 0."""
     left, mass = particles.states.shape[1], 1.0
     particles.sizes[which] = 0
     particles.totals[which] = left
@@ -64,13 +64,13 @@ def draw(particles: Particles, which: int, states: Any, probabilities: Any, stre
     _forget_positions(particles, which)
 
 
-@lean
+@no_refcount
 def predict(
     particles: Particles, now: int, counts: Counts, n_actions: int, action: int, prior_until: int, stream: Any
 ) -> None:
-    """Move the particles of belief `now` one step, by the learned dynamics, into the other belief.
+    """Draw the particles of the other belief from those of belief `now` and an action, by the learned dynamics.
 
-    Pairs measured at most `prior_until` times also lead anywhere, with the weight of one transition.
+    Pairs (state, action) with at most `prior_until` measured transitions have a prior: one more transition, to all states alike.
     """
     n_states = particles.position.shape[0] - 1
     then = 1 - now
@@ -99,9 +99,9 @@ def predict(
     _forget_positions(particles, then)
 
 
-@lean
+@no_refcount
 def moved(particles: Particles) -> int:
-    """How many particles are in other states in one belief than in the other."""
+    """Return the number of particles that are in another state in one belief than in the other."""
     for i in range(particles.sizes[0]):
         particles.position[particles.states[0, i]] = i
     stayed = 0
@@ -113,9 +113,9 @@ def moved(particles: Particles) -> int:
     return particles.totals[0] - stayed  # type: ignore[no-any-return]
 
 
-@lean
+@no_refcount
 def exclude_end(particles: Particles, which: int) -> None:
-    """The episode is still running: no particle is at its end. Those that remain are doubled while there is room for it."""
+    """Remove the particles at the end of the episode; those that remain are doubled while there is room for them."""
     end, last = particles.position.shape[0] - 1, particles.sizes[which] - 1
     for i in range(last + 1):
         if particles.states[which, i] == end:
@@ -130,7 +130,7 @@ def exclude_end(particles: Particles, which: int) -> None:
             particles.times[which, i] *= 2
 
 
-@lean
+@no_refcount
 def _add(particles: Particles, which: int, state: int, number: int) -> None:
     if number == 0:
         return
@@ -144,15 +144,15 @@ def _add(particles: Particles, which: int, state: int, number: int) -> None:
     particles.times[which, place] += number
 
 
-@lean
+@no_refcount
 def _forget_positions(particles: Particles, which: int) -> None:
     for i in range(particles.sizes[which]):
         particles.position[particles.states[which, i]] = -1
 
 
-@lean
+@no_refcount
 def binomial(number: int, chance: float, stream: Any) -> int:
-    """How many of a number of things happen that each have the given chance."""
+    """Draw the number of successes in `number` independent trials of probability `chance`."""
     if chance >= 1.0:
         return number
     rare = min(chance, 1.0 - chance)
@@ -162,9 +162,9 @@ def binomial(number: int, chance: float, stream: Any) -> int:
     return happen if rare == chance else number - happen
 
 
-@lean
+@no_refcount
 def _few(number: int, chance: float, stream: Any) -> int:
-    """As `binomial`, by going up the distribution function; for a chance of at most one half."""
+    """Draw as `binomial` does, by inversion of the distribution function; for probabilities of at most 1/2."""
     mass = _power(1.0 - chance, number)
     odds = chance / (1.0 - chance)
     left, happen = random(stream), 0
@@ -175,9 +175,9 @@ def _few(number: int, chance: float, stream: Any) -> int:
     return happen
 
 
-@lean
+@no_refcount
 def _power(base: float, exponent: int) -> float:
-    """Written out, so that it rounds the same with and without Numba."""
+    """Return a power by repeated squaring, which rounds the same with and without Numba."""
     result = 1.0
     while exponent > 0:
         if exponent & 1:

@@ -119,7 +119,7 @@ class POMCP:
             raise PlanError(unknown_name("rollout", rollout, ROLLOUTS))
         self.model = model
         self.simulations = whole(simulations, "simulations", 1, MOST_SIMULATIONS, PlanError)
-        self._rules = pomcp.Rules(
+        self._parameters = pomcp.Parameters(
             discount=_checked_discount(model.discount if discount is None else discount),
             depth=whole(depth, "depth", 1, MOST_ENTRIES, PlanError),
             exploration=_default_exploration(model) if exploration is None else _not_negative(exploration),
@@ -132,9 +132,11 @@ class POMCP:
                 "clamp takes negative returns without a look for 0, but this model has negative rewards; use clamp=False"
             )
         self._world = world(model)
-        self._actions = _rollout_actions(model.replace(discount=min(self._rules.discount, LARGEST_DISCOUNT)), rollout)
+        self._actions = _rollout_actions(
+            model.replace(discount=min(self._parameters.discount, LARGEST_DISCOUNT)), rollout
+        )
         self._particles = np.zeros(whole(particles, "particles", 1, MOST_ENTRIES, PlanError), np.int64)
-        self._path = pomcp.make_path(self._rules.depth)
+        self._path = pomcp.make_path(self._parameters.depth)
         nodes = whole(nodes, "nodes", 2, MOST_ENTRIES, PlanError)
         self._tree, self._spare = (pomcp.make_tree(2 * model.n_actions, nodes) for _ in range(2))
         self._origin = np.zeros(nodes, np.int64)
@@ -169,7 +171,7 @@ class POMCP:
         if not self._started:
             raise PlanError("there is no belief to decide from; pass one: planner.decide(Belief.at(state))")
         pomcp.search(
-            self._world, self._tree, self._rules, self._particles, self.simulations, self._actions, self._path,
+            self._world, self._tree, self._parameters, self._particles, self.simulations, self._actions, self._path,
             self._stream,
         )  # fmt: skip
         choice = int(pomcp.best_choice(self._tree, pomcp.ROOT, self._stream))
@@ -229,7 +231,7 @@ class POMCP:
     @property
     def depth(self) -> int:
         """Number of steps of a simulation."""
-        return self._rules.depth
+        return self._parameters.depth
 
     @property
     def histories(self) -> int:
