@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from strategies import examples, models
 
 import actmeasure as am
-from actmeasure.learning.foresight import reliance
+from actmeasure.learning.foresight import Phase, reliance
 from actmeasure.planning.optimal import solve_within
 
 EPISODES = ("scalarized_return", "reward", "measurements", "steps", "terminated")
@@ -95,7 +95,7 @@ class TestContract:
             agent = am.agents.make("foresight")
             episodes = am.train(agent, env, episodes=300, seed=0, max_steps=200)
             # Steps cost, so that less than nothing is the best there is, and no reason to explore for ever.
-            assert agent.finished or not shown
+            assert agent.phase is Phase.FOLLOWING or not shown
             assert episodes.scalarized_return[-50:].mean() > episodes.scalarized_return[:50].mean()
 
     @pytest.mark.parametrize("discount", [0.5, 0.999, 1.0])
@@ -202,10 +202,17 @@ class TestFiles:
             ("needed", lambda a: a * 0),
             ("needed", lambda a: a[:-1]),
             ("state_values", lambda a: a + 1),
-            ("hope", lambda a: np.append(a, a)),
-            ("hope", lambda a: a * np.nan),
-            ("kept", lambda a: a[:-1]),
-            ("kept", lambda a: a * np.nan),
+            ("optimistic_value", lambda a: np.append(a, a)),
+            ("optimistic_value", lambda a: a * np.nan),
+            ("phase", lambda a: a * 0 + 3),
+            ("phase", lambda a: a * 0 - 1),
+            ("phase", lambda a: a[None]),
+            ("explored", lambda a: a * 0 - 1),
+            ("planned_at", lambda a: a * 0 + 2**60),
+            ("plan_failed", lambda a: a * 0 + 2),
+            ("value", lambda a: a * np.nan),
+            ("steps_since_undersampled", lambda a: a * 0 - 1),
+            ("exploration_cost", lambda a: a * np.nan),
             ("plan_of_state", lambda a: a + 100),
             ("plan_of_state", lambda a: a[:-1]),
             ("plan_actions", lambda a: a + 4),

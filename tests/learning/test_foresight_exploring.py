@@ -5,6 +5,7 @@ import pytest
 
 import actmeasure as am
 from actmeasure.kernels import foresight
+from actmeasure.learning.foresight import Phase
 
 LAKE = am.problems.frozen_lake(4, measuring_cost=0.05)
 
@@ -15,13 +16,13 @@ class TestExploring:
         episodes = am.train(agent, LAKE.replace(measuring_cost=5.0), 60, seed=0)
         # The largest reward is 1, so that 100 times it pays for 20 looks.
         assert episodes.measurements.sum() == 20
-        assert agent.finished
+        assert agent.phase is Phase.FOLLOWING
 
     def test_it_takes_turns_with_the_plan_when_exploring_does_not_end(self):
         lake = am.problems.frozen_lake(8, variant="semi-slippery", measuring_cost=0.05)
         agent = am.agents.make("foresight", first=1000, undisturbed=100, turns=0.25, beliefs=2000)
         episodes = am.train(agent, lake, 600, seed=0)
-        assert not agent.finished
+        assert agent.phase is not Phase.FOLLOWING
         assert agent.explored == pytest.approx(0.25 * 600, abs=2)
         # What the plan relies on is still measured while it is followed.
         following = episodes.measurements[100:400]
@@ -42,8 +43,8 @@ class TestExploring:
         agent = am.agents.make("foresight")
         am.train(agent, am.problems.frozen_lake(12, "semi-slippery", measuring_cost=0.05, seed=1002), 300, seed=0)
         agent.begin(0)
-        seen = agent._mind.seen[: agent._mind.memory[foresight.SEEN]]
-        assert agent._mind.values[seen] == pytest.approx(agent.q_values()[seen].max(axis=1), abs=1e-4)
+        seen = agent._tables.seen[: agent._tables.memory[foresight.N_SEEN]]
+        assert agent._tables.values[seen] == pytest.approx(agent.q_values()[seen].max(axis=1), abs=1e-4)
 
     def test_a_plan_that_holds_is_not_made_again_and_again(self):
         for seed in range(3):
@@ -51,7 +52,7 @@ class TestExploring:
             am.train(
                 agent, am.problems.frozen_lake(12, "semi-slippery", measuring_cost=0.05, seed=1002), 2000, seed=seed
             )
-            assert agent.finished
+            assert agent.phase is Phase.FOLLOWING
             assert agent.plans_made < 15
 
     def test_it_stops_looking_for_what_it_does_not_come_to(self):
