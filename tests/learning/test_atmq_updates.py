@@ -28,7 +28,7 @@ class Pair:
     def __init__(self, n_states, n_actions, costs, largest, chosen, seed=0, discount=0.9):
         self.n_states, self.n_actions, self.chosen = n_states, n_actions, chosen
         task = am.agents.Task(n_states, n_actions, costs, discount, None, True, None, None)
-        self.rules = chosen.rules(task)
+        self.parameters = chosen.parameters(task)
         flat = np.ascontiguousarray(costs, dtype=float).reshape(-1)
         self.tables = atmq.make_tables(n_states, n_actions, flat, largest, chosen.particles, 2)
         dense = np.broadcast_to(np.asarray(costs, dtype=float), (n_states, n_actions))
@@ -57,7 +57,7 @@ class Pair:
         self.tables.memory[atmq.ACTION] = action
         if not measure:
             now = self.tables.memory[atmq.NOW]
-            until = self.rules.prior_until
+            until = self.parameters.prior_until
             particles.predict(
                 self.tables.particles, now, self.tables.counts, self.n_actions, action, until, self.stream
             )  # fmt: skip
@@ -68,7 +68,7 @@ class Pair:
         predicted = self.reference.next_belief(self.following(), observation)
         self.make_room()
         seen = atmq.NOTHING if observation is None else observation
-        silent = self.rules._replace(training_updates=0)
+        silent = self.parameters._replace(training_updates=0)
         atmq.observe(self.tables, silent, reward, cost, seen, terminated, self.stream)
         self.reference.observe(before, action, reward, cost, observation, terminated)
         if not terminated:
@@ -77,7 +77,7 @@ class Pair:
     def train_once(self):
         """One training update; the pair that changed is found by looking for it."""
         before = self.tables.values.copy()
-        atmq.train(self.tables, self.rules._replace(training_updates=1), self.stream)
+        atmq.train(self.tables, self.parameters._replace(training_updates=1), self.stream)
         changed = np.flatnonzero(self.tables.values != before)
         assert len(changed) <= 1
         for pair in changed:
@@ -116,9 +116,9 @@ class Pair:
             for action in range(self.n_actions):
                 pair = state * self.n_actions + action
                 size = 1 + abs(self.reference.Q_opt).max()
-                psi = atmq.expected_best(self.tables, self.rules, pair)
+                psi = atmq.expected_best(self.tables, self.parameters, pair)
                 assert abs(psi - self.reference.psi(state, action)) <= CLOSE * size
-                target = atmq.modelled_target(self.tables, self.rules, pair)
+                target = atmq.modelled_target(self.tables, self.parameters, pair)
                 assert abs(target - self.reference.modelled(state, action)) <= CLOSE * size
 
     def check_ready(self):
@@ -177,7 +177,7 @@ def play(both, event, check_decision=None):
     own, action, measure, successor, reward, ends = event
     empty = not both.belief()
     if own or empty:
-        action, measure = atmq.decide(both.tables, both.rules, both.stream)
+        action, measure = atmq.decide(both.tables, both.parameters, both.stream)
         if check_decision:
             check_decision(both, action, measure)
     else:
@@ -251,11 +251,11 @@ def test_decisions_are_those_of_the_equations(both, events):
         play(both, event, decision_is_sound)
 
 
-def looks_for(both, rules, cost):
+def looks_for(both, parameters, cost):
     """Whether the learner would look if a look after the action it will take were expected to cost that."""
     stream, price = both.stream.copy(), both.tables.costs.copy()
     both.tables.costs[:] = cost
-    decision = atmq.decide(both.tables, rules, stream)
+    decision = atmq.decide(both.tables, parameters, stream)
     both.tables.costs[:] = price
     return decision
 
@@ -264,22 +264,22 @@ def looks_for(both, rules, cost):
 @settings(max_examples=150)
 def test_looking_pays_up_to_exactly_what_it_is_worth(both, events):
     """A little cheaper, and the learner looks; a little dearer, and it does not."""
-    rules = both.rules._replace(exploratory_measurements=0, most_states=10**6, settled_below=0.0)
+    parameters = both.parameters._replace(exploratory_measurements=0, most_states=10**6, settled_below=0.0)
     both.begin(0)
     for event in events:
         play(both, event)
         belief = both.belief()
         if not belief or both.reference.end in belief:
             continue
-        action, _ = looks_for(both, rules, 1e9)
+        action, _ = looks_for(both, parameters, 1e9)
         costs, both.reference.costs = both.reference.costs, np.zeros_like(both.reference.costs)
         worth = both.reference.measuring_values(belief, action, both.following())
         both.reference.costs = costs
         if np.ptp(worth) > CLOSE:  # two actions tie, of which either may be taken
             continue
         little = 1e-6 * (1 + worth[0])
-        assert looks_for(both, rules, worth[0] + little) == (action, False)
-        assert looks_for(both, rules, worth[0] - little) == (action, True)
+        assert looks_for(both, parameters, worth[0] + little) == (action, False)
+        assert looks_for(both, parameters, worth[0] - little) == (action, True)
 
 
 def test_the_expected_cost_of_a_look():
@@ -304,7 +304,7 @@ def test_where_looking_is_worth_exactly_its_cost(optimistic, looks):
     both.tables.memory[atmq.ACTION] = 0
     both.observe(0.0, 0.0, 1, False)
     both.begin(0)
-    assert atmq.decide(both.tables, both.rules, both.stream)[1] == looks
+    assert atmq.decide(both.tables, both.parameters, both.stream)[1] == looks
 
 
 def test_random_measuring():
@@ -318,7 +318,7 @@ def test_random_measuring():
         looks = 0
         for _ in range(2000):
             both.begin(0)
-            looks += atmq.decide(both.tables, both.rules, both.stream)[1]
+            looks += atmq.decide(both.tables, both.parameters, both.stream)[1]
         assert stats.binomtest(looks, 2000, chance).pvalue > 1e-6
 
 
@@ -327,7 +327,7 @@ def test_ties_are_broken_at_random():
     drawn = np.zeros(4)
     for _ in range(4000):
         both.begin(1)
-        drawn[atmq.decide(both.tables, both.rules, both.stream)[0]] += 1
+        drawn[atmq.decide(both.tables, both.parameters, both.stream)[0]] += 1
     assert stats.chisquare(drawn).pvalue > 1e-6
 
 
@@ -345,14 +345,14 @@ def test_training_draws_states_and_actions_as_it_says(needs, greedy, n_actions):
         both.observe(float(rng.random()), 0.1, int(rng.integers(5)), False)
     both.tables.values[: 5 * n_actions] = -10.0 - rng.random(5 * n_actions)  # every update can be told by the change
     for pair in range(5 * n_actions):
-        atmq._update(both.tables, both.rules, pair // n_actions, pair, 0.0, 0.0)
+        atmq._update(both.tables, both.parameters, pair // n_actions, pair, 0.0, 0.0)
         both.reference.Q.reshape(-1)[pair] = both.tables.values[pair]
         both.reference.update_optimistic(*divmod(pair, n_actions))
     chances = both.reference.training_chances()
     drawn, still = np.zeros_like(chances), 0
     for _ in range(6000):
         before = both.tables.values.copy()
-        atmq.train(both.tables, both.rules._replace(training_updates=1), both.stream)
+        atmq.train(both.tables, both.parameters._replace(training_updates=1), both.stream)
         changed = np.flatnonzero(both.tables.values != before)
         still += not len(changed)
         drawn.reshape(-1)[changed] += 1
@@ -368,7 +368,7 @@ def test_training_makes_as_many_updates_as_it_says():
     chosen = AtmqSettings(training_needs=0, learning_rate=1e-3)
     both = Pair(50, 4, 0.1, 1.0, chosen, seed=1)
     copy = both.stream.copy()
-    atmq.train(both.tables, both.rules._replace(training_updates=25), both.stream)
+    atmq.train(both.tables, both.parameters._replace(training_updates=25), both.stream)
     for _ in range(25):
         streams.random(copy)
     assert both.stream.tolist() == copy.tolist()
@@ -429,4 +429,4 @@ def test_looking_when_acting_leads_nowhere(numbers, below, looks):
     held, now, states = both.tables.particles, both.tables.memory[atmq.NOW], np.flatnonzero(numbers)
     held.sizes[now] = len(states)
     held.states[now, : len(states)], held.times[now, : len(states)] = states, np.array(numbers)[states]
-    assert atmq.decide(both.tables, both.rules, both.stream) == (0, looks)
+    assert atmq.decide(both.tables, both.parameters, both.stream) == (0, looks)
