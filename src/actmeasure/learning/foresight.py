@@ -6,21 +6,32 @@ episode looks at every step and maximises optimistic values, in which under-samp
 learned model. Pairs that the schedule relies on need more measurements, so that exploring goes on until they have them. A
 schedule whose pairs are all measured often enough is followed. A new one is searched when the number of episodes has doubled.
 
-Between two episodes the agent chooses the phase of the next one (`ForesightAgent._choose_phase`):
+Before each episode the agent chooses its phase (`ForesightAgent._choose_phase`):
 
-=============  ==========================================================  ====================================================
-phase          an episode in it                                            the next phase
-=============  ==========================================================  ====================================================
-`EXPLORING`    explores with a look at every step                          `FOLLOWING` when exploring is done; else `CONFIRMING`
-`CONFIRMING`   follows the schedule, with further looks at under-sampled   or `EXPLORING`: the first `undisturbed` episodes
-               pairs on its way                                            explore, and a share `turns` of all later on
-`FOLLOWING`    follows the schedule                                        the same; after a new plan that relies on
-                                                                           under-sampled pairs as from the other phases
-=============  ==========================================================  ====================================================
+==============  =======================================================================================================
+phase           what an episode does
+==============  =======================================================================================================
+`EXPLORING`     explores, with a look at every step
+`CONFIRMING`    follows the schedule, and also looks after its under-sampled pairs; exploring is not done yet
+`FOLLOWING`     follows the schedule
+==============  =======================================================================================================
 
-Exploring is done when there is a schedule and either the budget for exploratory looks is spent, or an exploring episode would
-visit an under-sampled pair with a probability below `least_reach`. An episode that leaves the schedule, because it meets a state
-that the learned model excludes, explores from there on.
+==============  =================================================================================  ====================
+from            if                                                                                 to
+==============  =================================================================================  ====================
+`EXPLORING`     the plan was just made, or is confirmed by measurements since, and exploring       `FOLLOWING`
+                is done
+`EXPLORING`     `undisturbed` episodes, and a fraction `turns` of all, have explored               `CONFIRMING`
+`CONFIRMING`    fewer than a fraction `turns` of all episodes have explored                        `EXPLORING`
+`CONFIRMING`    the plan was just made, and exploring is done                                      `FOLLOWING`
+`FOLLOWING`     a new plan was made that relies on under-sampled pairs, so that exploring is not   `CONFIRMING`, or
+                done any more                                                                      `EXPLORING` as above
+==============  =================================================================================  ====================
+
+Exploring is done when the budget for exploratory looks is spent, or an exploring episode would visit an under-sampled pair with
+a probability below `least_reach`. A plan is made when it is done before there is a plan; after `undisturbed` exploring episodes,
+whenever their number has grown by three tenths; and while following, whenever it has doubled (see `patience`). An episode that
+leaves the schedule, because it meets a state that the learned model excludes, explores from there on.
 
 In this file: phases, settings and state of the agent; the agent; what it may still gain (`Outlook`); the followed plan.
 """
@@ -192,16 +203,15 @@ class ForesightState:
         """Return the state that `stored` wrote; raise an `AgentError` if the arrays cannot be one."""
         saving.check_shapes(arrays, dict.fromkeys(STATE_TYPES, ()), largest=np.inf)
         fields = {name: arrays[name].item() for name in STATE_TYPES}
-        counts = (fields["explored"], fields["plans_made"], fields["planned_at"])
-        flags = (fields["plan_failed"], fields["plan_is_precise"])
-        known = fields["phase"] in [phase.value for phase in Phase]
-        if not known or not all(0 <= count < MOST for count in counts) or not set(flags) <= {0, 1}:
-            raise AgentError("its phase, or a count of its episodes, is out of range; the file is damaged")
-        fields |= {"phase": Phase(fields["phase"]), "plan_failed": bool(flags[0]), "plan_is_precise": bool(flags[1])}
-        return cls(**fields)
+        most = {"phase": len(Phase) - 1, "plan_failed": 1, "plan_is_precise": 1}
+        for name, kind in STATE_TYPES.items():
+            if kind == "<i8" and not 0 <= fields[name] <= most.get(name, MOST):
+                raise AgentError(f"{name!r} is {fields[name]}, which is out of range; the file is damaged")
+        flags = {name: bool(fields[name]) for name in ("plan_failed", "plan_is_precise")}
+        return cls(**fields | flags | {"phase": Phase(fields["phase"])})
 
 
-#: Counts of episodes and steps in files are below this, so that they are exact as floating-point numbers.
+#: Largest count of episodes or steps in files.
 MOST = 1 << 53
 #: The fields of the state in files, and their types.
 STATE_TYPES = {
@@ -221,14 +231,9 @@ TABLES = {
 }  # fmt: skip
 #: The arrays of a followed plan in files, and their types.
 PLAN_TYPES = {
-    "plan_offsets": "<i8",
-    "plan_actions": "<i8",
-    "plan_endings": "<i8",
-    "plan_repeats": "<i8",
-    "plan_of_state": "<i4",
-    "plan_start": "<i8",
-    "known_after": "<i8",
-}
+    "plan_offsets": "<i8", "plan_actions": "<i8", "plan_endings": "<i8", "plan_repeats": "<i8", "plan_of_state": "<i4",
+    "plan_start": "<i8", "known_after": "<i8",
+}  # fmt: skip
 #: The arrays that files of all versions have, and their types.
 COMMON_TYPES = (
     saving.TYPES | PLAN_TYPES | {"needed": "<i8", "taken": "<i8", "ended": "<i8", "state_values": "<f8", "seen": "<i8"}
@@ -253,7 +258,7 @@ class ForesightAgent(CompiledLearner):
     Attributes
     ----------
     state : ForesightState
-        With the phase of the last episode, and the numbers on which the phase of the next one depends.
+        The phase of the last episode, and the numbers on which that of the next one depends.
     """
 
     name = "foresight"
@@ -595,7 +600,7 @@ class ForesightAgent(CompiledLearner):
             raise AgentError("the states it has seen are not states; the file is damaged")
         if arrays["state_values"][-1] != 0 or (arrays["needed"] < 1).any():
             raise AgentError("its tables contradict each other; the file is damaged")
-        if not all(0 <= arrays[name] < MOST for name in MEMORY):
+        if not all(0 <= arrays[name] <= MOST for name in MEMORY):
             raise AgentError("what it remembers of its last episode is out of range; the file is damaged")
         hidden = not task.reveal_start and (task.start is None or len(task.start.states) > 1)
         self.state = ForesightState.restored(arrays)
