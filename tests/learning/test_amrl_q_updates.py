@@ -61,15 +61,15 @@ def test_both_looks_learn_from_the_state_seen_or_the_likeliest(
         if seen is not None:
             reference.count(believed, action, following)
         elif not ends:
-            following = int(agent._mind.memory[amrl_q.BELIEVED])
+            following = int(agent._tables.memory[amrl_q.BELIEVED])
             assert following in reference.likeliest(believed, action)
         reference.learn(believed, action, reward, following, ends)
         reference_table = reference.Q[:n_states]
         assert abs(agent.q_values() - reference_table).max() <= 1e-12 * (1 + abs(reference_table).max())
-        assert abs(agent._mind.values - reference.Q.ravel()).max() <= 1e-12 * (1 + abs(reference.Q).max())
+        assert abs(agent._tables.values - reference.Q.ravel()).max() <= 1e-12 * (1 + abs(reference.Q).max())
         assert agent.counts.measured.tolist() == reference.counts.sum(axis=2).ravel().tolist()
         believed = following
-        assert agent._mind.memory[amrl_q.BELIEVED] == believed
+        assert agent._tables.memory[amrl_q.BELIEVED] == believed
         assert agent.belief().is_over == (believed == n_states)
         if ends:
             believed = successor % n_states

@@ -1,7 +1,7 @@
-"""Particle beliefs: the number of particles in each state.
+"""Beliefs as numbers of particles in each state.
 
-Particles in one state are divided among its successors with binomially distributed numbers, so that a step takes time in
-proportion to the number of different states, not of particles.
+The cost of moving them grows with the number of different states, not of particles: those in one state are split between its
+successors with binomially distributed numbers.
 """
 
 from __future__ import annotations
@@ -10,53 +10,53 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from actmeasure.kernels.jit import no_refcount
+from actmeasure.kernels.jit import lean
 from actmeasure.kernels.learned_model import Counts, any_of
 from actmeasure.kernels.streams import random
 
-#: Largest number of trials of one binomial draw by inversion: (1 - p)**n must not underflow. More are drawn in parts.
+#: Largest number of trials of a binomial draw; more are drawn in parts, so that the probability of 0 does not underflow.
 AT_ONCE = 256
 
 
 class Particles(NamedTuple):
-    """Two beliefs, the present and the predicted one; the state n_states is the end of the episode."""
+    """Two beliefs, the current and the predicted one; the state S stands for the end of the episode."""
 
-    states: Any  # int64 (2, most): the states that have particles
-    times: Any  # int64 (2, most): number of particles in each
+    states: Any  # int64 (2, capacity): the states that have particles
+    times: Any  # int64 (2, capacity): number of particles in each
     sizes: Any  # int64 (2,): number of states
     totals: Any  # int64 (2,): number of particles
-    position: Any  # int64 (S + 1,): index of a state in the belief that is being built, -1 if it has none
+    position: Any  # int64 (S + 1,): index of a state in the belief that is being made, -1 if it is not in it
 
 
-def make_particles(n_states: int, most: int) -> Particles:
-    """Return empty beliefs of at most `most` particles."""
+def make_particles(n_states: int, capacity: int) -> Particles:
+    """Return empty beliefs of at most `capacity` particles."""
     return Particles(
-        np.zeros((2, most), np.int64),
-        np.zeros((2, most), np.int64),
+        np.zeros((2, capacity), np.int64),
+        np.zeros((2, capacity), np.int64),
         np.zeros(2, np.int64),
         np.zeros(2, np.int64),
         np.full(n_states + 1, -1, np.int64),
     )
 
 
-@no_refcount
+@lean
 def know(particles: Particles, which: int, state: int) -> None:
-    """Move all particles to one state."""
-    most = particles.states.shape[1]
+    """Put all particles into one state."""
+    capacity = particles.states.shape[1]
     particles.states[which, 0] = state
-    particles.times[which, 0] = most
+    particles.times[which, 0] = capacity
     particles.sizes[which] = 1
-    particles.totals[which] = most
+    particles.totals[which] = capacity
 
 
-@no_refcount
+@lean
 def draw(particles: Particles, which: int, states: Any, probabilities: Any, stream: Any) -> None:
-    """Draw the particles of a belief from a distribution: states int64 (n,), probabilities float64 (n,); none if n is 0."""
+    """Draw a belief from a distribution: states int64 (n,), probabilities float64 (n,); it is empty if n is 0."""
     left, mass = particles.states.shape[1], 1.0
     particles.sizes[which] = 0
     particles.totals[which] = left
     for i in range(states.shape[0]):
-        rest = i == states.shape[0] - 1 or probabilities[i] >= mass  # by rounding, nothing may be left of the mass
+        rest = i == states.shape[0] - 1 or probabilities[i] >= mass  # rounding may leave nothing of the mass
         share = left if rest else binomial(left, probabilities[i] / mass, stream)
         _add(particles, which, states[i], share)
         left -= share
@@ -64,13 +64,13 @@ def draw(particles: Particles, which: int, states: Any, probabilities: Any, stre
     _forget_positions(particles, which)
 
 
-@no_refcount
+@lean
 def predict(
     particles: Particles, now: int, counts: Counts, n_actions: int, action: int, prior_until: int, stream: Any
 ) -> None:
-    """Draw the particles of the other belief from those of belief `now` and an action, by the learned dynamics.
+    """Move the particles of belief `now` one step, by the learned dynamics, into the other belief.
 
-    Pairs (state, action) with at most `prior_until` measured transitions have a prior: one more transition, to all states alike.
+    Pairs measured at most `prior_until` times have a uniform prior over all states, with the weight of one transition.
     """
     n_states = particles.position.shape[0] - 1
     then = 1 - now
@@ -84,10 +84,10 @@ def predict(
         pair = state * n_actions + action
         mass = counts.measured[pair]
         if mass <= prior_until:
-            astray = binomial(left, 1.0 / (mass + 1.0), stream)
-            for _ in range(astray):
+            by_prior = binomial(left, 1.0 / (mass + 1.0), stream)
+            for _ in range(by_prior):
                 _add(particles, then, any_of(n_states, stream), 1)
-            left -= astray
+            left -= by_prior
         entry = counts.first[pair]
         while left > 0:
             times = counts.times[entry]
@@ -99,9 +99,9 @@ def predict(
     _forget_positions(particles, then)
 
 
-@no_refcount
+@lean
 def moved(particles: Particles) -> int:
-    """Return the number of particles that are in another state in one belief than in the other."""
+    """Return how many particles are in other states in one belief than in the other."""
     for i in range(particles.sizes[0]):
         particles.position[particles.states[0, i]] = i
     stayed = 0
@@ -113,9 +113,9 @@ def moved(particles: Particles) -> int:
     return particles.totals[0] - stayed  # type: ignore[no-any-return]
 
 
-@no_refcount
+@lean
 def exclude_end(particles: Particles, which: int) -> None:
-    """Remove the particles at the end of the episode; those that remain are doubled while there is room for them."""
+    """Remove the particles at the end of the episode; those that remain are doubled while the capacity allows it."""
     end, last = particles.position.shape[0] - 1, particles.sizes[which] - 1
     for i in range(last + 1):
         if particles.states[which, i] == end:
@@ -130,8 +130,9 @@ def exclude_end(particles: Particles, which: int) -> None:
             particles.times[which, i] *= 2
 
 
-@no_refcount
+@lean
 def _add(particles: Particles, which: int, state: int, number: int) -> None:
+    """Add particles in a state to the belief that is being made."""
     if number == 0:
         return
     place = particles.position[state]
@@ -144,15 +145,16 @@ def _add(particles: Particles, which: int, state: int, number: int) -> None:
     particles.times[which, place] += number
 
 
-@no_refcount
+@lean
 def _forget_positions(particles: Particles, which: int) -> None:
+    """Reset `position` after a belief was made."""
     for i in range(particles.sizes[which]):
         particles.position[particles.states[which, i]] = -1
 
 
-@no_refcount
+@lean
 def binomial(number: int, chance: float, stream: Any) -> int:
-    """Draw the number of successes in `number` independent trials of probability `chance`."""
+    """Draw from the binomial distribution: the number of successes in `number` trials, each with probability `chance`."""
     if chance >= 1.0:
         return number
     rare = min(chance, 1.0 - chance)
@@ -162,9 +164,9 @@ def binomial(number: int, chance: float, stream: Any) -> int:
     return happen if rare == chance else number - happen
 
 
-@no_refcount
+@lean
 def _few(number: int, chance: float, stream: Any) -> int:
-    """Draw as `binomial` does, by inversion of the distribution function; for probabilities of at most 1/2."""
+    """Draw as `binomial` does, by inverting the distribution function; for a probability of at most 1/2."""
     mass = _power(1.0 - chance, number)
     odds = chance / (1.0 - chance)
     left, happen = random(stream), 0
@@ -175,7 +177,7 @@ def _few(number: int, chance: float, stream: Any) -> int:
     return happen
 
 
-@no_refcount
+@lean
 def _power(base: float, exponent: int) -> float:
     """Return a power by repeated squaring, which rounds the same with and without Numba."""
     result = 1.0
