@@ -59,9 +59,9 @@ def _learn() -> None:
             train(learning.make(name), world, episodes=2, max_steps=10)
     for world in (lake, TabularEnv(lake)):
         train(learning.make("foresight"), world, episodes=60, max_steps=50)
-    for exploration in ("counter", "euler"):
+    for method in ("counter", "euler"):
         train(
-            learning.make("acno-otp", exploration=exploration, exploring_episodes=1, simulations=10), model, episodes=2
+            learning.make("acno-otp", exploring_method=method, exploring_episodes=1, simulations=10), model, episodes=2
         )
 
 
