@@ -110,9 +110,9 @@ def begin(tables: AmrlQTables, observation: int, likely: int, n_states: int, str
         tables.memory[BELIEVED] = any_of(n_states, stream)
 
 
-    """Return the decision (action, look) of the largest value, ties broken at random, or a random one with a given probability."""
+@lean
 def decide(tables: AmrlQTables, n_actions: int, random_decisions: float, stream: Any) -> tuple[int, bool]:
-    """Return the decision (action, look) of the largest value, ties broken at random, or with probability `random_decisions` any."""
+    """Return the decision (action, look) of the largest value, ties broken at random, or sometimes a random one."""
     if random_decisions > 0.0 and random(stream) < random_decisions:
         pair = any_of(2 * n_actions, stream)
     else:
