@@ -43,13 +43,13 @@ class Policy(Protocol):
     ...     def start(self, belief):
     ...         self.blind_steps = 0
     ...     def decide(self):
-    ...         return am.Decision(1, self.blind_steps == 1)
+    ...         return am.Decision(0, self.blind_steps == 1)
     ...     def observe(self, outcome):
     ...         self.blind_steps = 0 if outcome is not None else self.blind_steps + 1
-    >>> model = am.problems.chain(3)
+    >>> model = am.problems.maintenance()
     >>> am.testing.check_policy(LookEverySecondStep(), model)
-    >>> am.unroll(model, LookEverySecondStep())[0]
-    BlindPlan(actions=(1,), then='known', repeat=0)
+    >>> am.unroll(model, LookEverySecondStep()).describe(model).splitlines()[0]
+    'after seeing W0: 2x work, then look'
     """
 
     def start(self, belief: Belief) -> None:
@@ -247,7 +247,7 @@ def unroll_from(
     settle: bool = False,
 ) -> tuple[BlindPlan, list[int]]:
     """Return the plan that a policy follows from a belief, and the states that may be known at its end."""
-    # A Policy may remember more than the belief, so a belief that comes up again does not yet show that it repeats itself.
+    # A Policy may remember more than the belief: a known state, or a belief that was held before, does not tell what follows.
     acting = policy if isinstance(policy, Policy) else None
     if acting is not None:
         acting.start(belief)
@@ -264,7 +264,7 @@ def unroll_from(
             return BlindPlan(tuple(actions), then="end"), []
         if measure:
             return BlindPlan(tuple(actions), then="measure"), possible
-        if belief.known is not None:
+        if belief.known is not None and acting is None:
             return BlindPlan(tuple(actions), then="known"), possible
         keys.append(_key(belief))
         first = first_step.setdefault(keys[-1], len(actions))
@@ -296,7 +296,7 @@ def _repetition(actions: list[int], keys: list[tuple[bytes, bytes]]) -> BlindPla
 
 
 def _check_is_followed(model: Model, policy: Policy, schedule: Schedule) -> None:
-    """Raise a `ScheduleError` unless a policy decides as the schedule does, also across looks."""
+    """Raise a `ScheduleError` unless a policy decides as the schedule does when it is asked again, also across looks."""
     origins: list[tuple[Belief, BlindPlan]] = [(Belief.at(state), plan) for state, plan in schedule.items()]
     if schedule.start is not None:
         origins.append((Belief.start(model), schedule.start))
@@ -304,31 +304,28 @@ def _check_is_followed(model: Model, policy: Policy, schedule: Schedule) -> None
         after = belief
         for action in plan.actions:
             after = after.predict(model, action)
-        if plan.then in ("measure", "known"):
-            for state in after.states:
-                _replay(model, policy, belief, plan, int(state), schedule)
-        else:
+        for state in after.states.tolist() if plan.then == "measure" else [None]:
             policy.start(belief)
-            _follow(policy, plan, None, "decided otherwise when it was asked again after the same outcomes")
+            _compare(policy, plan, "when it was asked again after the same outcomes")
+            if state is not None:
+                policy.observe(state)
+                _compare(
+                    policy,
+                    schedule[state],
+                    f"after a look showed {model.describe_state(state)} than when it starts there",
+                )
 
 
-def _replay(model: Model, policy: Policy, belief: Belief, plan: BlindPlan, state: int, schedule: Schedule) -> None:
-    """Have a policy follow a plan, let the state at its end be known, and compare what it does then with the state's plan."""
-    policy.start(belief)
-    outcome = state if plan.then == "measure" else None
-    _follow(policy, plan, outcome, "decided otherwise when it was asked again after the same outcomes")
-    where = model.describe_state(state)
-    _follow(policy, schedule[state], None, f"decided otherwise when it came to know {where} than when it starts there")
-
-
-def _follow(policy: Policy, plan: BlindPlan, last_outcome: int | None, complaint: str) -> None:
+def _compare(policy: Policy, plan: BlindPlan, when: str) -> None:
+    """Raise a `ScheduleError` unless a policy decides as a plan does while nothing is seen."""
     for step in range(len(plan)):
+        if step > 0:
+            policy.observe(None)
         if tuple(policy.decide()) != plan.decision(step):
             raise ScheduleError(
-                f"the policy {complaint}; a schedule remembers only the last known state, and decides the same every time: let "
-                "the policy depend on the belief alone, or let it act in simulated episodes instead"
+                f"the policy decided otherwise {when}; a schedule remembers only the last known state, and decides the same "
+                "every time: let the policy depend on the belief alone, or let it act in simulated episodes instead"
             )
-        policy.observe(last_outcome if step == len(plan) - 1 else None)
 
 
 def _key(belief: Belief) -> tuple[bytes, bytes]:
