@@ -14,7 +14,7 @@ from study_tools import InlineEngine, small_study, stored, tables
 import actmeasure as am
 from actmeasure.paper.experiments import paper_study
 from actmeasure.studies import AgentSpec, Part, ProblemSpec, Study, read_results, run_study, runner
-from actmeasure.studies.journal import available_memory, total_memory, workers_that_fit
+from actmeasure.studies.machine import available_memory, total_memory, workers_that_fit
 from actmeasure.studies.progress import Pace
 from actmeasure.studies.runner import check_study, in_order
 from actmeasure.studies.trial import WORKER_BYTES, Appraiser, Expense
@@ -188,8 +188,8 @@ def test_fewer_workers_where_memory_would_not_suffice():
     assert workers_that_fit([giga] * 10, 4, 16 * giga) == 4
     assert workers_that_fit([giga] * 10, 4, 3 * giga) == 3
     assert workers_that_fit([5 * giga, giga], 4, 3 * giga) == 1
-    assert workers_that_fit([giga], 4, None) == 1
-    assert workers_that_fit([giga] * 3, 2, None) == 2
+    assert workers_that_fit([giga], 4, giga // 2) == 1
+    assert workers_that_fit([giga] * 3, 2, 16 * giga) == 2
     assert 0 < available_memory() <= total_memory()
     plan, training = (trial for trial in small_study().trials() if trial.seed == 0 and trial.method in ("optimal", "")
                       and trial.problem.label == "chain" and (trial.agent is None or trial.agent.name == "random"))  # fmt: skip

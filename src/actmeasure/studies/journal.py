@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Literal
 
-from actmeasure import __version__
 from actmeasure.errors import StudyError
 from actmeasure.studies.code import code_of, what_computes
-from actmeasure.studies.processes import available_cores
+from actmeasure.studies.machine import total_memory, versions
+from actmeasure.studies.pool import available_cores
 from actmeasure.studies.spec import Study, Trial
 from actmeasure.studies.store import DamagedError, Store
 
-__all__ = ["Failure", "Journal", "PartSummary", "Summary", "available_memory", "total_memory", "workers_that_fit"]
+__all__ = ["Failure", "Journal", "PartSummary", "Summary"]
 
 # ----------------------------------------------------------------------------------------------------
 # What became of a study that was run.
@@ -105,64 +103,8 @@ def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
     return ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows]
 
 
-# ----------------------------------------------------------------------------------------------------
-# How much memory there is, and how many workers it suffices for.
-# ----------------------------------------------------------------------------------------------------
-
-
-MEMINFO = Path("/proc/meminfo")
-#: Where containers have their limit, and what they use.
-LIMITS = (
-    ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
-    ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
-)
-
-
-def total_memory() -> int | None:
-    """Bytes of memory of this machine, or None if it does not tell."""
-    with suppress(ValueError, OSError, AttributeError):
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return None
-
-
-def available_memory() -> int | None:
-    """Bytes that can still be used here, or None if the machine does not tell."""
-    found = []
-    with suppress(OSError, ValueError, StopIteration):
-        line = next(line for line in MEMINFO.read_text().splitlines() if line.startswith("MemAvailable:"))
-        found.append(int(line.split()[1]) << 10)
-    for limit, used in LIMITS:
-        with suppress(OSError, ValueError):  # "max" where there is none
-            found.append(max(0, int(Path(limit).read_text()) - int(Path(used).read_text())))
-    return min(found, default=total_memory())
-
-
-def workers_that_fit(needs: Sequence[int], most: int, available: int | None) -> int:
-    """The largest number of workers, from 1 to `most`, that fit even if the hungriest trials meet.
-
-    Parameters
-    ----------
-    needs : sequence of int
-        Bytes that a worker takes for each trial.
-    most : int
-    available : int or None
-        Bytes.
-
-    Examples
-    --------
-    >>> workers_that_fit([300, 100, 200, 100], 4, available=600)
-    3
-    """
-    hungriest = sorted(needs, reverse=True)[:most]
-    fitting = len(hungriest)
-    while available is not None and fitting > 1 and sum(hungriest[:fitting]) > available:
-        fitting -= 1
-    return max(1, fitting)
-
-
 #: While a study runs, `study.json` is kept up to date this often, in seconds: should it be killed, no more time is lost.
 KEEP_SECONDS = 5.0
-LIBRARIES = ("numpy", "scipy", "numba", "gymnasium", "pandas", "pyarrow")
 
 
 class Journal:
@@ -199,7 +141,7 @@ class Journal:
         """The study begins, or goes on."""
         self._data |= {
             "engine": engine,
-            "versions": _versions(),
+            "versions": versions(),
             "machine": {"system": platform.platform(), "cores": available_cores(), "memory": total_memory()},
             "seconds": {},
             "wall_seconds": self._earlier,
@@ -236,13 +178,3 @@ class Journal:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-def _versions() -> dict[str, str]:
-    found = {"python": platform.python_version(), "actmeasure": __version__}
-    for library in LIBRARIES:
-        try:
-            found[library] = version(library)
-        except PackageNotFoundError:
-            continue
-    return found

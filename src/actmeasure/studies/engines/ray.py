@@ -22,7 +22,7 @@ from actmeasure.errors import MissingExtraError, StudyError
 from actmeasure.interrupts import Interrupts
 from actmeasure.settings import whole
 from actmeasure.studies.engines.base import Order, Outcome, Report, environment, perform
-from actmeasure.studies.processes import available_cores
+from actmeasure.studies.pool import available_cores
 
 __all__ = ["RayEngine", "is_installed"]
 
