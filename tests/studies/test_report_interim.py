@@ -1,8 +1,8 @@
 """Reports while a study runs: soon, marked as what they are, harmless, and without a trace in the last one."""
 
 import os
-import signal
 import shutil
+import signal
 import time
 
 import pytest

@@ -13,9 +13,8 @@ import pytest
 from study_tools import InlineEngine, small_study, stored, tables
 
 import actmeasure as am
-from actmeasure.studies import AgentSpec, LocalEngine, Part, ProblemSpec, Study, Trial, read_results, run_study
+from actmeasure.studies import AgentSpec, LocalEngine, Part, ProblemSpec, Study, Trial, pool, read_results, run_study
 from actmeasure.studies.code import code_of
-from actmeasure.studies import pool
 from actmeasure.studies.engines import local
 from actmeasure.studies.engines.base import Order, perform
 
@@ -27,7 +26,7 @@ ENDLESS = Study("endless", "Endless", [Part("a", "A", [LAKE], ["atmq"], episodes
 
 SCRIPT = """
 import sys
-sys.path.insert(0, sys.argv[1])
+sys.path[:0] = sys.argv[1], sys.argv[1] + "/.."
 import test_study_local
 from actmeasure.studies import LocalEngine, run_study
 
