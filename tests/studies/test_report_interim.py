@@ -89,7 +89,7 @@ def test_a_report_that_fails_is_one_warning_and_nothing_else(tmp_path, at_once):
 def test_a_process_that_is_killed_is_a_warning(tmp_path, at_once):
     said = []
     with InterimReports(tmp_path, said.append) as reports:
-        attend_until(reports, progress(1, 1), lambda: reports._pool.workers[0].pid)
+        attend_until(reports, progress(1, 1), lambda: reports._pool and reports._pool.workers[0].pid)
         os.kill(reports._pool.workers[0].pid, signal.SIGKILL)
         attend_until(reports, progress(2, 1), lambda: said)
         reports.attend(progress(3, 2))  # and that is all
@@ -100,7 +100,7 @@ def test_a_process_that_is_killed_is_a_warning(tmp_path, at_once):
 def test_only_what_the_process_itself_had_begun_is_removed(tmp_path, at_once):
     """`actmeasure report` may be writing to the same folder."""
     with InterimReports(tmp_path, lambda trouble: None) as reports:
-        attend_until(reports, progress(1, 1), lambda: reports._pool.workers[0].pid)
+        attend_until(reports, progress(1, 1), lambda: reports._pool and reports._pool.workers[0].pid)
         worker = reports._pool.workers[0].pid
         for process in (worker, worker + 1, int(f"{worker}0")):
             (tmp_path / f".actmeasure-{process}-0123456789abcdef.tmp").write_bytes(b"half")

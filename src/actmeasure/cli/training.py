@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from actmeasure.cli.output import Json, model_json, picture_path, print_json, say, training_bar
+from actmeasure.cli.output import EXIT_CODES, Json, model_json, picture_path, print_json, say, training_bar
 from actmeasure.cli.problem import Cost, Discount, Settings, read_model, read_settings
 from actmeasure.errors import AgentError
 
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from actmeasure.studies import SeedRuns
 
 __all__ = ["archive_path", "print_runs", "register", "save_agent", "saved_agent", "table_path"]
-
-#: Exit codes of runs that ended early.
-EXIT_CODES = {"done": 0, "failed": 1, "interrupted": 130}
 
 Problem = Annotated[
     str,
