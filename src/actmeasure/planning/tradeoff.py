@@ -12,10 +12,9 @@ import numpy as np
 
 from actmeasure.errors import PlanError, quoted
 from actmeasure.evaluation import LONGEST, Evaluation, evaluate
-from actmeasure.interrupts import Interrupts, deferred_interrupts
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
-from actmeasure.planning.budget import Clock, Stopped
+from actmeasure.planning.budget import Budget, Stopped
 from actmeasure.planning.frontier import Frontier, FrontierPiece
 from actmeasure.planning.solution import Solution
 from actmeasure.planning.solve import solve
@@ -83,13 +82,12 @@ def tradeoff(
         raise PlanError(f"time_limit is {time_limit!r}, expected seconds above 0, or None for no limit")
     steps = whole(horizon, "horizon", 1, LONGEST, PlanError)
     listener = _print_progress if progress is True else progress or None
-    search = PriceSearch(PriceBounds(model, asked, steps), Clock(time_limit), listener)
-    with deferred_interrupts() as interrupts:
-        search.run(interrupts)
-        stopped_by_hand = interrupts.requested
-    if progress is True:
-        print(file=sys.stderr)
-    return search.frontier(stopped_by_hand)
+    search = PriceSearch(PriceBounds(model, asked, steps), Budget(time_limit), listener)
+    with search.budget.deferred_interrupts():
+        search.run()
+        if progress is True:
+            print(file=sys.stderr)
+        return search.frontier()
 
 
 def _print_progress(progress: TradeoffProgress) -> None:
@@ -136,7 +134,7 @@ class PriceSearch:
     ----------
     found : PriceBounds
         What is known so far.
-    clock : Clock
+    budget : Budget
     listener : function, optional
         Called with every `TradeoffProgress`.
     gap : float
@@ -150,20 +148,20 @@ class PriceSearch:
     """
 
     found: PriceBounds
-    clock: Clock
+    budget: Budget
     listener: Callable[[TradeoffProgress], None] | None
     gap: float = math.inf
     stops: dict[float, Stopped] = field(default_factory=dict)
     unsolved: set[float] = field(default_factory=set)
     tried_again: set[float] = field(default_factory=set)
 
-    def run(self, interrupts: Interrupts) -> None:
+    def run(self) -> None:
         """Solve price after price until the gap is closed, time is over or Ctrl-C is pressed."""
-        self._solve_first(interrupts)
-        if not self._is_over(interrupts):
+        self._solve_first()
+        if not self.budget.is_over:
             self._never()
         self._tell()
-        while not self._is_over(interrupts):
+        while not self.budget.is_over:
             price, share = self.found.next_price(self.unsolved), TIME_SHARE
             if price is None:
                 price, share = self._most_open(), LAST_TIME_SHARE
@@ -178,15 +176,12 @@ class PriceSearch:
             else:
                 self._tell()
 
-    def _is_over(self, interrupts: Interrupts) -> bool:
-        return self.clock.is_over or interrupts.requested
-
-    def _solve_first(self, interrupts: Interrupts) -> None:
+    def _solve_first(self) -> None:
         """Solve at price 0, without which there is nothing; if its share of the time is too short, with all of it."""
         try:
             self._solve(0.0)
         except PlanError:
-            if self.clock.limit is None or interrupts.requested:
+            if self.budget.seconds is None or self.budget.is_interrupted:
                 raise
             self._solve_with_all_time(0.0)
 
@@ -194,10 +189,10 @@ class PriceSearch:
         try:
             self._solve(price, share=1.0)
         except PlanError as error:
-            if not self.clock.is_over:
+            if not self.budget.is_out_of_time:
                 raise
             raise PlanError(
-                f"the time limit of {self.clock.limit:g} s was over before there was a bound at any price; allow more time"
+                f"the time limit of {self.budget.seconds:g} s was over before there was a bound at any price; allow more time"
             ) from error
 
     def _solve(self, price: float, share: float = TIME_SHARE) -> None:
@@ -209,21 +204,21 @@ class PriceSearch:
     def _never(self) -> None:
         # Without it the frontier only says less about where looking breaks even, as bounds on the optimum hold for it too.
         with suppress(PlanError):
-            limit = max(NEVER_SECONDS, NEVER_TIMES * self.clock.seconds)
+            limit = max(NEVER_SECONDS, NEVER_TIMES * self.budget.elapsed)
             solution = self._solution(self.found.model, "never", limit)
             self.found.add_schedule(solution.schedule)
             if solution.method_upper is not None:
                 self.found.never_upper = solution.method_upper
 
     def _solution(self, model: Model, method: str, limit: float | None, share: float = TIME_SHARE) -> Solution:
-        if self.clock.limit is not None:
-            allowed = share * max(self.clock.limit - self.clock.seconds, 1e-3)
+        if self.budget.seconds is not None:
+            allowed = share * max(self.budget.seconds - self.budget.elapsed, 1e-3)
             limit = allowed if limit is None else min(limit, allowed)
         return solve(model, method, SOLVING_SHARE * self.found.tolerance, limit, lambda _: self._tell_again())
 
     def _most_open(self) -> float | None:
         """The solved price with the largest gap, if time may have been the reason for it, once."""
-        price = None if self.clock.limit is None else self.found.most_open(self.tried_again)
+        price = None if self.budget.seconds is None else self.found.most_open(self.tried_again)
         if price is not None:
             self.tried_again.add(price)
         return price
@@ -237,18 +232,18 @@ class PriceSearch:
     def _tell_again(self) -> None:
         """Say that the search still runs, as a single price may take long."""
         if self.listener is not None:
-            self.listener(TradeoffProgress(self.clock.seconds, len(self.found.uppers), self.gap))
+            self.listener(TradeoffProgress(self.budget.elapsed, len(self.found.uppers), self.gap))
 
-    def frontier(self, by_hand: bool) -> Frontier:
-        """The frontier so far; `by_hand` where Ctrl-C is the reason that there is no more."""
-        return self.found.frontier(self.clock.seconds, self._stopped(by_hand))
+    def frontier(self) -> Frontier:
+        """Return the frontier so far."""
+        return self.found.frontier(self.budget.elapsed, self._stopped())
 
-    def _stopped(self, by_hand: bool) -> Stopped:
+    def _stopped(self) -> Stopped:
         reasons = set(self.stops.values())
-        is_short = self.clock.limit is not None and (self.clock.is_over or bool(self.unsolved) or "time" in reasons)
+        is_short = self.budget.seconds is not None and (self.budget.is_out_of_time or bool(self.unsolved) or "time" in reasons)
         if self.found.gap() <= self.found.tolerance:
             return "closed"
-        if by_hand:
+        if self.budget.is_interrupted:
             return "interrupted"
         if is_short:
             return "time"
