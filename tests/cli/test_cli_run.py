@@ -63,7 +63,7 @@ def test_help_has_examples_and_loads_nothing_heavy():
 
 def test_run_stores_shows_and_goes_on(study):
     done = subprocess.run([*COMMAND, study, "--no-report"], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[1].split()[:5] == ["lakes", "5", "0", "0", "0"]
+    assert done.stdout.splitlines()[2].split()[:5] == ["lakes", "5", "0", "0", "0"]
     assert done.stderr.splitlines()[-1] == "Results: results/mine"  # after progress, on a busy machine
     assert len(stored(Path("results/mine"))) == 5
     again = subprocess.run(
@@ -148,7 +148,7 @@ def test_failed_trials_are_told(study, inline, capsys):
     inline._fails = lambda trial: "no luck" if trial.seed == 1 and trial.agent.name == "amrl-q" else ""
     assert call(study, "--no-report") == 1
     out, err = capsys.readouterr()
-    assert out.splitlines()[1].split()[:5] == ["lakes", "4", "0", "1", "0"]
+    assert out.splitlines()[2].split()[:5] == ["lakes", "4", "0", "1", "0"]
     assert err == (
         "Failed: [b]learner on chain, seed 1: no luck\n"
         "1 trial failed; run the same again to try them once more. Results: results/mine\n"
@@ -198,7 +198,7 @@ def test_ctrl_c_on_a_terminal(study):
         pass
     assert process.wait(60) == 130
     os.close(master)
-    assert process.stdout.read().splitlines()[1].split()[4] != "0"
+    assert process.stdout.read().splitlines()[2].split()[4] != "0"
     process.stdout.close()
     assert b"Stopped with Ctrl-C; run the same again to do what is left." in shown
 

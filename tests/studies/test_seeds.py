@@ -14,9 +14,10 @@ from scipy import stats
 
 import actmeasure as am
 from actmeasure.learning import RandomAgent
+from actmeasure.statistics import running_mean
 from actmeasure.studies import SeedRuns, pool, train_agent
 from actmeasure.studies import seeds as seed_training
-from actmeasure.studies.seed_runs import learning_curve, running_mean
+from actmeasure.studies.seed_runs import learning_curve
 from actmeasure.studies.seeds import FinishedEpisodes, Training
 
 #: More episodes than are ever finished here.

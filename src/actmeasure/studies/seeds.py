@@ -27,9 +27,10 @@ from actmeasure.learning.train import train
 from actmeasure.model import Model
 from actmeasure.settings import whole
 from actmeasure.studies.pool import Worker, WorkerDiedError, WorkerPool, available_cores
+from actmeasure.studies.progress import SeedProgress
 from actmeasure.studies.seed_runs import LAST, SeedRuns, Stopped
 
-__all__ = ["AgentMaker", "FinishedEpisodes", "SeedProgress", "Training", "train_agent", "train_seeds"]
+__all__ = ["AgentMaker", "FinishedEpisodes", "Training", "train_agent", "train_seeds"]
 
 #: Seconds that it takes to start worker processes: they are not used to save less than that.
 STARTING_SECONDS = 3.0
@@ -45,28 +46,6 @@ DELIVERY_SECONDS = 0.1
 ATTENTION_SECONDS = 0.1
 
 AgentMaker = str | Callable[..., Agent]
-
-
-@dataclass(frozen=True)
-class SeedProgress:
-    """Progress of a training with several seeds.
-
-    Attributes
-    ----------
-    done, total : int
-        Episodes of all seeds.
-    recent_return : float
-        Mean of the last 50 episodes' returns over the seeds that are being trained; NaN before the first.
-    stopping : bool
-        Whether Ctrl-C was pressed, so that every seed ends after the episodes that it is at.
-    """
-
-    done: int
-    total: int
-    recent_return: float
-    stopping: bool = False
-
-
 Progress = Callable[[SeedProgress], None]
 
 
