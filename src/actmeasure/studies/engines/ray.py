@@ -66,8 +66,8 @@ class RayEngine:
     ----------
     address : str, optional
         Address of the cluster's head, such as `10.0.0.1:6379`; a node of the cluster has to run on this machine, and actmeasure
-        has to be installed on every node. By default a Ray instance on this machine is started, and ended again. A cluster that asks for
-        a token gets the one that Ray finds here (`RAY_AUTH_TOKEN`, `RAY_AUTH_TOKEN_PATH` or `~/.ray/auth_token`), unless
+        has to be installed on every node. By default a Ray instance on this machine is started, and ended again. A cluster that
+        asks for a token gets the one that Ray finds here (`RAY_AUTH_TOKEN`, `RAY_AUTH_TOKEN_PATH` or `~/.ray/auth_token`), unless
         `RAY_AUTH_MODE` says otherwise.
     workers : int, optional
         Most trials that are run at once; by default one for each processor.

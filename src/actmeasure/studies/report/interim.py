@@ -61,17 +61,17 @@ class InterimReports:
 
     def attend(self, now: StudyProgress) -> None:
         """Have a report written if it is time for one; returns at once. Give it to `run_study` as `progress`."""
-        if self._is_broken:
-            return
         if self._pool is not None and self._pool.wait(0):
             self._take_in(self._pool)
+        if self._is_broken:
+            return
         done = sum(part.done for part in now.parts)
         is_over = all(part.done == part.total for part in now.parts)  # then the last report is made
         if not self._is_busy and not is_over and done > self._seen and self._is_time(now):
             self._seen = done
             if self._pool is None:
                 self._pool = WorkerPool(1)  # which is given the report to write when it has started
-            elif not self._is_broken:
+            else:
                 self._pool.workers[0].submit(_write_report, str(self._directory))
 
     @property
