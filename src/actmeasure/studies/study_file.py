@@ -80,9 +80,9 @@ def study_from_toml(text: str, place: Path) -> Study:
     try:
         table = msgspec.convert(data, StudyTable)
     except msgspec.ValidationError as error:
-        where, key = validation_place(error)
-        with reader.at(*where, *([] if key is None else [key])):
-            raise StudyError(_refusal(data, where, key)) from None
+        path, key = validation_place(error)
+        with reader.at(*path, *([] if key is None else [key])):
+            raise StudyError(_refusal(data, path, key)) from None
     return reader.study(table)
 
 
