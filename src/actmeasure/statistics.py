@@ -38,13 +38,13 @@ __all__ = [
 
 FloatArray = npt.NDArray[np.float64]
 
-#: Number of last episodes that results are means of, as in the paper.
+#: Number of last episodes whose mean is the result of a run, as in the paper.
 LAST = 50
 #: Coverage of intervals.
 LEVEL = 0.95
-#: Share of the runs that an interquartile mean leaves out at either end.
+#: Fraction of the runs that an interquartile mean leaves out at either end.
 QUARTER = 0.25
-#: Differences between runs below this share of their size are rounding.
+#: Relative difference between runs below which they count as equal.
 ROUNDING = 1e-12
 
 
@@ -195,7 +195,7 @@ def running_mean(values: npt.ArrayLike, window: int) -> FloatArray:
 
 
 def _quantile(freedom: FloatArray | float) -> FloatArray:
-    """Return the upper quantile of Student's t, of the two-sided interval at `LEVEL`, for these degrees of freedom."""
+    """Return the upper quantile of Student's t for a number of degrees of freedom."""
     from scipy.special import stdtrit  # here, because it takes a while to load
 
     found: FloatArray = np.asarray(stdtrit(freedom, (1 + LEVEL) / 2), dtype=np.float64)
@@ -236,7 +236,7 @@ def _won(one: FloatArray, other: FloatArray) -> FloatArray:
 
 
 def _mean_of_known(values: FloatArray, axis: int) -> FloatArray:
-    """Return means without NaN; NaN where there is nothing else."""
+    """Return means over the values that are not NaN; NaN where there are none."""
     known = ~np.isnan(values)
     count = known.sum(axis=axis)
     total = np.where(known, values, 0.0).sum(axis=axis)
