@@ -22,8 +22,8 @@ from actmeasure.inspection.money import Units
 from actmeasure.inspection.prices import PricedSchedule, at_price, own_price, priced_schedules, with_schedules
 from actmeasure.inspection.rules import Policy, usual_policies
 from actmeasure.inspection.schedules import best_in_hand, completed
-from actmeasure.model import Model
 from actmeasure.interrupts import deferred_interrupts
+from actmeasure.model import Model
 from actmeasure.planning.baselines import values_of
 from actmeasure.planning.budget import Budget
 from actmeasure.planning.frontier import Frontier

@@ -116,7 +116,9 @@ def _undiscounted_rows(model: Model, rows: npt.NDArray[np.int64], rewards: Float
 INFORMED_PRECISION, MOST_INFORMED_SWEEPS = 1e-8, 5000
 
 
-def informed_bounds(model: Model, budget: Budget, free_values: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
+def informed_bounds(
+    model: Model, budget: Budget, free_values: FloatArray | None = None
+) -> tuple[FloatArray, FloatArray]:
     """Upper bounds on the optimum once a state is known, shape (S,), and per action with and without a look, (S, 2 A).
 
     The fast informed bound: as if the state before the last action were shown for free at every step. When the time is over

@@ -18,8 +18,8 @@ from actmeasure.kernels import pomcp, streams
 from actmeasure.kernels.simulate import World, first_state, move
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
-from actmeasure.planning.budget import Budget
 from actmeasure.planning.bounds import q_mdp
+from actmeasure.planning.budget import Budget
 from actmeasure.settings import MOST_EPISODES, MOST_STEPS, real, truth, whole
 from actmeasure.world import world
 

@@ -240,7 +240,9 @@ class PriceSearch:
 
     def _stopped(self) -> Stopped:
         reasons = set(self.stops.values())
-        is_short = self.budget.seconds is not None and (self.budget.is_out_of_time or bool(self.unsolved) or "time" in reasons)
+        is_short = self.budget.seconds is not None and (
+            self.budget.is_out_of_time or bool(self.unsolved) or "time" in reasons
+        )
         if self.found.gap() <= self.found.tolerance:
             return "closed"
         if self.budget.is_interrupted:
