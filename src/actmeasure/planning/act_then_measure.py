@@ -117,17 +117,17 @@ class AtmLinear:
 
 
 class _Stops:
-    """The best moments to look, for all states that a look along the control's paths can show; by policy iteration.
+    """Policy iteration over the moments to look, for all states that a look along the control's paths can show.
 
-    It begins with looking always. Replacing plans by strictly better ones never loses, so it may be stopped at any time. What is
-    only as good stays: without discount, an equal might lead round in a circle for ever.
+    It begins with looking at every step. Replacing plans by strictly better ones never lowers a value, so it may be stopped at
+    any time. Plans of equal value are kept: without discount, another one might lead round in a cycle without end.
 
     Parameters
     ----------
     model : Model
     control : Control
     ceiling : float64 array, shape (S,)
-        Upper bounds on what a state is worth once it is known.
+        Upper bounds on the values of states once they are known.
     """
 
     def __init__(self, model: Model, control: Control, ceiling: FloatArray) -> None:
@@ -137,7 +137,7 @@ class _Stops:
         self._always = always_schedule(control)
         self._plans: dict[int, BlindPlan] = {}
         known = np.nan_to_num(values_of(model, self._always), nan=-np.inf, neginf=-np.inf)
-        #: Where nothing finite is known yet; a large loss stands in, so that ways out can be compared.
+        #: States for which no plan with a finite value is known yet; a large loss stands in, so that plans can be compared.
         self._lost = ~np.isfinite(known)
         loss = LARGE_LOSS * (1 + np.abs(ceiling).max() + np.abs(known[~self._lost]).max(initial=0.0))
         self._paths = stopping.Paths(
@@ -149,28 +149,28 @@ class _Stops:
             actions=np.empty(LONGEST_PATH, np.int64),
         )
         if not model.start_is_known:
-            self._start_stop()  # brings up the states that it may come to know
+            self._start_stop()  # marks the states that it may come to know
 
     @property
     def values(self) -> FloatArray:
-        """What is achieved, at least, from each state once it is known, shape (S,)."""
+        """Lower bounds on what is achieved from each state once it is known, shape (S,)."""
         return np.where(self._lost, -np.inf, self._paths.known)
 
     @property
     def lower(self) -> float:
-        """What is achieved, at least, from the start."""
+        """Lower bound on what is achieved from the start."""
         if self.model.start_is_known:
             return float(self.model.initial_probabilities @ self.values[self.model.initial_states])
         value = self._start_stop().value
         return float(value if not self._lost.any() else -np.inf)
 
     def settle(self, upper: float, budget: Budget) -> Stopped:
-        """Choose the best moments, evaluate exactly, and choose again until nothing gets better; returns why it stopped."""
-        may_circle = self.model.discount == 1
+        """Choose the best moments to look, evaluate exactly, and repeat until no plan changes; returns why it stopped."""
+        look_for_cycles = self.model.discount == 1
         while self._improve(budget) and not budget.stops():
-            if may_circle:
-                self._circle_for_nothing(budget)
-                may_circle = False
+            if look_for_cycles:
+                self._add_free_cycles(budget)
+                look_for_cycles = False
             exact = values_of(self.model, Schedule(self._plans, self.model.n_states))
             self._paths.known[:] = np.fmax(self._paths.known, exact)
             self._lost &= ~np.isfinite(exact)
@@ -178,13 +178,13 @@ class _Stops:
         return budget.stops() or "done"
 
     def schedule(self, complete: bool) -> Schedule:
-        """The plans so far; those not `complete` are filled up with looking always."""
+        """Return the plans so far; unless they are `complete`, other states get the plan to look at every step."""
         start = None if self.model.start_is_known else self._start_plan()
         plans = self._plans if complete else {**self._always, **self._plans}
         return Schedule(plans, self.model.n_states, start)
 
     def _start_stop(self) -> stopping.Stop:
-        """Where to look first from a start that is not shown."""
+        """Return the best moment for the first look from a start that is not shown."""
         count = len(self.model.initial_states)
         self._room.weights.states[:count] = self.model.initial_states
         self._room.weights.values[:count] = self.model.initial_probabilities
@@ -195,7 +195,7 @@ class _Stops:
         return _plan(self._paths.actions[: stop.length], stop.ending, stop.period)
 
     def _improve(self, budget: Budget) -> bool:
-        """Replace plans by strictly better ones, and plan for states that come up; whether anything changed."""
+        """Replace plans by strictly better ones, and plan for states that have none yet; returns whether anything changed."""
         changed, looked_at = False, np.zeros(self.model.n_states, dtype=bool)
         while len(states := np.flatnonzero(self._paths.touched & ~looked_at)[:PIECE]) and not budget.stops():
             looked_at[states] = True
@@ -211,7 +211,7 @@ class _Stops:
         return changed
 
     def _best_plans(self, paths: stopping.Paths, states: IntArray) -> tuple[list[BlindPlan], FloatArray]:
-        """The best plan from each of `states`, shape (n,), and its value with `paths.known` at the look."""
+        """Return the best plan from each of `states`, shape (n,), and its value with `paths.known` at the look."""
         out, values = np.empty((len(states), 4), np.int64), np.empty(len(states))
         actions = stopping.stops_from(self._arrays, self.model.discount, paths, self._room, states, out, values)
         plans = [
@@ -219,12 +219,13 @@ class _Stops:
         ]
         return plans, values
 
-    def _circle_for_nothing(self, budget: Budget) -> None:
-        """Without discount: where looking always loses, go round for ever if that costs nothing.
+    def _add_free_cycles(self, budget: Budget) -> None:
+        """Without discount: where looking at every step loses, plan to stay in a cycle of plans that cost nothing, if there is
+        one.
 
-        No single plan of such a circle is better than what was there, so policy iteration alone does not find it; and once every
-        state that can be part of one is worth at least nothing, it ends with the best. The circles are what is left when states
-        from which every plan loses, or leads to such a state, are struck out again and again.
+        No single plan of such a cycle is better than the plan before, so policy iteration alone does not find it. Once every
+        state on such a cycle has a value of at least 0, policy iteration ends with the best plans. The states on cycles are those
+        left when states from which every plan loses, or leads to such a state, are removed repeatedly.
         """
         free = self._paths.touched.copy()
         below = np.flatnonzero(free & (self._paths.known < -stopping.SAME))

@@ -2,17 +2,18 @@
 
 Write g for the discount, R_a and P_a for the rewards and transition probabilities of action a.
 
-*Free looks* (`mdp_values`): the values of the MDP in which the state is always known bound the optimum from above. Value iteration
-approaches the fixed point of T v = max_a (R_a + g P_a v) at the rate g, which is fast at an ordinary discount and useless near 1;
-small models then go on with policy iteration, a sparse linear solve a step. The result is not trusted but proved. Below 1,
-|T v - v| <= d in every state implies |v - v*| <= d / (1 - g), so v + d / (1 - g) is an upper bound, and likewise
+*Free looks* (`mdp_values`): the values of the MDP in which the state is always known bound the optimum from above. Value
+iteration approaches the fixed point of T v = max_a (R_a + g P_a v) at the rate g, which is fast at an ordinary discount and
+useless near 1; small models then go on with policy iteration, a sparse linear solve a step. The result is not trusted but proved.
+Below 1, |T v - v| <= d in every state implies |v - v*| <= d / (1 - g), so v + d / (1 - g) is an upper bound, and likewise
 v - d / (1 - g) a lower bound on the values of a fixed policy.
 At discount 1, v bounds every policy from above if v >= R_a + P_a v for every action and v >= 0 in every state of a set in which
 an episode can stay for an unlimited time without reward: by induction the expected rewards of n steps are at most
 v(s) - E[v(s_n)], and either the episode ends, or it stays in such a set, or its losses have no limit. There v is the solution for
 rewards that are raised slightly, so that the inequality survives rounding, and the inequality is checked.
 
-*Late looks* (`informed_bounds`): the fast informed bound, as if the state before the last action were shown for free at every step.
+*Late looks* (`informed_bounds`): the fast informed bound, as if the state before the last action were shown for free at every
+step.
 
 *Simple plans* (`first_bounds`): repeating one action, and looking at every step, are lower bounds.
 """
@@ -53,7 +54,11 @@ ALMOST_ONE = 0.999
 
 
 def first_bounds(model: Model, budget: Budget, may_look: bool = True) -> Bounds:
-    """Bounds for every state; without `may_look`, for schedules that never look."""
+    """Return the bounds that a search begins with; without `may_look`, for schedules that never look.
+
+    Upper bounds are the fast informed bound. Lower bounds are the values of simple plans: repeat one action, look at every step,
+    or take one action with a look and then the better of these.
+    """
     if not may_look:
         model = model.replace(measuring_cost=PROHIBITIVE)
     upper, upper_vectors = informed_bounds(model, budget)
@@ -77,9 +82,9 @@ def first_bounds(model: Model, budget: Budget, may_look: bool = True) -> Bounds:
 
 
 def _always(model: Model, vectors: FloatArray, budget: Budget) -> FloatArray:
-    """Lower bounds on looking at every step, shape (S,), with a control that is good when one does.
+    """Return lower bounds on the values of looking at every step, shape (S,), with the control that is greedy in upper bounds.
 
-    `vectors` are the bounds per action of `informed_bounds`; without discount, control is taken from those that hurry.
+    `vectors` are the bounds per action of `informed_bounds`; without discount, those at `ALMOST_ONE` are used instead.
     """
     if model.discount == 1:
         _, vectors = informed_bounds(model.replace(discount=ALMOST_ONE), budget)
@@ -90,13 +95,14 @@ def _always(model: Model, vectors: FloatArray, budget: Budget) -> FloatArray:
 
 
 def _undiscounted_repeats(model: Model) -> FloatArray:
+    """Return the values of repeating one action without end, without discount, shape (S, A)."""
     first = np.arange(model.n_states) * model.n_actions
     rewards = model.rewards.ravel()
     return np.column_stack([_undiscounted_rows(model, first + a, rewards) for a in range(model.n_actions)])
 
 
 def _undiscounted_rows(model: Model, rows: npt.NDArray[np.int64], rewards: FloatArray) -> FloatArray:
-    """Worth of always taking the given row in each state, without discount, shape (S,); minus infinity where undefined."""
+    """Return the values of always taking the given row in each state, without discount, shape (S,); -infinity if undefined."""
     running = np.flatnonzero(~model.terminal)
     taken = model.transitions.stacked()[rows[running]]
     moves = taken[:, running]
@@ -116,18 +122,20 @@ def _undiscounted_rows(model: Model, rows: npt.NDArray[np.int64], rewards: Float
 INFORMED_PRECISION, MOST_INFORMED_SWEEPS = 1e-8, 5000
 
 
-def informed_bounds(model: Model, budget: Budget, free_values: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
-    """Upper bounds on the optimum once a state is known, shape (S,), and per action with and without a look, (S, 2 A).
+def informed_bounds(
+    model: Model, budget: Budget, free_values: FloatArray | None = None
+) -> tuple[FloatArray, FloatArray]:
+    """Return the fast informed bound: upper bounds once a state is known, shape (S,), and per choice, shape (S, 2 A).
 
-    The fast informed bound: as if the state before the last action were shown for free at every step. When the time is over
-    it is as tight as it got by then.
+    Column 2 a is action a without a look, 2 a + 1 with one; see `kernel.informed_sweep` for the derivation. When the time is over
+    the bounds are sound, and as tight as they got by then.
 
     Parameters
     ----------
     model : Model
-    budget : Clock
+    budget : Budget
     free_values : float64 array, shape (S,), optional
-        Upper bounds on the values when looking is free, where they are there already.
+        Those of `mdp_values`, where they have been computed.
     """
     arrays = dynamics(model)
     values = mdp_values(model, budget) if free_values is None else free_values.copy()
@@ -143,7 +151,7 @@ def informed_bounds(model: Model, budget: Budget, free_values: FloatArray | None
 
 
 def start_bound(model: Model, values: FloatArray, vectors: FloatArray) -> float:
-    """The bound at the start from those of `informed_bounds`."""
+    """Return the upper bound at the start from those of `informed_bounds`."""
     if model.start_is_known:
         return mean_bound(model.initial_probabilities, values[model.initial_states])
     by_choice = vectors[model.initial_states]
@@ -170,40 +178,40 @@ def _action_bounds(model: Model, values: FloatArray) -> FloatArray:
 
 
 def _ceiling(values: FloatArray, vectors: FloatArray) -> FloatArray:
-    """Return what bounds in each state are never above, at least 0, shape (S,)."""
+    """Return numbers, shape (S,), that are at least 0 and at least every bound of the state, now and later."""
     return np.asarray(np.maximum(0.0, np.maximum(values, vectors.max(axis=1))))
 
 
 # --- Values when looking is free --------------------------------------------------------------------------------------
 
-#: How exact the values are made, relatively; far below any tolerance that is asked for.
+#: Relative precision of the values; far below any usual tolerance.
 PRECISION = 1e-10
-#: Sweeps between two looks at the budget.
+#: Sweeps between two checks of the budget.
 SWEEPS_AT_ONCE = 20
-#: After so many sweeps, models of up to so many states go on with linear solves.
+#: Number of sweeps after which models of up to `MOST_FACTORED` states go on with linear solves.
 MOST_SWEEPS, MOST_FACTORED = 400, 5_000
-#: Steps of policy iteration; it takes a handful.
+#: Most steps of policy iteration, which usually takes a handful.
 MOST_IMPROVEMENTS = 200
 #: Relative gain below which an action is no better than another.
 NO_GAIN = 1e-13
-#: So many rows are checked in exact arithmetic, where rounding leaves open whether they are proved.
+#: Most rows that are checked in exact arithmetic, where floating point leaves open whether their inequality holds.
 MOST_EXACT = 10_000
-#: Attempts to find values without discount that are proved, each with rewards raised by this factor more.
+#: Most attempts to prove values without discount, and the factor by which the raise of the rewards grows with each.
 MOST_ATTEMPTS, RAISED = 20, 8.0
-#: Stands for the best row of every state instead of a given one.
+#: Instead of a row for each state: the best row of each.
 ALL_ROWS: npt.NDArray[np.int64] = np.empty(0, np.int64)
 
 
 def q_mdp(model: Model) -> FloatArray:
-    """Action values when the state is always known for free, shape (S, A); 0 in terminal states.
+    """Return the action values of the MDP in which the state is always known, shape (S, A); 0 in terminal states.
 
-    They are bounds from above on what is possible when looking costs, and exact to nine digits.
+    They are upper bounds on the optimum when looking costs, and exact to nine digits.
     """
     return free_action_values(model, Budget())
 
 
 def free_action_values(model: Model, budget: Budget, values: FloatArray | None = None) -> FloatArray:
-    """As `q_mdp`, within the time, and from the values of `mdp_values`, shape (S,), where they are there already."""
+    """Return the same as `q_mdp` within a budget, from the values of `mdp_values`, shape (S,), if these are given."""
     if values is None:
         values = mdp_values(model, budget)
     actions = np.empty((model.n_states, model.n_actions))
@@ -212,7 +220,7 @@ def free_action_values(model: Model, budget: Budget, values: FloatArray | None =
 
 
 def mdp_values(model: Model, budget: Budget) -> FloatArray:
-    """Upper bounds on the values when looking is free, shape (S,), tight up to `PRECISION`."""
+    """Return upper bounds on the values when looking is free, shape (S,), tight up to `PRECISION`."""
     if model.discount == 1:
         values = _undiscounted(model)
         budget.check("the values when looking is free")
@@ -224,9 +232,11 @@ def mdp_values(model: Model, budget: Budget) -> FloatArray:
 
 
 def _settle(model: Model, rows: npt.NDArray[np.int64], looking: bool, values: FloatArray, budget: Budget) -> float:
-    """Bring values close to their limit, in place; returns how far they still can be from it.
+    """Iterate values, in place, until they are close to their fixed point v*; returns d with |values - v*| <= d in every state.
 
-    With `rows`, shape (S,), that row is taken in each state; if it is empty, the best one.
+    With `rows`, shape (S,), that row is taken in each state; if it is empty, the best one. With q = g (1 + e) the contraction
+    factor, e the relative rounding error of a back-up and `change` >= |T v - v| as computed, the exact |T v - v| is at most
+    change + e (largest payment + max |v|), and d is that divided by 1 - q.
     """
     arrays = dynamics(model)
     most_entries = int(np.diff(model.transitions.offsets).max())
@@ -254,7 +264,7 @@ def _settle(model: Model, rows: npt.NDArray[np.int64], looking: bool, values: Fl
 
 
 def _solve_directly(model: Model, rows: npt.NDArray[np.int64], looking: bool, values: FloatArray) -> float:
-    """Set values to the solution of their equations by linear solves, in place; returns the largest error in an equation."""
+    """Solve for values by policy iteration, in place; returns the largest residual |T v - v|, from which `_settle` gets its d."""
     running = np.flatnonzero(~model.terminal)
     rewards = model.rewards - model.measuring_costs if looking else model.rewards
     gains = np.empty((model.n_states, model.n_actions))
@@ -266,7 +276,7 @@ def _solve_directly(model: Model, rows: npt.NDArray[np.int64], looking: bool, va
             gains -= model.measuring_costs
         now = gains[running, chosen] if len(rows) else gains[running].max(axis=1)
         error = float(np.abs(now - values[running]).max())
-        if error >= change / 2:  # it does not get better than this
+        if error >= change / 2:  # rounding prevents further progress
             break
         change, best = error, values.copy()
         taken = chosen if chosen is not None else gains[running].argmax(axis=1)
@@ -278,7 +288,7 @@ def _solve_directly(model: Model, rows: npt.NDArray[np.int64], looking: bool, va
 
 
 def row_values(model: Model, rows: npt.NDArray[np.int64], looking: bool, budget: Budget) -> FloatArray:
-    """Lower bounds, tight up to `PRECISION`, on always taking the given row in each state, shape (S,); discount below 1."""
+    """Return lower bounds on the values of always taking the given row in each state, shape (S,); discount below 1."""
     values = np.zeros(model.n_states)
     error = _settle(model, rows, looking, values, budget)
     values[~model.terminal] -= error
@@ -286,72 +296,75 @@ def row_values(model: Model, rows: npt.NDArray[np.int64], looking: bool, budget:
 
 
 def repeat_values(model: Model, budget: Budget) -> FloatArray:
-    """Lower bounds on repeating one action for ever without looking, shape (S, A); discount below 1."""
+    """Return lower bounds on the values of repeating one action without end, shape (S, A); discount below 1."""
     first = np.arange(model.n_states) * model.n_actions
     return np.column_stack([row_values(model, first + a, False, budget) for a in range(model.n_actions)])
 
 
 def _undiscounted(model: Model) -> FloatArray:
-    """Upper bounds on the values without discount, shape (S,), proved as the module says.
+    """Return upper bounds on the values without discount, shape (S,), proved as the module says.
 
-    States among which an episode can go on for ever without reward are worth the same, at least 0, and are one place here, in
-    which one may also rest. The other rows of all places are then searched by policy iteration, beginning with a policy that
-    surely ends; each improvement does so too, because no cycle pays.
+    States among which an episode can go on without end and without reward (an end component of the rows with reward 0) have the
+    same value, at least 0. They form one group here, in which one may also stay; every other state is a group of its own. Policy
+    iteration over the other rows begins with a policy that surely ends; so does each improvement of it, because no cycle pays.
     """
     n_states, n_actions = model.n_states, model.n_actions
-    place_of = np.arange(n_states)
-    rests = np.zeros(n_states, dtype=bool)
+    group_of = np.arange(n_states)
+    stays_free = np.zeros(n_states, dtype=bool)
     is_row = ~np.repeat(model.terminal, n_actions)
     for states, rows in end_components(model.transitions, model.terminal, allowed=model.rewards.ravel() == 0):
-        place_of[states], rests[states] = states[0], True
+        group_of[states], stays_free[states] = states[0], True
         is_row[rows] = False
-    _, place_of[~model.terminal] = np.unique(place_of[~model.terminal], return_inverse=True)
-    n_places = int(place_of[~model.terminal].max(initial=-1)) + 1
+    _, group_of[~model.terminal] = np.unique(group_of[~model.terminal], return_inverse=True)
+    n_groups = int(group_of[~model.terminal].max(initial=-1)) + 1
     rows = np.flatnonzero(is_row)
-    problem = _Ending(model, rows, place_of, n_places)
-    can_rest = np.zeros(n_places, dtype=bool)
-    can_rest[place_of[rests]] = True
-    found = problem.best_values(can_rest)
+    problem = _Ending(model, rows, group_of, n_groups)
+    can_stay = np.zeros(n_groups, dtype=bool)
+    can_stay[group_of[stays_free]] = True
+    found = problem.best_values(can_stay)
     if found is None:
         raise PlanError(
             "without discount, bounds on the values cannot be proved: gains and losses cancel in a cycle, or ends are too "
             "unlikely for the rewards on the way to them; use a discount below 1"
         )
     values = np.zeros(n_states)
-    values[~model.terminal] = found[place_of[~model.terminal]]
+    values[~model.terminal] = found[group_of[~model.terminal]]
     return values
 
 
 class _Ending:
-    """Places and the rows that lead from one to others or to the end, for `_undiscounted`."""
+    """Groups of states and the rows that lead from one to others or to the end, for `_undiscounted`."""
 
     def __init__(
-        self, model: Model, rows: npt.NDArray[np.int64], place_of: npt.NDArray[np.int64], n_places: int
+        self, model: Model, rows: npt.NDArray[np.int64], group_of: npt.NDArray[np.int64], n_groups: int
     ) -> None:
         self.rewards: FloatArray = model.rewards.ravel()[rows]
-        self.place: npt.NDArray[np.int64] = place_of[rows // model.n_actions]
-        self.n_places = n_places
+        self.group: npt.NDArray[np.int64] = group_of[rows // model.n_actions]
+        self.n_groups = n_groups
         taken = model.transitions.stacked()[rows].tocoo()
         row, to = taken.coords
         ends = model.terminal[to]
         self._ends: FloatArray = np.bincount(row[ends], weights=taken.data[ends], minlength=len(rows)).astype(
             np.float64
         )
-        shape = (len(rows), n_places)
-        self._moves = sparse.csr_array((taken.data[~ends], (row[~ends], place_of[to[~ends]])), shape=shape)
+        shape = (len(rows), n_groups)
+        self._moves = sparse.csr_array((taken.data[~ends], (row[~ends], group_of[to[~ends]])), shape=shape)
         self._moves.sum_duplicates()
         stays = self._moves.tocoo()
-        own = stays.coords[1] == self.place[stays.coords[0]]
-        #: Moves to other places; how often a row leaves its place is added up, as 1 minus how often it stays loses digits.
+        own = stays.coords[1] == self.group[stays.coords[0]]
+        #: Moves to other groups; the probability of leaving is added up, as 1 minus that of staying loses digits.
         self._away = sparse.csr_array((stays.data[~own], (stays.coords[0][~own], stays.coords[1][~own])), shape=shape)
         self._leaves: FloatArray = self._ends + np.asarray(self._away.sum(axis=1)).ravel()
         self._errors: FloatArray = relative_error(np.diff(model.transitions.offsets)[rows])
-        self._model, self._rows, self._place_of = model, rows, place_of
+        self._model, self._rows, self._group_of = model, rows, group_of
 
-    def best_values(self, can_rest: npt.NDArray[np.bool_]) -> FloatArray | None:
-        """Return values, shape (n_places,), at least those of every row, and 0 where one can rest; None if not found."""
-        policy = self._ending_policy(can_rest)
-        values = self._improve(policy, self.rewards, can_rest)
+    def best_values(self, can_stay: npt.NDArray[np.bool_]) -> FloatArray | None:
+        """Return values v >= R + P v for every row, v >= 0 where one can stay, shape (n_groups,); None if not proved.
+
+        The rewards are raised more and more until the computed values satisfy the inequality for the true rewards.
+        """
+        policy = self._ending_policy(can_stay)
+        values = self._improve(policy, self.rewards, can_stay)
         if values is None:
             return None
         raised = np.zeros(len(self.rewards))
@@ -359,14 +372,17 @@ class _Ending:
             if self._holds(values):
                 return values
             raised = RAISED * np.maximum(raised, self._rounding(values))
-            values = self._improve(policy, self.rewards + raised, can_rest)
+            values = self._improve(policy, self.rewards + raised, can_stay)
             if values is None:
                 return None
         return None
 
     def _holds(self, values: FloatArray) -> bool:
-        """Return whether values, shape (n_places,), are surely at least those of every row."""
-        slack = values[self.place] - (self.rewards + self._moves @ values)
+        """Return whether values, shape (n_groups,), surely satisfy v >= R + P v for every row.
+
+        Where the slack is within the rounding error, the inequality is checked in rational arithmetic.
+        """
+        slack = values[self.group] - (self.rewards + self._moves @ values)
         rounding = self._rounding(values)
         doubtful = np.flatnonzero(slack < rounding)
         if np.any(slack < -rounding):
@@ -374,61 +390,61 @@ class _Ending:
         return len(doubtful) <= MOST_EXACT and all(self._holds_exactly(row, values) for row in doubtful.tolist())
 
     def _holds_exactly(self, row: int, values: FloatArray) -> bool:
-        """Return whether a place is worth at least as much as one of its rows, in exact arithmetic."""
+        """Return whether v >= R + P v holds for one row, in rational arithmetic."""
         successors, probabilities = self._model.transitions.row(*divmod(int(self._rows[row]), self._model.n_actions))
         whole, mean = Fraction(0), Fraction(0)
         for successor, probability in zip(successors.tolist(), probabilities.tolist(), strict=True):
             whole += Fraction(probability)
             if not self._model.terminal[successor]:
-                mean += Fraction(probability) * Fraction(float(values[self._place_of[successor]]))
-        return Fraction(float(values[self.place[row]])) >= Fraction(float(self.rewards[row])) + mean / whole
+                mean += Fraction(probability) * Fraction(float(values[self._group_of[successor]]))
+        return Fraction(float(values[self.group[row]])) >= Fraction(float(self.rewards[row])) + mean / whole
 
     def _rounding(self, values: FloatArray) -> FloatArray:
-        """Bounds on the rounding of a row's value, shape (n_rows,); 0 where only zeros are added up."""
+        """Return bounds on the rounding error of R + P v, shape (n_rows,); 0 where only zeros are added up."""
         return np.asarray(self._errors * (np.abs(self.rewards) + self._moves @ np.abs(values)))
 
-    def _ending_policy(self, can_rest: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
-        """Return a row for each place, shape (n_places,), such that the episode surely ends; -1 is resting."""
-        policy = np.full(self.n_places, -2)
-        policy[can_rest] = -1
-        first = np.flatnonzero((self._ends > 0) & (policy[self.place] == -2))
-        policy[self.place[first[::-1]]] = first[::-1]
+    def _ending_policy(self, can_stay: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+        """Return a row for each group, shape (n_groups,), such that the episode surely ends; -1 for staying."""
+        policy = np.full(self.n_groups, -2)
+        policy[can_stay] = -1
+        first = np.flatnonzero((self._ends > 0) & (policy[self.group] == -2))
+        policy[self.group[first[::-1]]] = first[::-1]
         backward = self._away.tocsc()
         waiting = list(np.flatnonzero(policy > -2))
         while waiting:
             to = waiting.pop()
             for row in backward.indices[backward.indptr[to] : backward.indptr[to + 1]]:
-                if policy[self.place[row]] == -2:
-                    policy[self.place[row]] = row
-                    waiting.append(self.place[row])
+                if policy[self.group[row]] == -2:
+                    policy[self.group[row]] = row
+                    waiting.append(self.group[row])
         return policy
 
     def _improve(
-        self, policy: npt.NDArray[np.int64], rewards: FloatArray, can_rest: npt.NDArray[np.bool_]
+        self, policy: npt.NDArray[np.int64], rewards: FloatArray, can_stay: npt.NDArray[np.bool_]
     ) -> FloatArray | None:
-        """Improve a policy, in place, until it is the best; returns its values, or None where these cannot be computed."""
+        """Improve a policy, in place, until it is optimal; returns its values, or None where these cannot be computed."""
         for _ in range(MOST_IMPROVEMENTS):
             values = self._evaluate(policy, rewards)
             if values is None:
                 return None
-            # The gain of a row against its place is computed from differences, so that staying often does not hide it.
-            gains = rewards + self._away @ values - self._leaves * values[self.place]
-            size = np.abs(rewards) + self._away @ np.abs(values) + self._leaves * np.abs(values[self.place])
+            # The gain over the group's value is computed from moves that leave it, so that rare leaving does not hide it.
+            gains = rewards + self._away @ values - self._leaves * values[self.group]
+            size = np.abs(rewards) + self._away @ np.abs(values) + self._leaves * np.abs(values[self.group])
             better = np.flatnonzero(gains > NO_GAIN * size)
-            rest = can_rest & (values < 0)
-            if not better.size and not rest.any():
+            stay = can_stay & (values < 0)
+            if not better.size and not stay.any():
                 return values
-            best = np.full(self.n_places, -np.inf)
-            np.maximum.at(best, self.place[better], gains[better])
-            chosen = better[gains[better] == best[self.place[better]]]
-            policy[self.place[chosen]] = chosen
-            policy[rest] = -1
+            best = np.full(self.n_groups, -np.inf)
+            np.maximum.at(best, self.group[better], gains[better])
+            chosen = better[gains[better] == best[self.group[better]]]
+            policy[self.group[chosen]] = chosen
+            policy[stay] = -1
         return None
 
     def _evaluate(self, policy: npt.NDArray[np.int64], rewards: FloatArray) -> FloatArray | None:
-        """Solve leaves * v = rewards + away v for the rows of a policy, 0 where it rests."""
+        """Solve leaves * v = rewards + away v for the rows of a policy, 0 where it stays; None where that is not possible."""
         going = np.flatnonzero(policy >= 0)
-        values = np.zeros(self.n_places)
+        values = np.zeros(self.n_groups)
         if going.size:
             rows = policy[going]
             matrix = sparse.diags_array(self._leaves[rows]) - self._away[rows][:, going]

@@ -182,21 +182,14 @@ def why_open(stopped: Stopped, discount: float, gain: str = "close the gap") -> 
 
     `gain` is what more time may do. The sentence is empty where there was nothing more to do.
     """
-    match stopped:
-        case "time":
-            return f"The time limit was reached: more time may {gain}."
-        case "beliefs":
-            return f"The limit on the work was reached: more work may {gain}."
-        case "interrupted":
-            return f"Stopped with Ctrl-C: more time may {gain}."
-        case "memory":
-            return "The search's memory limit was reached: a larger tolerance, or a smaller discount, needs less."
-        case "exhausted" if discount == 1:
-            return (
-                "Without discount the search found nothing more to improve: a discount slightly below 1 closes the gap "
-                "further."
-            )
-        case "exhausted":
-            return "The search found nothing more to improve: it is as close as rounding allows, so ask for a larger tolerance."
-        case "closed" | "done":
-            return ""
+    reached = {"time": "The time limit was reached", "beliefs": "The limit on the work was reached"}
+    if stopped in ("time", "beliefs", "interrupted"):
+        more = "work" if stopped == "beliefs" else "time"
+        return f"{reached.get(stopped, 'Stopped with Ctrl-C')}: more {more} may {gain}."
+    if stopped == "memory":
+        return "The search's memory limit was reached: a larger tolerance, or a smaller discount, needs less."
+    if stopped == "exhausted" and discount == 1:
+        return "Without discount the search found nothing more to improve: a discount slightly below 1 closes the gap further."
+    if stopped == "exhausted":
+        return "The search found nothing more to improve: it is as close as rounding allows, so ask for a larger tolerance."
+    return ""

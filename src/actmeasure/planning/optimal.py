@@ -128,7 +128,8 @@ def _plan_by_search(model: Model, budget: Budget, tolerance: float, relative: fl
         best.hurry(budget, may_look)
         best.search_within(budget.part(HEAD_SHARE, HEAD_SECONDS) if may_look else budget)
         best.offer_own()
-        if best.stopped not in ("closed", "interrupted") and not budget.is_out_of_time:
+        is_done = best.stopped in ("closed", "interrupted") or best.search.is_at_rounding
+        if not is_done and not budget.is_out_of_time:
             if may_look and not best.is_closed:
                 best.offer(ActThenMeasure().solve(model, budget.part(ATM_SHARE)).schedule)
             best.search_within(budget)
@@ -298,6 +299,13 @@ class Search:
         gap = self.upper - lower
         return gap <= tolerance or (relative > 0 and gap <= relative * abs(lower))
 
+    @property
+    def is_at_rounding(self) -> bool:
+        """Whether the bounds are as close as rounding allows; never so without discount."""
+        upper, lower, discount = self.upper, self.lower, self.model.discount
+        rounding = ROUNDED * max(abs(upper), abs(lower)) / max(1 - discount, ROUNDED)
+        return discount < 1 and upper - lower <= rounding
+
     def run(self, tolerance: float, relative: float = 0.0) -> Stopped:
         """Search until the bounds are within the tolerance or the budget is over; returns why it stopped.
 
@@ -341,8 +349,7 @@ class Search:
         """Return why to stop before the next round, or None to go on."""
         if self.is_closed(tolerance, self._relative):
             return "closed"
-        rounding = ROUNDED * max(abs(self.upper), abs(self.lower)) / max(1 - self.model.discount, ROUNDED)
-        if self.model.discount < 1 and self.upper - self.lower <= rounding:
+        if self.is_at_rounding:
             return "exhausted"
         self._count_work()
         return self._stop or self.budget.stops()

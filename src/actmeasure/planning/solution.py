@@ -231,8 +231,7 @@ def solution_notes(solution: Solution) -> Iterator[str]:
     """Yield sentences about a value that is not finite, and about why a gap is open."""
     if solution.value == -math.inf:
         yield WITHOUT_END
-    is_search = solution.method in ("optimal", "never")
-    gain = "close the gap" if is_search else "find better moments to look"
+    gain = "find better moments to look" if solution.method == "atm" else "close the gap"
     if reason := why_open(solution.stopped, solution.model.discount, gain):
         yield reason
 

@@ -171,7 +171,7 @@ def _check_method(method: Any) -> None:
 def _with_tolerance(method: Method, tolerance: float) -> Method:
     """Return the method with this tolerance, if that is one of its settings."""
     if is_dataclass(method) and any(field.name == "tolerance" for field in fields(method)):
-        return replace(method, tolerance=tolerance)  # type: ignore[type-var]
+        return replace(method, tolerance=tolerance)
     return method
 
 
