@@ -17,8 +17,14 @@ from actmeasure.kernels import amrl_q, streams
 from actmeasure.kernels.learned_model import INITIAL_CAPACITY
 from actmeasure.learning import saving
 from actmeasure.learning.agent import Task, checked_state
-from actmeasure.learning.atmq import NEVER
-from actmeasure.learning.learning_agent import CompiledLearner, checked_discount, chosen, finite, settings_signature
+from actmeasure.learning.learning_agent import (
+    NEVER,
+    CompiledLearner,
+    checked_discount,
+    chosen,
+    finite,
+    settings_signature,
+)
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
 from actmeasure.settings import probability

@@ -18,16 +18,20 @@ from actmeasure.kernels.atmq import AtmqParameters
 from actmeasure.kernels.learned_model import INITIAL_CAPACITY, Counts
 from actmeasure.learning import saving
 from actmeasure.learning.agent import Task, checked_state
-from actmeasure.learning.learning_agent import CompiledLearner, checked_discount, chosen, finite, settings_signature
+from actmeasure.learning.learning_agent import (
+    NEVER,
+    CompiledLearner,
+    checked_discount,
+    chosen,
+    finite,
+    settings_signature,
+)
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
 from actmeasure.settings import probability, truth, whole
 from actmeasure.world import record, world
 
-__all__ = ["ATMQ", "DYNA_ATMQ", "NEVER", "AtmqAgent", "AtmqSettings", "DynaAtmqAgent"]
-
-#: Stands for infinity where the kernels compare with a whole number.
-NEVER = int(np.iinfo(np.int64).max)
+__all__ = ["ATMQ", "DYNA_ATMQ", "AtmqAgent", "AtmqSettings", "DynaAtmqAgent"]
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from actmeasure.model.transitions import FloatArray
 from actmeasure.settings import real
 
 __all__ = [
+    "NEVER",
     "CompiledLearner",
     "LearningAgent",
     "checked_discount",
@@ -201,6 +202,9 @@ class CompiledLearner(LearningAgent, CompiledAgent):
 
 # Settings of agents
 
+
+#: Stands for infinity where kernels compare with a whole number.
+NEVER = int(np.iinfo(np.int64).max)
 
 Settings = TypeVar("Settings")
 
