@@ -236,10 +236,10 @@ class AtmqAgent(CompiledLearner):
         atmq.observe(self._tables, self._parameters, float(reward), float(cost), seen, bool(terminated), self._stream)
 
     def run(self, model: Model, seed: int, first_episode: int, max_steps: int, episodes: Episodes) -> None:
-        entropy, stream, place = streams.entropy_words(seed), streams.make_stream(), np.zeros(3, np.int64)
+        entropy, stream, position = streams.entropy_words(seed), streams.make_stream(), np.zeros(3, np.int64)
         while not atmq.run(
             world(model), self._tables, self._parameters, *self._first, entropy, first_episode, max_steps, record(episodes),
-            place, stream, self._stream,
+            position, stream, self._stream,
         ):  # fmt: skip
             self._grow_if_full()
 
