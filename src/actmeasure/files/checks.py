@@ -127,7 +127,7 @@ def check_keys(value: Any, place: str, required: Iterable[str], optional: Iterab
     return value
 
 
-def check_header(value: Any, form: str = FORMAT) -> None:
+def check_header(value: Any, form: str = FORMAT, latest: int = VERSION) -> None:
     """Refuse what is not one of our files of that format, or one of a later version."""
     if not isinstance(value, dict) or value.get("format") != form:
         what = form.removeprefix("actmeasure ")
@@ -139,10 +139,10 @@ def check_header(value: Any, form: str = FORMAT) -> None:
         elif form == FORMAT:
             remedy = f'if it is meant to be one, add the line "format": "{form}", to it'
         raise ModelError(f"it is not {article} {what} file of actmeasure; {remedy}")
-    version = whole(value.get("version", VERSION), "the version", least=1)
-    if version > VERSION:
+    version = whole(value.get("version", latest), "the version", least=1)
+    if version > latest:
         raise ModelError(
-            f"it has format version {version}, and this actmeasure reads versions up to {VERSION}; update actmeasure"
+            f"it has format version {version}, and this actmeasure reads versions up to {latest}; update actmeasure"
         )
 
 
