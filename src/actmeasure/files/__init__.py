@@ -1,7 +1,7 @@
 """Models as files: `.json` (readable), `.npz` (fast and exact) and `.pomdp` (for other solvers).
 
-Whatever is wrong with a file is a `ModelError` that names the file and the place in it; a failed write leaves nothing
-behind and an existing file as it was.
+A problem with a file is a `ModelError` that names the file and the position in it. A failed write leaves an existing file
+unchanged and no partial file behind.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from actmeasure.errors import ModelError, unknown_name
-from actmeasure.files import acno, json_format, npz, pomdp_reader, pomdp_writer
+from actmeasure.files import json_format, npz, pomdp_model, pomdp_reader, pomdp_writer
 from actmeasure.files.atomic import explain, replacing
 
 if TYPE_CHECKING:
@@ -19,11 +19,12 @@ if TYPE_CHECKING:
 
 __all__ = ["load_model", "parse_model", "save_model"]
 
+#: File endings of models.
 SUFFIXES = (".json", ".npz", ".pomdp")
 
 
 def load_model(path: str | os.PathLike[str]) -> Model:
-    """Read a model from a `.json`, `.npz` or `.pomdp` file; everything in it is checked again."""
+    """Read a model from a `.json`, `.npz` or `.pomdp` file; its contents are checked like those of a model built from arrays."""
     place = _checked_path(path)
     _checked_suffix(place)
     try:
@@ -36,7 +37,7 @@ def load_model(path: str | os.PathLike[str]) -> Model:
 
 
 def parse_model(contents: bytes, place: Path) -> Model:
-    """A model from the contents of a file of that name; everything in it is checked."""
+    """Return the model in the contents of a file, of the format that the name `place` ends in, after checking everything."""
     suffix = _checked_suffix(place)
     try:
         match suffix:
@@ -45,7 +46,7 @@ def parse_model(contents: bytes, place: Path) -> Model:
             case ".json":
                 return json_format.read(contents)
             case _:
-                return acno.build(pomdp_reader.read(contents))
+                return pomdp_model.build(pomdp_reader.read(contents))
     except ModelError as error:
         raise ModelError(f"{place}: {error}") from error
     except MemoryError as error:

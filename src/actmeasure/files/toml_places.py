@@ -1,6 +1,6 @@
-"""Where things stand in a TOML file, which `tomllib` does not tell.
+"""Line numbers of the keys and values of a TOML file, which `tomllib` does not provide.
 
-The text is walked once more, after `tomllib` has found it to be valid, so that there is nothing to check here.
+The text is scanned after `tomllib` has accepted it, so that nothing is validated here.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ import tomllib
 
 __all__ = ["Place", "toml_lines"]
 
-#: The way to a value: keys, and numbers of what is in arrays.
+#: Path to a value: keys of tables and indices of arrays.
 Place = tuple[str | int, ...]
 
 BLANK = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
 SPACE = re.compile(r"[ \t]*")
 KEY = re.compile(r'[A-Za-z0-9_-]+|"(?:[^"\\\n]|\\.)*"|' + r"'[^'\n]*'")
-#: Strings that may hold anything, the longest quotes first; then all other values.
+#: Strings, with the longest quotes first; `OTHER` matches all other values.
 STRING = re.compile(
     r'"""(?:[^\\]|\\.)*?"{3,5}(?!")' + r"|'''.*?'{3,5}(?!')" + r'|"(?:[^"\\\n]|\\.)*"' + r"|'[^'\n]*'", re.DOTALL
 )
@@ -24,7 +24,7 @@ OTHER = re.compile(r"[^,\]}#\n]+")
 
 
 def toml_lines(text: str) -> dict[Place, int]:
-    r"""The line, counted from 1, of every key, table and element of an array in a valid TOML text.
+    r"""Return the line, counted from 1, of every key, table and array element in a valid TOML text.
 
     Examples
     --------
@@ -37,6 +37,8 @@ def toml_lines(text: str) -> dict[Place, int]:
 
 
 class _Walk:
+    """A scanner that notes the line of everything it passes."""
+
     def __init__(self, text: str) -> None:
         self._text, self._at = text, 0
         self.lines: dict[Place, int] = {}
@@ -68,7 +70,7 @@ class _Walk:
         self.lines.setdefault(place, self._text.count("\n", 0, self._at) + 1)
 
     def _keys(self) -> list[str]:
-        """The keys of a dotted key."""
+        """Read a dotted key and return its parts."""
         keys = []
         while True:
             self._skip(SPACE)
@@ -80,7 +82,7 @@ class _Walk:
             self._at += 1
 
     def _inside(self, table: Place, key: str) -> Place:
-        """A table in a table; of an array of tables the last one."""
+        """Return the path of a table within a table; in an array of tables, of its last element."""
         place = (*table, key)
         return (*place, self._counts[place] - 1) if place in self._counts else place
 
@@ -110,7 +112,7 @@ class _Walk:
         return (*place, number)
 
     def _pair(self, table: Place) -> None:
-        """`key = value`"""
+        """Read `key = value`."""
         begin = self._at
         keys = self._keys()
         after, self._at = self._at + 1, begin  # behind the equals sign
@@ -131,7 +133,7 @@ class _Walk:
             self._skip(STRING if self._text[self._at] in "\"'" else OTHER)
 
     def _sequence(self, place: Place, end: str, in_table: bool) -> None:
-        """An array, or a table in braces."""
+        """Read an array, or an inline table in braces."""
         self._at += 1
         number = 0
         self._skip(BLANK)
