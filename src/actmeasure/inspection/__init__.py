@@ -9,6 +9,7 @@ from actmeasure.inspection.economics import Economics
 from actmeasure.inspection.fit_result import Fit
 from actmeasure.inspection.fitting import fit
 from actmeasure.inspection.money import Units
+from actmeasure.inspection.page import write_page
 from actmeasure.inspection.prices import PricedSchedule
 from actmeasure.inspection.rules import Policy
 
@@ -24,6 +25,7 @@ __all__ = [
     "Units",
     "advise",
     "fit",
+    "write_page",
 ]
 
 # ----------------------------------------------------------------------------------------------------
