@@ -7,8 +7,9 @@ unchanged and no partial file behind.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from actmeasure.errors import ModelError, unknown_name
 from actmeasure.files import json_format, npz, pomdp_model, pomdp_reader, pomdp_writer
@@ -17,10 +18,29 @@ from actmeasure.files.atomic import explain, replacing
 if TYPE_CHECKING:
     from actmeasure.model import Model
 
-__all__ = ["load_model", "parse_model", "save_model"]
+__all__ = ["FORMATS", "SUFFIXES", "Format", "load_model", "parse_model", "save_model"]
 
-#: File endings of models.
-SUFFIXES = (".json", ".npz", ".pomdp")
+
+class Format(NamedTuple):
+    """A file format: `read` returns the model in the bytes of a file, `write` writes a model into an open binary file."""
+
+    read: Callable[[bytes], Model]
+    write: Callable[[Model, BinaryIO], None]
+
+
+def _text(lines: Callable[[Model], Iterator[str]]) -> Callable[[Model, BinaryIO], None]:
+    """Return the function that writes the lines of a text format, in UTF-8."""
+    return lambda model, file: file.writelines(line.encode() for line in lines(model))
+
+
+#: Formats by the ending of the file's name.
+FORMATS = {
+    ".json": Format(json_format.read, _text(json_format.lines)),
+    ".npz": Format(npz.read, npz.write),
+    ".pomdp": Format(lambda contents: pomdp_model.build(pomdp_reader.read(contents)), _text(pomdp_writer.lines)),
+}
+SUFFIXES = tuple(FORMATS)
+_ENDINGS = f"{', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}"
 
 
 def load_model(path: str | os.PathLike[str]) -> Model:
@@ -40,13 +60,7 @@ def parse_model(contents: bytes, place: Path) -> Model:
     """Return the model in the contents of a file, of the format that the name `place` ends in, after checking everything."""
     suffix = _checked_suffix(place)
     try:
-        match suffix:
-            case ".npz":
-                return npz.read(contents)
-            case ".json":
-                return json_format.read(contents)
-            case _:
-                return pomdp_model.build(pomdp_reader.read(contents))
+        return FORMATS[suffix].read(contents)
     except ModelError as error:
         raise ModelError(f"{place}: {error}") from error
     except MemoryError as error:
@@ -63,11 +77,7 @@ def save_model(model: Model, path: str | os.PathLike[str]) -> None:
     suffix = _checked_suffix(place)
     try:
         with replacing(place) as file:
-            if suffix == ".npz":
-                npz.write(model, file)
-            else:
-                lines = json_format.lines(model) if suffix == ".json" else pomdp_writer.lines(model)
-                file.writelines(line.encode() for line in lines)
+            FORMATS[suffix].write(model, file)
     except ModelError as error:
         raise ModelError(f"{place}: {error}") from error
     except OSError as error:
@@ -81,7 +91,7 @@ def _checked_path(path: str | os.PathLike[str]) -> Path:
     except (TypeError, UnicodeEncodeError):
         usable = False
     if not usable:
-        raise ModelError(f"the path is {path!r}, expected the name of a file that ends in .json, .npz or .pomdp")
+        raise ModelError(f"the path is {path!r}, expected the name of a file that ends in {_ENDINGS}")
     return place
 
 
