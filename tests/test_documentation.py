@@ -147,7 +147,8 @@ def test_every_term_of_the_glossary_is_used_in_the_documentation():
     text = "\n".join(page.read_text() for page in [ROOT / "README.md", *pages])
     terms, _ = glossary_tables()
     assert len({term for term, *_ in terms}) == len(terms) > 40
-    unused = [term for term, *_ in terms if not re.search(rf"\b{re.escape(term)}", text.replace("\n", " "), re.IGNORECASE)]
+    text = " ".join(text.split())
+    unused = [term for term, *_ in terms if not re.search(rf"\b{re.escape(term)}", text, re.IGNORECASE)]
     assert unused == []
 
 
@@ -187,7 +188,8 @@ ROOMS = sorted({path.relative_to(ROOT / "src" / "actmeasure").parts[0] for path 
 def test_words_that_the_glossary_replaces_are_not_used(room):
     if room == "documentation":
         texts = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-        files = [path for path in texts if path != GLOSSARY]
+        made = ROOT / "docs" / "reference" / "command-line.md"  # from the commands, which are a room of their own
+        files = [path for path in texts if path not in (GLOSSARY, made)]
     else:
         place = ROOT / "src" / "actmeasure" / room
         files = sorted(place.rglob("*.py")) if place.is_dir() else [place]
