@@ -98,6 +98,7 @@ def test_a_byte_order_mark_is_no_harm():
         (document(version=0), "version is 0"),
         (document(version=True), "version is True"),
         (document(format="x"), "not a model file"),
+        (document(**{"a` - at `$.b": 1}), "unknown key 'a` - at `\\$.b'"),
         (document(discont=1), "unknown key 'discont'; did you mean 'discount'"),
         (without(document(), "discount"), "no 'discount'"),
         (without(document(), "measuring_cost"), "no 'measuring_cost', neither here nor"),

@@ -90,7 +90,7 @@ def converted(value: Any, shape: type[T], place: str = "") -> T:
     ----------
     value : parsed JSON
     shape : type
-        A subclass of `Strict`, or any type that `msgspec.convert` knows. Values of mappings have to be `Number`.
+        A subclass of `Strict` without structs inside, or any type that `msgspec.convert` knows. Values of mappings are `Number`.
     place : str
         Where the value stands in the file; empty for the whole file.
 
@@ -113,12 +113,12 @@ def converted(value: Any, shape: type[T], place: str = "") -> T:
 
 def _sentence(message: str, value: Any, shape: Any, place: str) -> str:
     """Word a message of `msgspec`, such as "Expected `float`, got `str` - at `$.start[...]`"."""
+    if key := re.fullmatch("Object contains unknown field `(.*)`", message, re.DOTALL):
+        return _unknown_key(key[1], shape, place)
+    if key := re.fullmatch("Object missing required field `(.*)`", message):
+        return f"{place or 'it'} has no {quote(key[1])}; add it, or the file is incomplete"
     problem, _, path = message.partition(" - at ")
     where, found = _at_path(value, path.strip("`$"))
-    if key := re.fullmatch("Object contains unknown field `(.*)`", problem, re.DOTALL):
-        return _unknown_key(key[1], shape, place)
-    if key := re.fullmatch("Object missing required field `(.*)`", problem):
-        return f"{place or 'it'} has no {quote(key[1])}; add it, or the file is incomplete"
     separator = ": " if place and where[:1] == "'" else ""
     return f"{place}{separator}{where} is {quote(found)}, expected {_expected(problem)}"
 
