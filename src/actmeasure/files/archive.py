@@ -22,7 +22,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from actmeasure.errors import ModelError
+from actmeasure.errors import ActMeasureError, ModelError
 from actmeasure.files.checks import check_header, check_keys, parse_json
 
 __all__ = ["Arrays", "Shapes", "read_arrays", "write_arrays"]
@@ -84,17 +84,19 @@ def read_arrays(
     check_shapes: Callable[[Shapes], int],
     check_about: Callable[[dict[str, Any], Shapes], None],
     optional: Collection[str] = (),
+    latest: int | None = None,
 ) -> tuple[dict[str, Any], Arrays]:
     """Return the member `about` and the arrays of an archive of the given format; a `ModelError` tells what is damaged.
 
     `check_shapes` is called with the shapes of all arrays, raises an error where they do not fit together, and returns the
     largest number of names in `about`. `check_about` is called with `about` and the shapes; only then are the arrays read.
+    Files of a version of the format above `latest`, by default the newest, are refused.
     """
     try:
-        return _read_archive(contents, form, types, check_shapes, check_about, optional)
+        return _read_archive(contents, form, types, check_shapes, check_about, optional, latest)
     except MemoryError as error:
         raise ModelError("it is too large for the memory of this machine; load it on a larger one") from error
-    except ModelError:
+    except ActMeasureError:
         raise
     except (
         zipfile.BadZipFile, zlib.error, struct.error, EOFError, OverflowError, NotImplementedError, ValueError
@@ -110,6 +112,7 @@ def _read_archive(
     check_shapes: Callable[[Shapes], int],
     check_about: Callable[[dict[str, Any], Shapes], None],
     optional: Collection[str],
+    latest: int | None,
 ) -> tuple[dict[str, Any], Arrays]:
     with zipfile.ZipFile(io.BytesIO(contents)) as archive:
         members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
@@ -127,7 +130,7 @@ def _read_archive(
         text = _read_array(archive, members.pop("about"), "about", ABOUT)
         is_long = _has_more_values(text, ALWAYS_VALUES)
         if not is_long:
-            check_header(_about(text), form)  # a later version is recognised whatever else the file has
+            check_header(_about(text), form, latest)  # a later version is recognised whatever else the file has
         check_keys(members, "the archive", [name for name in types if name not in optional], optional)
         shapes = {name: _read_shape(archive, info, name, types[name]) for name, info in members.items()}
         names = check_shapes(shapes)
@@ -137,7 +140,7 @@ def _read_archive(
                 "shapes; the file is damaged, or was made to exhaust the memory"
             )
         about = _about(text)
-        check_header(about, form)
+        check_header(about, form, latest)
         check_about(about, shapes)
         return about, {name: _read_array(archive, info, name, types[name]) for name, info in members.items()}
 

@@ -23,13 +23,15 @@ from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray, IntArray, Transitions
 
 __all__ = [
-    "FIT_FORMAT", "FORMAT", "VERSION", "Count", "Number", "Parts", "Strict", "Whole", "check_header", "check_keys", "converted",
-    "decimal_index", "flag", "number", "parse_json", "quote", "some_names", "unknown", "whole",
+    "FIT_FORMAT", "FIT_VERSION", "FORMAT", "VERSION", "Count", "Number", "Parts", "Strict", "Whole", "check_header", "check_keys",
+    "converted", "decimal_index", "flag", "number", "parse_json", "quote", "some_names", "unknown", "whole",
 ]  # fmt: skip
 
 FORMAT = "actmeasure model"
 FIT_FORMAT = "actmeasure fit"
 VERSION = 1
+#: Version of the format of fits; since 2 their diagnostics are records instead of sentences.
+FIT_VERSION = 2
 #: Largest whole number in a file: successors are 32-bit integers.
 LARGEST_COUNT = 2**31 - 1
 #: Longest whole number that is parsed: the largest float has 309 digits before the decimal point.
@@ -216,8 +218,10 @@ def check_keys(value: Any, place: str, required: Iterable[str], optional: Iterab
     return value
 
 
-def check_header(value: Any, form: str = FORMAT) -> None:
-    """Raise a `ModelError` for JSON that is not of the format `form`, or of a later version of it."""
+def check_header(value: Any, form: str = FORMAT, latest: int | None = None) -> None:
+    """Raise a `ModelError` for JSON that is not of the format `form`, or of a version above `latest`, by default the newest."""
+    if latest is None:
+        latest = FIT_VERSION if form == FIT_FORMAT else VERSION
     if not isinstance(value, dict) or value.get("format") != form:
         what = form.removeprefix("actmeasure ")
         article = "an" if what[0] in "aeiou" else "a"
@@ -228,10 +232,10 @@ def check_header(value: Any, form: str = FORMAT) -> None:
         elif form == FORMAT:
             remedy = f'if it is meant to be one, add the line "format": "{form}", to it'
         raise ModelError(f"it is not {article} {what} file of actmeasure; {remedy}")
-    version = whole(value.get("version", VERSION), "the version", least=1)
-    if version > VERSION:
+    version = whole(value.get("version", latest), "the version", least=1)
+    if version > latest:
         raise ModelError(
-            f"it has format version {version}, and this actmeasure reads versions up to {VERSION}; update actmeasure"
+            f"it has format version {version}, and this actmeasure reads versions up to {latest}; update actmeasure"
         )
 
 
