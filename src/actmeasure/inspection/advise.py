@@ -6,7 +6,7 @@ import math
 import os
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -22,10 +22,10 @@ from actmeasure.inspection.money import Units
 from actmeasure.inspection.prices import PricedSchedule, at_price, own_price, priced_schedules, with_schedules
 from actmeasure.inspection.rules import Policy, usual_policies
 from actmeasure.inspection.schedules import best_in_hand, completed
-from actmeasure.interrupts import Interrupts, deferred_interrupts
+from actmeasure.interrupts import deferred_interrupts
 from actmeasure.model import Model
 from actmeasure.planning.baselines import values_of
-from actmeasure.planning.budget import Clock
+from actmeasure.planning.budget import Budget
 from actmeasure.planning.frontier import Frontier
 from actmeasure.planning.solution import Solution, solution_notes
 from actmeasure.planning.solve import solve
@@ -93,12 +93,13 @@ def advise(
     if time_limit is not None and not real(time_limit, "time_limit", PlanError, "seconds above 0, or None") > 0:
         raise PlanError(f"time_limit is {time_limit!r}, expected seconds above 0, or None for no limit")
     fit = problem if isinstance(problem, Fit) else None
-    with deferred_interrupts() as interrupts:
+    with deferred_interrupts():
         tell = progress or (lambda _: None)
         tell("getting ready")
-        _warm_up(interrupts)
-        clock = Patience(time_limit, interrupts=interrupts)
-        return _Advising(model, units, clock, tell).advice(title, fit, prices)
+        _warm_up()
+        budget = Budget(time_limit)
+        with budget.deferred_interrupts():
+            return _Advising(model, units, budget, tell).advice(title, fit, prices)
 
 
 def _model_and_units(
@@ -134,22 +135,11 @@ def _at(model: Model, price: float | None) -> Model:
     return at_price(model, found)
 
 
-@dataclass
-class Patience(Clock):
-    """A clock that is also over when Ctrl-C was pressed."""
-
-    interrupts: Interrupts = field(default_factory=Interrupts)
-
-    @property
-    def is_over(self) -> bool:
-        return self.interrupts.requested or super().is_over
-
-
 class _Advising:
     """The parts of the advice, one after the other, each with its share of the time."""
 
-    def __init__(self, model: Model, units: Units, clock: Patience, tell: Callable[[str], None]) -> None:
-        self.model, self.units, self.clock, self.tell = model, units, clock, tell
+    def __init__(self, model: Model, units: Units, budget: Budget, tell: Callable[[str], None]) -> None:
+        self.model, self.units, self.budget, self.tell = model, units, budget, tell
         self.notes: list[str] = []
         self.tolerance = PLAN_TOLERANCE * (float(np.abs(model.rewards).max()) or 1.0)
 
@@ -184,7 +174,7 @@ class _Advising:
             confidence=sure,
             notes=tuple(dict.fromkeys(self.notes)),
             title=shown(title),
-            seconds=self.clock.seconds,
+            seconds=self.budget.elapsed,
         )
 
     def _plan(self) -> Solution:
@@ -192,27 +182,27 @@ class _Advising:
         try:
             return solve(self.model, "optimal", self.tolerance, self._seconds(PLAN_SHARE))
         except PlanError:
-            if self.clock.limit is None or self.clock.is_over:
+            if self.budget.seconds is None or self.budget.is_over:
                 raise
             return solve(self.model, "optimal", self.tolerance, self._seconds(1.0))
 
     def _seconds(self, share: float) -> float | None:
         """A share of the time that is left, a moment at least; None if there is no limit."""
-        if self.clock.limit is None:
+        if self.budget.seconds is None:
             return None
-        return round(max(share * (self.clock.limit - self.clock.seconds), 0.2), 1)
+        return round(max(share * (self.budget.seconds - self.budget.elapsed), 0.2), 1)
 
     def _may_go_on(self, what: str) -> bool:
-        if not self.clock.is_over:
+        if not self.budget.is_over:
             return True
-        why = "Stopped with Ctrl-C" if self.clock.interrupts.requested else "The time limit was reached"
+        why = "Stopped with Ctrl-C" if self.budget.is_interrupted else "The time limit was reached"
         self.notes.append(f"{why} before {what}; allow more time for it.")
         return False
 
     def _policies(self, own: Solution) -> list[Policy]:
         if not self._may_go_on("the comparison with other policies"):
             return []
-        found, notes = usual_policies(self.model, own.schedule, self.units, self.clock.part(POLICY_SHARE), self.tell)
+        found, notes = usual_policies(self.model, own.schedule, self.units, self.budget.part(POLICY_SHARE), self.tell)
         self.notes += notes
         return found
 
@@ -264,7 +254,7 @@ class _Advising:
         if frontier is None:
             return ()
         closely = max(self.tolerance, 0.1 * frontier.tolerance)
-        prices, in_time = priced_schedules(frontier, own, closely, self.clock.part(0.9))
+        prices, in_time = priced_schedules(frontier, own, closely, self.budget.part(0.9))
         if not in_time:
             self.notes.append("There was no time for the plans of unexpected states at every price; allow more.")
         return prices
@@ -290,7 +280,7 @@ class _Advising:
             return None
         cost = self.model.measuring_cost
         others = (other.replace(measuring_cost=cost) for other in fit.models(economics))
-        found = confidence(self.model, schedule, others, len(fit.bootstrap), self.tolerance, self.clock, self.tell)
+        found = confidence(self.model, schedule, others, len(fit.bootstrap), self.tolerance, self.budget, self.tell)
         if found is not None and found.note:
             self.notes.append(found.note)
         return found
@@ -299,13 +289,15 @@ class _Advising:
 _is_warm = threading.Event()
 
 
-def _warm_up(interrupts: Interrupts) -> None:
+def _warm_up() -> None:
     """Ask about tiny models, once, so that compiling does not count against the time limit."""
     if _is_warm.is_set():
         return
     tiny = problems.measuring_value()
     hidden = tiny.replace(initial=[0.5, 0.5, *[0.0] * (tiny.n_states - 2)], reveal_start=False)
-    for model in (tiny, hidden):
-        _Advising(model, Units(), Patience(None, interrupts=interrupts), lambda _: None).advice("", None, None)
-    if not interrupts.requested:
-        _is_warm.set()
+    budget = Budget()
+    with budget.deferred_interrupts():
+        for model in (tiny, hidden):
+            _Advising(model, Units(), budget, lambda _: None).advice("", None, None)
+        if not budget.is_interrupted:
+            _is_warm.set()

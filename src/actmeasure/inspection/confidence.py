@@ -14,7 +14,7 @@ from actmeasure.inspection.schedules import completed, without_claims
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
 from actmeasure.planning.baselines import Control
-from actmeasure.planning.budget import Clock
+from actmeasure.planning.budget import Budget
 from actmeasure.planning.solve import solve
 from actmeasure.schedule import BlindPlan, Schedule
 
@@ -87,7 +87,7 @@ def confidence(
     others: Iterable[Model],
     asked: int,
     tolerance: float,
-    clock: Clock,
+    budget: Budget,
     tell: Callable[[str], None],
 ) -> Confidence | None:
     """Solve each of the other models, and compare; None if there was no time for any."""
@@ -97,10 +97,10 @@ def confidence(
     schedules: list[Schedule] = []
     values, best = [], []
     for number, other in enumerate(others, start=1):
-        if clock.is_over:
+        if budget.is_over:
             break
-        tell(f"resampled model {number} of {asked}{_time_left(clock, number - 1, asked)}")
-        limit = None if clock.limit is None else max(clock.limit - clock.seconds, 0.05)
+        tell(f"resampled model {number} of {asked}{_time_left(budget, number - 1, asked)}")
+        limit = budget.left(at_least=0.05)
         try:
             solution = solve(other, "optimal", tolerance, limit)
         except PlanError:  # no time for a bound on it
@@ -115,8 +115,8 @@ def confidence(
     return Confidence(agreement, np.array(values), np.array(best), asked)
 
 
-def _time_left(clock: Clock, done: int, asked: int) -> str:
-    return f", about {clock.seconds / done * (asked - done):.0f} s left" if done else ""
+def _time_left(budget: Budget, done: int, asked: int) -> str:
+    return f", about {budget.elapsed / done * (asked - done):.0f} s left" if done else ""
 
 
 def _for_all_states(model: Model, schedule: Schedule) -> Schedule:

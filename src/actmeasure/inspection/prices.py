@@ -11,7 +11,7 @@ import numpy as np
 from actmeasure.evaluation import Evaluation, evaluate
 from actmeasure.inspection.schedules import completed, is_rounding, schedule_met
 from actmeasure.model import Model
-from actmeasure.planning.budget import Clock
+from actmeasure.planning.budget import Budget
 from actmeasure.planning.frontier import Frontier, FrontierPiece
 from actmeasure.planning.solution import Solution
 from actmeasure.planning.tradeoff import Line, Piece, envelope, envelope_values, price_at_bound
@@ -116,7 +116,7 @@ def _lines(frontier: Frontier) -> list[Line]:
 
 
 def priced_schedules(
-    frontier: Frontier, own: Solution, tolerance: float, clock: Clock
+    frontier: Frontier, own: Solution, tolerance: float, budget: Budget
 ) -> tuple[tuple[PricedSchedule, ...], bool]:
     """The frontier's schedules and the one solved for the own price, each where it is the best; and whether time sufficed.
 
@@ -129,10 +129,10 @@ def priced_schedules(
     for piece in envelope(lines, 0.0):
         inside = _inside(piece.low, piece.high, own_price(model))
         schedule = piece.line.schedule
-        if clock.is_over:
+        if budget.is_over:
             in_time = False
         else:
-            schedule = completed(at_price(model, inside), schedule, tolerance, _left(clock))
+            schedule = completed(at_price(model, inside), schedule, tolerance, _left(budget))
         found.append(
             PricedSchedule(
                 piece.low, piece.high, schedule, frozenset(piece.line.schedule), inside,
@@ -156,5 +156,5 @@ def _inside(low: float, high: float, own: float) -> float:
     return (low + high) / 2 if high < float("inf") else 1.25 * low or 1.0
 
 
-def _left(clock: Clock) -> float | None:
-    return None if clock.limit is None else max(clock.limit - clock.seconds, 0.05)
+def _left(budget: Budget) -> float | None:
+    return budget.left(at_least=0.05)
