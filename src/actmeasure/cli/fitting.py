@@ -229,8 +229,6 @@ def _print(found: Fit, records: Path, as_json: bool) -> None:
     if not as_json:
         typer.echo(found.summary())
         return
-    from dataclasses import asdict
-
     print_json(
         {
             "records": str(records),
@@ -251,9 +249,9 @@ def _print(found: Fit, records: Path, as_json: bool) -> None:
             "inspected": found.inspected.tolist(),
             "assumed": found.assumed.tolist(),
             "log_likelihood": found.log_likelihood,
-            "goodness": None if found.goodness is None else asdict(found.goodness),
-            "identifiability": list(found.identifiability),
-            "warnings": list(found.warnings),
-            "notes": list(found.notes),
+            "goodness": None if found.goodness is None else found.goodness.record(),
+            "identifiability": [one.record() for one in found.identifiability],
+            "warnings": [one.record() for one in found.warnings],
+            "notes": [one.record() for one in found.notes],
         }
     )

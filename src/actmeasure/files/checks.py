@@ -19,13 +19,15 @@ from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray, IntArray, Transitions
 
 __all__ = [
-    "FIT_FORMAT", "FORMAT", "VERSION", "Parts", "check_header", "check_keys", "decimal_index", "flag", "number", "parse_json",
+    "FIT_FORMAT", "FIT_VERSION", "FORMAT", "VERSION", "Parts", "check_header", "check_keys", "decimal_index", "flag", "number", "parse_json",
     "quote", "some_names", "unknown", "whole",
 ]  # fmt: skip
 
 FORMAT = "actmeasure model"
 FIT_FORMAT = "actmeasure fit"
 VERSION = 1
+#: Version of the format of fits; since 2 their diagnostics are records instead of sentences.
+FIT_VERSION = 2
 #: Successors are 32-bit numbers.
 LARGEST_COUNT = 2**31 - 1
 #: Expected rewards may differ by this much, relative to their size, from what the rewards of the successors give.
@@ -140,9 +142,10 @@ def check_header(value: Any, form: str = FORMAT) -> None:
             remedy = f'if it is meant to be one, add the line "format": "{form}", to it'
         raise ModelError(f"it is not {article} {what} file of actmeasure; {remedy}")
     version = whole(value.get("version", VERSION), "the version", least=1)
-    if version > VERSION:
+    newest = FIT_VERSION if form == FIT_FORMAT else VERSION
+    if version > newest:
         raise ModelError(
-            f"it has format version {version}, and this actmeasure reads versions up to {VERSION}; update actmeasure"
+            f"it has format version {version}, and this actmeasure reads versions up to {newest}; update actmeasure"
         )
 
 

@@ -13,9 +13,10 @@ from actmeasure.belief import Belief
 from actmeasure.drawing import pandas_for
 from actmeasure.evaluation import Evaluation
 from actmeasure.inspection.confidence import HIGH, Agreement, Confidence
+from actmeasure.inspection.diagnostics import Diagnostic
 from actmeasure.inspection.money import Units, plain_number
 from actmeasure.inspection.prices import PricedSchedule, own_price
-from actmeasure.inspection.rules import Policy
+from actmeasure.inspection.rules import ComparedPolicy
 from actmeasure.inspection.schedules import discounted_visits, is_rounding
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
@@ -91,7 +92,7 @@ class Advice:
         What it is worth from each state once that is known; minus infinity where there is no plan.
     upper : float
         No schedule is worth more than this: the certificate.
-    policies : tuple of Policy
+    policies : tuple of ComparedPolicy
         The plan first, then the usual ways to inspect, each at its best.
     frontier : Frontier or None
         What can be had at every price of an inspection.
@@ -99,8 +100,8 @@ class Advice:
         The best schedule between each two prices.
     confidence : Confidence or None
         For a fit with resampled models.
-    notes : tuple of str
-        What there was no time for, and other remarks, in sentences.
+    notes : tuple of Diagnostic
+        Parts for which there was no time, the diagnostics of a fit, and assumptions of the plan.
     title : str
     seconds : float
     """
@@ -112,11 +113,11 @@ class Advice:
     evaluation: Evaluation
     values: FloatArray
     upper: float
-    policies: tuple[Policy, ...]
+    policies: tuple[ComparedPolicy, ...]
     frontier: Frontier | None
     prices: tuple[PricedSchedule, ...]
     confidence: Confidence | None
-    notes: tuple[str, ...]
+    notes: tuple[Diagnostic, ...]
     title: str
     seconds: float
 
@@ -201,7 +202,7 @@ class Advice:
         frame: pd.DataFrame = pandas.DataFrame([policy_record(self, one) for one in self.policies]).set_index("policy")
         return frame
 
-    def lost(self, policy: Policy) -> float:
+    def lost(self, policy: ComparedPolicy) -> float:
         """How much less a policy is worth than the plan, which is never less than nothing: no policy shown is better."""
         lost = self.value - policy.value
         return 0.0 if is_rounding(lost, self.value) else lost
@@ -263,7 +264,7 @@ def summary(advice: Advice) -> dict[str, Any]:
         "prices": [price_record(advice, one) for one in advice.prices],
         "frontier_gap": None if frontier is None else frontier.gap,
         "confidence": None if advice.confidence is None else confidence_record(advice.confidence, units),
-        "notes": list(advice.notes),
+        "notes": [one.record() for one in advice.notes],
         "seconds": advice.seconds,
     }
 
@@ -309,7 +310,7 @@ def plan_record(advice: Advice, row: StatePlan) -> dict[str, Any]:
     return found
 
 
-def policy_record(advice: Advice, policy: Policy) -> dict[str, Any]:
+def policy_record(advice: Advice, policy: ComparedPolicy) -> dict[str, Any]:
     """A way to inspect, what it is worth, and how much more the plan is worth."""
     return {
         "policy": policy.name,

@@ -24,7 +24,7 @@ from actmeasure.inspection.advice import Advice, StatePlan, plan_words
 from actmeasure.inspection.confidence import HIGH
 from actmeasure.inspection.money import plain_number
 from actmeasure.inspection.prices import PricedSchedule, at_price
-from actmeasure.inspection.rules import Policy
+from actmeasure.inspection.rules import ComparedPolicy
 from actmeasure.inspection.text import break_even, certificate, price_words
 from actmeasure.model import Model
 from actmeasure.planning.baselines import values_of
@@ -285,7 +285,7 @@ def _bound(advice: Advice) -> list[list[float]]:
     return [advice.frontier.prices.tolist(), advice.frontier.upper.tolist()]
 
 
-def _policy(advice: Advice, policy: Policy) -> dict[str, Any]:
+def _policy(advice: Advice, policy: ComparedPolicy) -> dict[str, Any]:
     result = policy.evaluation
     looks = (
         result.discounted_measurements if advice.has_one_price else result.discounted_reward - result.discounted_return
@@ -416,7 +416,7 @@ def page_words(advice: Advice) -> dict[str, Any]:
         "left_out": len(rows) - MOST_ROWS if len(rows) > MOST_ROWS else 0,
         "policies": [_policy_words(advice, policy, is_endless) for policy in advice.policies],
         "sure": _sure(advice),
-        "notes": advice.notes,
+        "notes": [str(note) for note in advice.notes],
         "assumptions": _assumptions(advice),
     }
 
@@ -459,7 +459,7 @@ def _words_row(advice: Advice, row: StatePlan) -> dict[str, Any]:
     }
 
 
-def _policy_words(advice: Advice, policy: Policy, are_some_endless: bool) -> dict[str, Any]:
+def _policy_words(advice: Advice, policy: ComparedPolicy, are_some_endless: bool) -> dict[str, Any]:
     units, result = advice.units, policy.evaluation
     looks, in_all = result.average_measurements, " in all" if are_some_endless else ""
     return {

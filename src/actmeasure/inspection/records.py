@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from actmeasure.errors import FitError, quoted, unknown_name
 from actmeasure.files.atomic import explain
+from actmeasure.inspection.diagnostics import Diagnostic, diagnostic
 from actmeasure.inspection.money import DAYS
 
 __all__ = [
@@ -64,8 +65,8 @@ class Records:
         State and action are -1 where the record does not tell. The line is that of the file, or the row of the table.
     unit_names, state_names, action_names : tuples of str
     period : str or None
-    notes, warnings : lists of sentences
-        What was done to the records, and what looks odd about them.
+    notes, warnings : lists of Diagnostic
+        How the records were read, and states that were seen once or never.
     """
 
     unit: IntArray
@@ -78,8 +79,8 @@ class Records:
     action_names: tuple[str, ...]
     period: str | None
     source: str
-    notes: list[str]
-    warnings: list[str]
+    notes: list[Diagnostic]
+    warnings: list[Diagnostic]
 
     def place(self, record: int) -> str:
         """`records.csv, line 7`, for messages."""
@@ -126,13 +127,13 @@ def read_records(
     return _sorted(coder, source, given_states, given_actions, named, notes)
 
 
-def _check_default(name: str, recorded: Sequence[str]) -> list[str]:
-    """Raise if the default action is a recorded one with a slip; note if it is one that no record names."""
+def _check_default(name: str, recorded: Sequence[str]) -> list[Diagnostic]:
+    """Raise if the default action is probably a misspelt recorded one; return a diagnostic if no record names it."""
     if not recorded or name in recorded:
         return []
     if get_close_matches(name.lower(), [one.lower() for one in recorded], n=1, cutoff=SLIP):
         raise FitError(unknown_name("default action", name, recorded))
-    return [f"No record names the default action {name!r}; the records name {', '.join(recorded)}."]
+    return [diagnostic("default-action-not-recorded", action=name, recorded=tuple(recorded))]
 
 
 def _given(names: Sequence[str] | None, what: str) -> tuple[str, ...] | None:
@@ -148,20 +149,19 @@ def _given(names: Sequence[str] | None, what: str) -> tuple[str, ...] | None:
     return tuple(names)
 
 
-def _check_broken(coder: Coder, source: str, skip_broken: bool) -> list[str]:
-    """Raise what is wrong with the lines, or tell that they were skipped."""
+def _check_broken(coder: Coder, source: str, skip_broken: bool) -> list[Diagnostic]:
+    """Raise a `FitError` about broken lines, or return diagnostics about those skipped and about how times were read."""
     notes = []
     if coder.broken:
         line, problem = coder.problems[0]
         lines = ", ".join(f"{line:,}" for line, _ in coder.problems) + ", ..." * (coder.broken > len(coder.problems))
         if not skip_broken or not coder.line:
             raise FitError(f"{source} {line:,}: {problem}; {_what_else(coder, lines)}")
-        notes.append(
-            f"Left out, as asked for: {_many(coder.broken, 'broken line')} ({lines}). Line {line:,}: {problem}."
-        )
+        named = tuple(line for line, _ in coder.problems)
+        notes.append(diagnostic("lines-skipped", count=coder.broken, lines=named, problem=problem))
     if not coder.line:
         raise FitError(f"{source.removesuffix(', line')} has no records; expected rows below the names of the columns")
-    note = coder.clock.note()
+    note = coder.clock.diagnostic()
     return [*notes, note] if note else notes
 
 
@@ -184,7 +184,7 @@ def _sorted(
     states: tuple[str, ...] | None,
     actions: tuple[str, ...] | None,
     named: Sequence[str],
-    notes: list[str],
+    notes: list[Diagnostic],
 ) -> Records:
     """The records in order, with those of one unit and time as one."""
     for name in named:
@@ -202,9 +202,7 @@ def _sorted(
             _check_agreement(kind, column, names, first, unit, time, line, unit_names, source)
         state, action = np.maximum.reduceat(state, first), np.maximum.reduceat(action, first)
         unit, time, line = unit[first], time[first], line[first]
-        notes.append(
-            f"{_many(merged, 'record')} told of a unit and time that another one tells of too; they agree and count once."
-        )
+        notes.append(diagnostic("records-merged", records=merged))
     return Records(
         unit, time, state, action, line, unit_names, state_names, action_names, coder.clock.name, source, notes,
         _odd_states(state, line, state_names, source),
@@ -256,16 +254,16 @@ def _check_agreement(
     )
 
 
-def _odd_states(state: IntArray, line: IntArray, names: Sequence[str], source: str) -> list[str]:
-    """States that were seen once, or never although they were named."""
+def _odd_states(state: IntArray, line: IntArray, names: Sequence[str], source: str) -> list[Diagnostic]:
+    """Return diagnostics about states that were seen once, or never although they were named."""
     counts = np.bincount(state[state != NONE], minlength=len(names))
     odd = []
     for number, name in enumerate(names):
         if counts[number] == 1:
             place = f"{source} {line[np.argmax(state == number)]:,}"
-            odd.append(f"State {name!r} was seen only once ({place}): a slip of the pen, or too rare to learn about.")
+            odd.append(diagnostic("state-seen-once", state=name, place=place))
         elif not counts[number]:
-            odd.append(f"State {name!r} was never seen.")
+            odd.append(diagnostic("state-never-seen", state=name))
     return odd
 
 
@@ -652,15 +650,12 @@ class Clock:
             )
         return time
 
-    def note(self) -> str | None:
-        """What was done to the times, in a sentence."""
-        if self._dates:
-            return (
-                f"Dates were put into the {self.period} they fall in: what was seen counts as seen at its beginning, and what "
-                "was done as done during it."
-            )
+    def diagnostic(self) -> Diagnostic | None:
+        """Return how the times were converted, or None if they were whole numbers of periods."""
+        if self._dates and isinstance(self.period, str):
+            return diagnostic("dates-to-periods", period=self.period)
         if isinstance(self.period, (int, float)):
-            return f"Times were divided by {self.period:g} and rounded down to whole periods."
+            return diagnostic("times-divided", length=self.period)
         return None
 
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from actmeasure.belief import Belief
 from actmeasure.errors import PlanError
 from actmeasure.evaluation import Evaluation, evaluate
+from actmeasure.inspection.diagnostics import Diagnostic, diagnostic
 from actmeasure.inspection.money import Units
 from actmeasure.inspection.schedules import best_in_hand, discounted_value, discounted_values
 from actmeasure.model import Model
@@ -22,7 +23,7 @@ from actmeasure.planning.budget import Clock
 from actmeasure.planning.solve import solve
 from actmeasure.schedule import BlindPlan, Schedule
 
-__all__ = ["Calendars", "ConditionRule", "ConditionRules", "Policy", "best_rounds", "usual_policies"]
+__all__ = ["Calendars", "ComparedPolicy", "ConditionRule", "ConditionRules", "best_rounds", "usual_policies"]
 
 #: Intervals are tried up to this many times the longest one of the plan, and at least and at most up to so many periods.
 LONGER, LEAST_LONGEST, MOST_LONGEST = 2, 30, 400
@@ -31,7 +32,7 @@ STATES_NAMED = 12
 
 
 @dataclass(frozen=True, eq=False)
-class Policy:
+class ComparedPolicy:
     """A way to inspect and what it is worth, exactly.
 
     Attributes
@@ -64,10 +65,10 @@ class Policy:
 
 def usual_policies(
     model: Model, plan: Schedule, units: Units, clock: Clock, tell: Callable[[str], None]
-) -> tuple[list[Policy], list[str]]:
-    """Inspecting always, never, by the calendar and by condition; and sentences about those there was no time for."""
+) -> tuple[list[ComparedPolicy], list[Diagnostic]]:
+    """Return the best policies that inspect always, never, at fixed intervals and by condition, and diagnostics of missing ones."""
     longest = _longest(plan)
-    makers: list[tuple[str, Callable[[Clock], Policy]]] = [
+    makers: list[tuple[str, Callable[[Clock], ComparedPolicy]]] = [
         ("inspecting every period", lambda clock: _always(model, units, clock)),
         ("never inspecting", lambda clock: _never(model, longest, clock)),
         ("inspecting by the calendar", lambda clock: _calendar(model, units, longest, clock)),
@@ -78,12 +79,12 @@ def usual_policies(
     for number, (name, make) in enumerate(makers):
         tell(f"comparing with {name}")
         if clock.is_over:
-            notes.append(f"There was no time to compare with {name}; allow more.")
+            notes.append(diagnostic("policy-out-of-time", policy=name))
             continue
         try:
             found.append(make(clock.part(1 / (len(makers) - number))))
         except PlanError as error:
-            notes.append(f"No comparison with {name}: {error}.")
+            notes.append(diagnostic("policy-failed", policy=name, reason=str(error)))
     return found, notes
 
 
@@ -93,9 +94,9 @@ def _longest(plan: Schedule) -> int:
     return int(np.clip(LONGER * max(looks, default=0), LEAST_LONGEST, MOST_LONGEST))
 
 
-def _always(model: Model, units: Units, clock: Clock) -> Policy:
+def _always(model: Model, units: Units, clock: Clock) -> ComparedPolicy:
     solution = solve(model, "always", time_limit=_left(clock))
-    return Policy(
+    return ComparedPolicy(
         "always",
         f"inspect every {units.period}",
         f"Inspect at the end of every {units.period} and do what is best for what was seen.",
@@ -104,14 +105,14 @@ def _always(model: Model, units: Units, clock: Clock) -> Policy:
     )
 
 
-def _never(model: Model, longest: int, clock: Clock) -> Policy:
+def _never(model: Model, longest: int, clock: Clock) -> ComparedPolicy:
     tolerance = 1e-6 * (float(np.abs(model.rewards).max()) or 1.0)
     in_rounds = best_rounds(model, longest, clock.part(0.5))
     solution = solve(model, "never", tolerance, _left(clock))
     best, _ = best_in_hand(solution, [("in rounds", in_rounds)], math.inf)
     bound = solution.method_upper
     is_closed = solution.stopped in ("closed", "done") or (bound is not None and bound - best.value <= tolerance)
-    return Policy(
+    return ComparedPolicy(
         "never",
         "never inspect",
         f"Never inspect; act by the clock alone, {'as well as that can be done' if is_closed else 'in the best way found'}.",
@@ -126,11 +127,11 @@ def _left(clock: Clock) -> float | None:
     return None if clock.limit is None else max(clock.limit - clock.seconds, 0.05)
 
 
-def _calendar(model: Model, units: Units, longest: int, clock: Clock) -> Policy:
+def _calendar(model: Model, units: Units, longest: int, clock: Clock) -> ComparedPolicy:
     calendars = Calendars(model)
     k, tried = calendars.best(longest, clock)
     schedule = calendars.schedule(k)
-    return Policy(
+    return ComparedPolicy(
         "every-k",
         f"by the calendar, every {_count(k, units)}",
         f"Inspect every {_count(k, units)}, whatever was seen, with act-then-measure's control in between, which need not be the "
@@ -141,7 +142,7 @@ def _calendar(model: Model, units: Units, longest: int, clock: Clock) -> Policy:
     )
 
 
-def _one_interval(model: Model, units: Units, longest: int, clock: Clock) -> Policy:
+def _one_interval(model: Model, units: Units, longest: int, clock: Clock) -> ComparedPolicy:
     search = ConditionRules(model, longest, clock)
     rule = search.one_interval()
     k = int(rule.intervals[0])
@@ -155,7 +156,7 @@ def _one_interval(model: Model, units: Units, longest: int, clock: Clock) -> Pol
     )  # fmt: skip
 
 
-def _by_condition(model: Model, units: Units, longest: int, clock: Clock) -> Policy:
+def _by_condition(model: Model, units: Units, longest: int, clock: Clock) -> ComparedPolicy:
     search = ConditionRules(model, longest, clock)
     rule = search.by_condition()
     used = rule.intervals[:-1][~model.terminal]
@@ -169,9 +170,9 @@ def _by_condition(model: Model, units: Units, longest: int, clock: Clock) -> Pol
     )  # fmt: skip
 
 
-def _rule_policy(model: Model, rule: ConditionRule, key: str, name: str, words: str, note: str) -> Policy:
+def _rule_policy(model: Model, rule: ConditionRule, key: str, name: str, words: str, note: str) -> ComparedPolicy:
     schedule = rule.schedule(model)
-    return Policy(key, name, words, schedule, evaluate(model, schedule), note)
+    return ComparedPolicy(key, name, words, schedule, evaluate(model, schedule), note)
 
 
 def _grouped(model: Model, rule: ConditionRule, states: np.ndarray) -> Iterator[str]:
