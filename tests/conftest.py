@@ -8,6 +8,7 @@ from importlib.util import find_spec
 import pytest
 from browser import chromium  # noqa: F401
 from hypothesis import HealthCheck, settings
+from machines import advice, fitted  # noqa: F401
 
 SAME = {"derandomize": True, "deadline": None, "print_blob": True, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("short", max_examples=40, **SAME)

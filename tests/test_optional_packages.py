@@ -16,7 +16,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 #: Packages that are only imported by whoever uses them, and the extra which that takes.
-ROOMS = {"cli": "cli", "report": "report"}
+ROOMS = {r"actmeasure\.cli\b": "cli", r"actmeasure\.paper\b": "report", r"actmeasure\.studies\.report\.[a-z]": "report"}
 DISTRIBUTIONS = packages_distributions()
 
 
@@ -27,6 +27,16 @@ def name_of(requirement):
 
 CORE = {name_of(requirement) for requirement in PROJECT["dependencies"]}
 LOCKED = {name_of(line) for line in re.findall(r"^\w.*==", (ROOT / "requirements.lock").read_text(), re.MULTILINE)}
+
+
+def module_of(path):
+    """The name under which a file of src is imported."""
+    return ".".join(path.relative_to(ROOT / "src").with_suffix("").parts).removesuffix(".__init__")
+
+
+def room_of(module):
+    """The extra that a module may need, and the expression that says so; None for all others."""
+    return next(((extra, room) for room, extra in ROOMS.items() if re.match(room, module)), (None, None))
 
 
 def imports(source):
@@ -68,7 +78,7 @@ def test_the_check_sees_imports_wherever_they_are_run():
 
 @pytest.mark.parametrize("path", sorted((ROOT / "tests").rglob("*.py")), ids=lambda path: path.name)
 def test_tests_are_collected_with_what_is_locked(path):
-    own = {other.stem for other in (ROOT / "tests").rglob("*.py")}
+    own = {other.stem for other in (ROOT / "tests").rglob("*.py")} | {"golden"}
     assert list(foreign(path.read_text(), LOCKED, own)) == []
 
 
@@ -76,12 +86,12 @@ def test_tests_are_collected_with_what_is_locked(path):
     "path", sorted((ROOT / "src").rglob("*.py")), ids=lambda path: "/".join(path.relative_to(ROOT / "src").parts[1:])
 )
 def test_modules_are_imported_with_the_dependencies_alone(path):
-    room = path.relative_to(ROOT / "src" / "actmeasure").parts[0]
-    extra = PROJECT["optional-dependencies"].get(ROOMS.get(room), [])
-    assert list(foreign(path.read_text(), CORE | set(map(name_of, extra)))) == []
+    extra, _ = room_of(module_of(path))
+    packages = PROJECT["optional-dependencies"].get(extra, [])
+    assert list(foreign(path.read_text(), CORE | set(map(name_of, packages)))) == []
     for module, line in imports(path.read_text()):
-        entered = re.match(r"actmeasure\.(\w+)", module)
-        assert not entered or entered[1] not in ROOMS or entered[1] == room, f"line {line}: {module}"
+        entered = room_of(module)[0]
+        assert entered in (None, extra) or extra == "cli", f"line {line}: {module}"
 
 
 def needed(names):
@@ -98,11 +108,7 @@ def test_everything_but_the_rooms_is_imported_where_nothing_else_is_installed():
     """Also what our dependencies import is no optional package of theirs that happens to be here."""
     there = needed(CORE)
     missing = {package for package, by in DISTRIBUTIONS.items() if not there & set(map(name_of, by))} - {"actmeasure"}
-    modules = [
-        ".".join(path.relative_to(ROOT / "src").with_suffix("").parts).removesuffix(".__init__")
-        for path in (ROOT / "src").rglob("*.py")
-        if path.relative_to(ROOT / "src" / "actmeasure").parts[0] not in ROOMS
-    ]
+    modules = [module for path in (ROOT / "src").rglob("*.py") if room_of(module := module_of(path)) == (None, None)]
     code = (
         "import sys, importlib\n"
         "missing, modules = (words.split() for words in sys.stdin.read().splitlines())\n"

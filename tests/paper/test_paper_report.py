@@ -13,7 +13,7 @@ from synthetic import own_study, results_of
 from actmeasure.paper import experiments, reporting
 from actmeasure.paper.reporting import knows as is_paper
 from actmeasure.paper.reporting import report as paper_report
-from actmeasure.paper.tables import PaperTables
+from actmeasure.paper.tables import PaperTables, deviations
 from actmeasure.studies.report.document import render
 
 QUICK = experiments.paper_study(quick=True)
@@ -116,7 +116,7 @@ def test_the_scaling_table_averages_over_lakes(results):
 
 def differing(earn, **habits):
     tables = PaperTables(results_of(QUICK, earn=earn, **habits))
-    found = tables.deviations(tables.cells, tables.means)
+    found = deviations(tables.cells, tables.means)
     return found[(found["problem"] == "4x4 semi-slippery") & (found["measure"] == "return")].set_index("agent")
 
 
@@ -148,7 +148,7 @@ def test_runs_that_fall_into_holes_or_look_are_not_stuck(habits):
 
 def test_every_published_number_is_compared_once():
     tables = PaperTables(results_of(QUICK))
-    found = tables.deviations(tables.cells, tables.means)
+    found = deviations(tables.cells, tables.means)
     assert not found.duplicated(["part", "problem", "measure", "agent"]).any()
     assert not found["agent"].str.contains("random looks").any()
     assert len(found) == sum(1 + (cell.measurements is not None) for cell in experiments.published())
@@ -158,14 +158,14 @@ def test_a_single_run_tells_no_difference():
     tables = PaperTables(
         results_of(QUICK, earn=lambda *_: -5.0, keep=lambda trial: trial.agent is None or not trial.seed)
     )
-    found = tables.deviations(tables.cells, tables.means)
+    found = deviations(tables.cells, tables.means)
     assert len(found) > 20
     assert not found["differs"].any()
 
 
 def test_a_published_number_above_the_best_known_is_said_to_be_chance():
     tables = PaperTables(results_of(QUICK, earn=lambda *_: 0.2, plan=lambda problem: 0.7))
-    found = tables.deviations(tables.cells, tables.means)
+    found = deviations(tables.cells, tables.means)
     above = found[(found["measure"] == "return") & (found["published"] > 0.705) & found["differs"]]
     assert len(above) > 10
     assert above["reasons"].str.contains("above the best known, 0.700: chance").all()
@@ -194,7 +194,7 @@ def test_any_unfinished_study_has_a_report(seed):
         trials[k].hash for k in chance.permutation(len(trials))[: int(len(trials) * chance.uniform(0, 1) ** 3) + 1]
     }
     tables = PaperTables(results_of(QUICK, keep=lambda trial: trial.hash in there))
-    differences = tables.deviations(tables.cells, tables.means)
+    differences = deviations(tables.cells, tables.means)
     for items in reporting.findings(tables, differences):
         assert not any("nan" in text.split() for text in items.items)
     reporting.comparisons_section(tables.comparisons)
@@ -210,7 +210,7 @@ def test_the_closest_agent_is_named_and_others_only_if_there_are_some():
             keep=lambda trial: trial.agent is None or trial.agent.label in names,
         )  # fmt: skip
         tables = PaperTables(some)
-        (items,) = reporting.findings(tables, tables.deviations(tables.cells, tables.means))
+        (items,) = reporting.findings(tables, deviations(tables.cells, tables.means))
         return next(text for text in items.items if text.startswith("In Table 1"))
 
     assert sentence("Foresight") == "In Table 1 Foresight is never more than 0.05 below the best known return."

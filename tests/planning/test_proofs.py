@@ -4,7 +4,11 @@ The judge works in rational numbers, so that no tolerance is allowed for: what i
 the schedule earns no less than `lower`.
 """
 
+import os
+import subprocess
+import sys
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -134,3 +138,32 @@ def test_a_discount_next_to_1_is_refused():
     model = am.Model.from_arrays([[[0.5, 0.5]], [[0.3, 0.7]]], [[1], [0]], measuring_cost=0.1, discount=1 - 1e-15)
     with pytest.raises(am.PlanError, match="so close to 1"):
         am.solve(model)
+
+
+FROM_THE_FIRST_NODE = """
+import actmeasure as am
+import actmeasure.kernels.graph_search as search, test_proofs
+search.MANY_EXPANDED = 0
+count = [0]
+mixed = search.lower_by_mixture
+def counted(graph, bounds, scratch, discount, node):
+    before = graph.upper[node]
+    part = mixed(graph, bounds, scratch, discount, node)
+    count[0] += graph.upper[node] < before
+    return part
+search.lower_by_mixture = counted
+solve = am.solve
+am.solve = lambda model, method, tolerance, time_limit: solve(model, method, tolerance=tolerance, time_limit=2.0)
+test_proofs.METHODS, test_proofs.CHUNK = ("optimal",), 40
+test_proofs.test_nothing_exact_is_above_the_upper_bound({chunk})
+assert count[0] > 20, count
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("chunk", [100, 101, 102])
+def test_nothing_exact_is_above_the_upper_bound_where_all_beliefs_are_bounded_by_mixtures(chunk):
+    """Only long searches use these bounds; without compiling, a constant decides."""
+    code = FROM_THE_FIRST_NODE.format(chunk=chunk)
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parent, env=os.environ | {
+        "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": os.pathsep.join(sys.path)})  # fmt: skip

@@ -234,7 +234,7 @@ def failing_where(monkeypatch, fails):
             raise am.PlanError("no bound")
         return am.solve(model, method, tolerance, limit, progress)
 
-    monkeypatch.setattr("actmeasure.planning.tradeoff.solve", solve)
+    monkeypatch.setattr(sys.modules["actmeasure.planning.tradeoff"], "solve", solve)
 
 
 @pytest.mark.parametrize("limit", [None, 60])

@@ -208,5 +208,5 @@ def test_templates_are_in_the_wheel(tmp_path):
     )
     (wheel,) = tmp_path.glob("*.whl")
     inside = set(zipfile.ZipFile(wheel).namelist())
-    templates = root / "src" / "actmeasure" / "report" / "templates"
-    assert {f"actmeasure/report/templates/{path.name}" for path in templates.iterdir()} <= inside
+    templates = root / "src" / "actmeasure" / "studies" / "report" / "templates"
+    assert {f"actmeasure/studies/report/templates/{path.name}" for path in templates.iterdir()} <= inside

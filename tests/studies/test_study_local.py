@@ -28,7 +28,7 @@ SCRIPT = """
 import sys
 sys.path.insert(0, sys.argv[1])
 import test_study_local
-from actmeasure.experiments import LocalEngine, run_study
+from actmeasure.studies import LocalEngine, run_study
 
 if __name__ == "__main__":
     run_study(getattr(test_study_local, sys.argv[3]), sys.argv[2], LocalEngine(2))

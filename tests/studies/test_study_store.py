@@ -239,7 +239,7 @@ def test_one_study_at_a_time(tmp_path):
 def test_the_lock_ends_with_its_process(tmp_path):
     code = """
 import sys, pathlib
-from actmeasure.experiments.lock import locked
+from actmeasure.studies.store import locked
 with locked(pathlib.Path(sys.argv[1])):
     print("locked", flush=True)
     sys.stdin.read()
@@ -271,7 +271,7 @@ try:
 except StudyError as error:
     sys.exit(str(error))
 """
-    folder = Path(__file__).parent
+    folder = Path(__file__).parent.parent
     done = subprocess.run([sys.executable, "-c", code, tmp_path, folder], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "the disk is full; make room or choose another place; what is stored already is safe" in done.stderr

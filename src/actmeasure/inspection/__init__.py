@@ -10,6 +10,7 @@ from actmeasure.inspection.economics import Economics
 from actmeasure.inspection.fit_result import Fit
 from actmeasure.inspection.fitting import fit
 from actmeasure.inspection.money import Units
+from actmeasure.inspection.page import write_page
 from actmeasure.inspection.prices import PricedSchedule
 from actmeasure.inspection.rules import ComparedPolicy
 
@@ -27,6 +28,7 @@ __all__ = [
     "Units",
     "advise",
     "fit",
+    "write_page",
 ]
 
 #: The name of `ComparedPolicy` in earlier versions.

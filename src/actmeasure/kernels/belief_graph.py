@@ -68,6 +68,9 @@ class Graph(NamedTuple):
     scale: Any  # float64 (capacity,): mean of `ceiling` over the node's states
     way_out: Any  # int32 (capacity,): the choice that leads out of a circle that was solved, or -1
     promise: Any  # int32 (capacity,): the choice behind the lower bound, or -1 for one of the first simple plans
+    parent: Any  # int32 (capacity,): the node from which this one was first reached, or -1
+    parent_action: Any  # int32 (capacity,): the action that led here from there
+    mixed_at: Any  # int64 (capacity,): number of expanded nodes when the node was last bounded by a mixture
     mark: Any  # int64 (capacity,): stamp of the last walk that came by
     hashes: Any  # uint64 (capacity,)
     table: Any  # int32 (a power of two,): open addressing, -1 where free
@@ -82,6 +85,7 @@ class Bounds(NamedTuple):
     upper_vectors: Any  # float64 (S, 2 A): not looking (2 a) and looking (2 a + 1); any mean of them bounds a belief
     lower_vectors: Any  # float64 (S, k): worth of simple plans from each state; the best mean bounds a belief
     ceiling: Any  # float64 (S,): at least 0 and every upper bound of the state, now and later
+    loss: Any  # float64 (1,): at least 0, and no reward is below minus this
 
 
 class Scratch(NamedTuple):
@@ -93,6 +97,8 @@ class Scratch(NamedTuple):
     dense: Any  # float64 (S,), 0 everywhere
     path: Any  # int64 (longest path,)
     path_weights: Any  # float64 (longest path,)
+    actions_back: Any  # int64 (longest path,): those that led to a node, the last first
+    loosest: Any  # int64 (1,): the node to whose gap the bound of the last tip is due, or -1
     circle_values: Any  # float64 (longest path,)
     circle_rewards: Any  # float64 (longest path,)
     circle_factors: Any  # float64 (longest path,)
@@ -227,6 +233,7 @@ def _add(graph: Graph, bounds: Bounds, scratch: Scratch, count: int, code: Any, 
     graph.known[node] = NONE
     graph.expanded[node] = False
     graph.way_out[node], graph.promise[node] = NONE, NONE
+    graph.parent[node], graph.mixed_at[node] = NONE, 0
     graph.mark[node] = 0
     graph.upper[node], graph.reveal_upper[node] = np.inf, np.inf
     graph.lower[node], graph.reveal_lower[node] = -np.inf, -np.inf
@@ -308,8 +315,11 @@ def expand(graph: Graph, model: Dynamics, bounds: Bounds, scratch: Scratch, disc
         graph.reward[node, action] = reward + dropped
         graph.cost[node, action] = cost * (1 - relative_error(n_entries))
         graph.running[node, action] = mass if ends else 1.0
+        n_before = graph.counts[NODES]
         child = find_or_add(graph, bounds, scratch, size) if size > 0 else NONE
         graph.child[node, action] = child
+        if child >= n_before:
+            graph.parent[child], graph.parent_action[child] = node, action
         error = scratch.difference[0] if child >= 0 else 0.0
         if size > 1 and (ends or not exact):
             error += 2 * relative_error(terms)

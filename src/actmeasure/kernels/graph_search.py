@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from actmeasure.kernels.belief_graph import (
+    EXPANDED,
     NONE,
     STAMP,
     TIE,
@@ -22,10 +23,19 @@ from actmeasure.kernels.belief_graph import (
 )
 from actmeasure.kernels.blind import ROUNDING, Dynamics
 from actmeasure.kernels.jit import lean
+from actmeasure.kernels.mixture_bound import lower_by_mixture
 
-#: A tip whose bound fell by this share of its gap when renewed is left alone: something else may look better now.
+#: A node whose bound fell by this share of its gap when renewed is left alone: something else may look better now.
 WORTH_TURNING_BACK = 0.01
+#: Likewise where bounds by mixtures are in use.
+WORTH_TURNING_BACK_MIXED = 0.001
 FULL = -1
+#: Searches that expand more nodes than this bound beliefs by mixtures, which most searches close without.
+MANY_EXPANDED = 32768
+#: An expanded node is bounded by mixtures again when the number of expanded nodes has grown by this factor.
+GROWN = 1.1
+#: After a tip, so many are expanded one after the other below the node to whose gap the bound of the one before is due.
+MOST_PARTS = 2
 
 
 @lean
@@ -43,6 +53,9 @@ def descend(
     A tip whose weighted gap is below `threshold` is not worth it.
     """
     stamp = _new_stamp(graph)
+    mixes = graph.counts[EXPANDED] > MANY_EXPANDED and 0 < discount < 1
+    share = WORTH_TURNING_BACK_MIXED if mixes else WORTH_TURNING_BACK
+    scratch.loosest[0] = NONE
     path, weights = scratch.path, scratch.path_weights
     node, length, weight = top, 0, 1.0
     found = False
@@ -54,6 +67,16 @@ def descend(
             path[length], weights[length] = node, weight
             length += 1
             choice = back_up(graph, bounds, discount, node)
+            if mixes and graph.counts[EXPANDED] > GROWN * graph.mixed_at[node]:
+                graph.mixed_at[node] = graph.counts[EXPANDED]
+                before = graph.upper[node]
+                lower_by_mixture(graph, bounds, scratch, discount, node)
+                if _fell(graph, node, before, share) and length > 1:
+                    graph.mark[node] = 0
+                    length -= 2
+                    node, weight = path[length], weights[length]
+                    graph.mark[node] = 0
+                    continue
             child = graph.child[node, choice // 2]
             if choice % 2 == 1 or child < 0 or graph.known[child] >= 0:
                 break
@@ -62,8 +85,9 @@ def descend(
             continue
         before = graph.upper[node]
         renew_tip(graph, bounds, node)
-        fell = before - graph.upper[node] > WORTH_TURNING_BACK * max(before - graph.lower[node], TIE)
-        if fell and length > 0:
+        if mixes:
+            scratch.loosest[0] = lower_by_mixture(graph, bounds, scratch, discount, node)
+        if _fell(graph, node, before, share) and length > 0:
             length -= 1
             node = path[length]
             graph.mark[node] = 0
@@ -80,6 +104,12 @@ def descend(
 
 
 @lean
+def _fell(graph: Graph, node: int, before: float, share: float) -> bool:
+    """Whether the upper bound of a node fell by more than a share of its gap, so that something else may look better now."""
+    return bool(before - graph.upper[node] > share * max(before - graph.lower[node], TIE))
+
+
+@lean
 def _dig_below(
     graph: Graph, model: Dynamics, bounds: Bounds, scratch: Scratch, discount: float, node: int, times: int,
     threshold: float,
@@ -90,6 +120,12 @@ def _dig_below(
         if not descend(graph, model, bounds, scratch, discount, node, threshold):
             break
         expanded += 1
+        for _ in range(MOST_PARTS):
+            part = scratch.loosest[0]
+            if part < 0 or graph.known[part] >= 0 or not has_room(graph):
+                break
+            if not descend(graph, model, bounds, scratch, discount, part, threshold):
+                break
     return expanded
 
 

@@ -99,7 +99,14 @@ def first_bounds(model: Model, clock: Clock, may_look: bool = True) -> Bounds:
     looks -= model.measuring_costs
     looks[model.terminal] = 0.0
     lower_vectors = np.column_stack([looks, repeats])
-    return Bounds(upper, np.minimum(lower, upper), upper_vectors, lower_vectors, _ceiling(upper, upper_vectors))
+    return Bounds(
+        upper=upper,
+        lower=np.minimum(lower, upper),
+        upper_vectors=upper_vectors,
+        lower_vectors=lower_vectors,
+        ceiling=_ceiling(upper, upper_vectors),
+        loss=np.maximum(0.0, -model.rewards.min(keepdims=True).ravel()),
+    )
 
 
 def _always(model: Model, vectors: FloatArray, clock: Clock) -> FloatArray:
