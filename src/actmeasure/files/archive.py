@@ -22,7 +22,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from actmeasure.errors import ModelError
+from actmeasure.errors import ActMeasureError, ModelError
 from actmeasure.files.checks import check_header, check_keys, parse_json
 
 __all__ = ["Arrays", "Shapes", "read_arrays", "write_arrays"]
@@ -94,7 +94,7 @@ def read_arrays(
         return _read_archive(contents, form, types, check_shapes, check_about, optional)
     except MemoryError as error:
         raise ModelError("it is too large for the memory of this machine; load it on a larger one") from error
-    except ModelError:
+    except ActMeasureError:
         raise
     except (
         zipfile.BadZipFile, zlib.error, struct.error, EOFError, OverflowError, NotImplementedError, ValueError

@@ -19,8 +19,8 @@ from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray, IntArray, Transitions
 
 __all__ = [
-    "FIT_FORMAT", "FIT_VERSION", "FORMAT", "VERSION", "Parts", "check_header", "check_keys", "decimal_index", "flag", "number", "parse_json",
-    "quote", "some_names", "unknown", "whole",
+    "FIT_FORMAT", "FIT_VERSION", "FORMAT", "VERSION", "Parts", "check_header", "check_keys", "decimal_index", "flag", "number",
+    "parse_json", "quote", "some_names", "unknown", "whole",
 ]  # fmt: skip
 
 FORMAT = "actmeasure model"

@@ -1,7 +1,7 @@
 """Maximum likelihood estimation of transition probabilities from gaps between inspections.
 
-`Likelihood` computes the log-likelihood and the expected transitions, `maximise` runs the EM algorithm with accelerated steps. Below
-them: which transitions are allowed, and which rows are given by assumptions.
+`Likelihood` computes the log-likelihood and the expected transitions, `maximise` runs the EM algorithm with accelerated steps.
+Below them: which transitions are allowed, and which rows are given by assumptions.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ FloatArray = npt.NDArray[np.float64]
 class Fit:
     """Transition probabilities fitted to records, with intervals, goodness of fit and diagnostics.
 
-    Returned by `actmeasure.fit`; all arrays are read-only. A, S and B are the numbers of actions, states and bootstrap replicates.
+    Returned by `actmeasure.fit`; arrays are read-only. A, S and B are the numbers of actions, states and bootstrap replicates.
 
     Attributes
     ----------

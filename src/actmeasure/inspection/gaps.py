@@ -102,8 +102,8 @@ def find_gaps(records: Records, default_action: str | None, noticed: Sequence[st
     used, span = _used_records(records, seen, bool(noticed))
     if not used.any():
         raise FitError(
-            f"no unit was inspected twice, so that there is no information about transitions; {len(records.unit_names):,} units with "
-            f"{int(seen.sum()):,} inspections were read; every unit needs two inspections at different times"
+            f"no unit was inspected twice, so that there is no information about transitions; {len(records.unit_names):,} units "
+            f"with {int(seen.sum()):,} inspections were read; every unit needs two inspections at different times"
         )
     default, filled = _default(records, used, span, default_action)
     opening = np.flatnonzero(used & seen)  # the record at the beginning of each gap
@@ -192,7 +192,7 @@ def _default(
 def _runs(
     records: Records, used: npt.NDArray[np.bool_], span: IntArray, gap_of: IntArray, default: int
 ) -> tuple[IntArray, IntArray, IntArray]:
-    """Return letter, length and gap of all runs: each record's own action for one period, then the default until the next record."""
+    """Return letter, length and gap of all runs: each record's action for one period, then the default until the next record."""
     action = np.where(records.action == NONE, default, records.action)[used]
     letters = np.stack([action, np.full_like(action, default)], axis=1).ravel()
     lengths = np.stack([np.ones_like(action), span[used] - 1], axis=1).ravel()

@@ -1,7 +1,7 @@
 """Goodness of fit: parametric bootstrap tests of whether a Markov chain fits the records.
 
-The gaps are split into classes in three ways (by length, by the inspection before, by time since the unit's first record). Each test
-compares, by Pearson's statistic, how often the gaps of a class ended in each state with the numbers expected by the fit.
+The gaps are split into classes in three ways (by length, by the inspection before, by time since the unit's first record). Each
+test compares, by Pearson's statistic, how often the gaps of a class ended in each state with the numbers expected by the fit.
 """
 
 from __future__ import annotations

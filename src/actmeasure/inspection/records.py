@@ -25,9 +25,9 @@ from actmeasure.inspection.money import DAYS
 __all__ = [
     "COLUMNS",
     "NONE",
-    "Clock",
     "Coder",
     "Names",
+    "PeriodCalendar",
     "Progress",
     "Records",
     "ignore_progress",
@@ -113,7 +113,7 @@ def read_records(
     is_file = isinstance(records, (str, os.PathLike))
     source = f"{os.fspath(records)}, line" if is_file else "row"
     known = (Names("state", given_states, MOST_NAMES), Names("action", given_actions, MOST_NAMES))
-    coder = Coder(source, Clock(period), *known)
+    coder = Coder(source, PeriodCalendar(period), *known)
     renamed, optional = dict(columns or {}), default_action is not None
     if is_file:
         read_csv(records, coder, renamed, optional, delimiter, encoding, progress)
@@ -161,7 +161,7 @@ def _check_broken(coder: Coder, source: str, skip_broken: bool) -> list[Diagnost
         notes.append(diagnostic("lines-skipped", count=coder.broken, lines=named, problem=problem))
     if not coder.line:
         raise FitError(f"{source.removesuffix(', line')} has no records; expected rows below the names of the columns")
-    note = coder.clock.diagnostic()
+    note = coder.calendar.diagnostic()
     return [*notes, note] if note else notes
 
 
@@ -204,7 +204,7 @@ def _sorted(
         unit, time, line = unit[first], time[first], line[first]
         notes.append(diagnostic("records-merged", records=merged))
     return Records(
-        unit, time, state, action, line, unit_names, state_names, action_names, coder.clock.name, source, notes,
+        unit, time, state, action, line, unit_names, state_names, action_names, coder.calendar.name, source, notes,
         _odd_states(state, line, state_names, source),
     )  # fmt: skip
 
@@ -504,7 +504,7 @@ class Coder:
     """Columns of numbers, filled row by row; `source` is what stands before the number of a line in messages."""
 
     source: str
-    clock: Clock
+    calendar: PeriodCalendar
     states: Names
     actions: Names
     units: Names = field(default_factory=lambda: Names("unit"))
@@ -552,7 +552,7 @@ class Coder:
                 raise FitError("the time is empty; give the period of the record")
             if len(self._times) >= MOST_TIMES:
                 self._times.clear()
-            found = self._times[text] = self.clock.parse(stripped)
+            found = self._times[text] = self.calendar.parse(stripped)
         return found
 
 
@@ -576,7 +576,7 @@ WHOLE = re.compile(r"\d{1,15}")
 LATEST = 2**53
 
 
-class Clock:
+class PeriodCalendar:
     """Turns the text of a time into a whole number of periods from 0 up.
 
     Parameters

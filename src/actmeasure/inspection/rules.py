@@ -66,7 +66,7 @@ class ComparedPolicy:
 def usual_policies(
     model: Model, plan: Schedule, units: Units, clock: Clock, tell: Callable[[str], None]
 ) -> tuple[list[ComparedPolicy], list[Diagnostic]]:
-    """Return the best policies that inspect always, never, at fixed intervals and by condition, and diagnostics of missing ones."""
+    """Return the best policies that inspect always, never, at intervals and by condition, and diagnostics of missing ones."""
     longest = _longest(plan)
     makers: list[tuple[str, Callable[[Clock], ComparedPolicy]]] = [
         ("inspecting every period", lambda clock: _always(model, units, clock)),

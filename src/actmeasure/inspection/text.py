@@ -71,7 +71,7 @@ def _lines_skipped(details: Mapping[str, Any]) -> str:
 
 def _actions_filled_in(details: Mapping[str, Any]) -> str:
     reason = "as requested" if details["actions"] > 1 else "the only action"
-    return f"{details['periods']:,} periods without a recorded action count as {details['action']!r}, {reason}."
+    return f"{_count(details['periods'], 'period')} without a recorded action count as {details['action']!r}, {reason}."
 
 
 def _assumption(details: Mapping[str, Any]) -> str:
@@ -158,8 +158,7 @@ SENTENCES: dict[str, str | Callable[[Mapping[str, Any]], str]] = {
     "dates-to-periods": "Dates were assigned to the {period} they fall in: a state counts as seen at its beginning, an action as "
     "done during it.",
     "times-divided": "Times were divided by {length:g} and rounded down to whole periods.",
-    "records-merged": lambda details: f"{_count(details['records'], 'record')} with the unit and time of another record agree "
-    "with it and count once.",
+    "records-merged": "Merged with another record of the same unit and time, with which they agree: {records:,}.",
     "default-action-not-recorded": "No record names the default action {action!r}; the records name {recorded}.",
     "actions-filled-in": _actions_filled_in,
     "units-without-change": "{units:,} of {all_units:,} units were inspected only once or never; they contain no information "
@@ -171,7 +170,7 @@ SENTENCES: dict[str, str | Callable[[Mapping[str, Any]], str]] = {
     "no information about that.",
     "assumption-not-needed": lambda details: f"{_assumption(details)} where the records contain no information; they contain "
     "some about all states, so nothing was assumed.",
-    "few-units": "Only {units:,} units were inspected twice or more; the intervals, which resample units, are rough.",
+    "few-units": "Units inspected twice or more: {units:,}; the intervals, which resample units, are rough.",
     "action-without-data": "Action {action!r} was never taken, or no inspection followed; a model cannot contain it without an "
     "assumption.",
     "action-without-data-in-states": "Action {action!r} was never observed in {states}: a model cannot contain it without an "
@@ -195,8 +194,8 @@ SENTENCES: dict[str, str | Callable[[Mapping[str, Any]], str]] = {
     "difference-gap": _difference(lambda details: f"{_after(details)} for {_span(details)}"),
     "difference-history": _difference(_by_history),
     "difference-age": _difference(lambda details: f"{_after(details)}, {_span(details)} from the unit's first record,"),
-    "model-does-not-fit": "The model does not fit the records in all respects, so that the plan is less reliable; the differences "
-    "are named below.",
+    "model-does-not-fit": "The model does not fit the records in all respects, so that the plan is less reliable; how, "
+    "follows here.",
     "failure-without-running-cost": "By the prices a unit that stays in {state!r} costs nothing after it has failed; if it does, "
     "give that a price under [running].",
     "noticed-state-in-plan": "State {state!r} is noticed at once in the records, but the plan assumes that it is not noticed "
@@ -473,9 +472,9 @@ def break_even(advice: Advice) -> str:
 def confidence_words(advice: Advice) -> dict[str, str] | None:
     """Return the figures of `Advice.confidence` in words; None if there is none.
 
-    Keys: `models`, their number; `cost`, the middle 90 % of what the plan costs (or is worth) in them; `mean`, `most` and `worst`,
-    the loss of the plan against the best plan of the model: its mean, 95 % quantile and maximum; `same`, the mean share of models
-    with the same plan.
+    Keys: `models`, their number; `cost`, the middle 90 % of what the plan costs (or is worth) in them; `mean`, `most`, `worst`:
+    mean, 95 % quantile and maximum of its loss against each model's best plan; `same`, the mean share of models with the same
+    plan.
     """
     confidence, units = advice.confidence, advice.units
     if confidence is None:

@@ -1,10 +1,11 @@
 """Likelihood of states that are observed only at inspections, its gradient, and the distribution of the state in between.
 
-Between two inspections a unit takes actions a_1, ..., a_n, and the likelihood of the gap from state i to state j is the entry (i, j)
-of the product P[a_1] ... P[a_n]. A *run* is an action repeated a number of times, a *word* the runs of a gap, a *letter* an action
-(with noticed states there are two letters for each action, see `actmeasure.inspection.gaps`), and a *group* all gaps with the same
-word and first state. The matrices of runs are the nodes of a directed graph in which each is the product of two earlier ones, so
-that the cost of a run grows with the logarithm of its length. The gradient is computed by reverse accumulation through that graph.
+Between two inspections a unit takes actions a_1, ..., a_n, and the likelihood of the gap from state i to state j is the entry
+(i, j) of the product P[a_1] ... P[a_n]. A *run* is an action repeated a number of times, a *word* the runs of a gap, a *letter*
+an action (two for each action if there are noticed states, see `actmeasure.inspection.gaps`), and a *group* all gaps with the
+same word and first state. The matrices of runs are the nodes of a directed graph in which each is the product of two earlier
+ones, so that the cost of a run grows with the logarithm of its length. The gradient is computed by reverse accumulation through
+that graph.
 """
 
 from __future__ import annotations
