@@ -202,7 +202,7 @@ def test_names_sort_as_people_sort_them():
 
 
 def test_progress_of_reading_is_told(tmp_path, monkeypatch):
-    monkeypatch.setattr(records, "LINES_BETWEEN_NEWS", 2)
+    monkeypatch.setattr(records, "LINES_BETWEEN_CALLS", 2)
     news = []
     path = file(tmp_path, GOOD)
     read_records(path, progress=lambda *now: news.append(now))

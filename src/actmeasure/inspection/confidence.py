@@ -10,7 +10,7 @@ import numpy as np
 
 from actmeasure.errors import PlanError
 from actmeasure.evaluation import evaluate
-from actmeasure.inspection.schedules import completed, without_claims
+from actmeasure.inspection.schedules import completed, seconds_left, without_claims
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
 from actmeasure.planning.baselines import Control
@@ -93,7 +93,7 @@ def confidence(
         if clock.is_over:
             break
         tell(f"resampled model {number} of {asked}{_time_left(clock, number - 1, asked)}")
-        limit = None if clock.limit is None else max(clock.limit - clock.seconds, 0.05)
+        limit = seconds_left(clock)
         try:
             solution = solve(other, "optimal", tolerance, limit)
         except PlanError:  # no time for a bound on it
