@@ -21,17 +21,21 @@ ENDINGS = {"measure": trace.MEASURE, "known": trace.KNOWN, "end": trace.END, "re
 
 
 def dynamics(model: Model) -> Dynamics:
-    """Transitions, expected rewards and measuring costs."""
-    table = model.transitions
-    return Dynamics(
-        _read_only(table.offsets), _read_only(table.successors), _read_only(table.probabilities),
-        _read_only(model.terminal), _read_only(model.rewards.ravel()),
-        _read_only(np.ascontiguousarray(model.measuring_costs).ravel()), model.n_actions,
-    )  # fmt: skip
+    """Return transitions, expected rewards and measuring costs; built once and kept with the model, which never changes."""
+    found: Dynamics | None = vars(model).get("_dynamics")
+    if found is None:
+        table = model.transitions
+        found = Dynamics(
+            _read_only(table.offsets), _read_only(table.successors), _read_only(table.probabilities),
+            _read_only(model.terminal), _read_only(model.rewards.ravel()),
+            _read_only(np.ascontiguousarray(model.measuring_costs).ravel()), model.n_actions,
+        )  # fmt: skip
+        vars(model)["_dynamics"] = found  # as a cached property of the frozen class, which may not import kernels
+    return found
 
 
 def world(model: Model) -> World:
-    """Everything that is needed to simulate the model."""
+    """Return everything that is needed to simulate the model."""
     return World(
         dynamics(model), _read_only(np.zeros(0) if model.transition_rewards is None else model.transition_rewards),
         _read_only(model.initial_states), _read_only(model.initial_probabilities),
@@ -40,7 +44,7 @@ def world(model: Model) -> World:
 
 
 def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The array, protected: kernels are compiled once more for arrays that may be written to."""
+    """Return a read-only view of an array: kernels would be compiled once more for arrays that may be written to."""
     if array.flags.writeable:
         array = array.view()
         array.flags.writeable = False
@@ -48,14 +52,14 @@ def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def record(episodes: Episodes) -> Record:
-    """The arrays of `episodes`, for a kernel to fill in."""
+    """Return the arrays of `episodes`, for a kernel to fill in."""
     return Record(
         episodes.scalarized_return, episodes.reward, episodes.measurements, episodes.steps, episodes.terminated
     )
 
 
 def flat_plans(schedule: Schedule, start: BlindPlan | None = None) -> tuple[trace.Plans, int]:
-    """The plans of a schedule end to end, then the one for the start, and the number of that (-1 if there is none)."""
+    """Return the plans of a schedule end to end, then the one for the start, and the number of that one (-1 without)."""
     plans: Sequence[BlindPlan] = schedule.plans if start is None else (*schedule.plans, start)
     flat = trace.Plans(
         offsets=np.concatenate([[0], np.cumsum([len(plan) for plan in plans])]).astype(np.int64),

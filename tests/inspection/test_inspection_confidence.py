@@ -10,7 +10,7 @@ from actmeasure.inspection.confidence import confidence
 from actmeasure.inspection.diagnostics import diagnostic
 from actmeasure.inspection.page import page_html
 from actmeasure.inspection.schedules import without_claims
-from actmeasure.planning.budget import Clock
+from actmeasure.planning.budget import Budget
 
 
 def wearing(chance):
@@ -20,9 +20,9 @@ def wearing(chance):
     return am.Model.from_arrays(P, machine().rewards, measuring_cost=40.0)
 
 
-def asked(others, clock=None):
+def asked(others, budget=None):
     schedule = am.solve(wearing(0.1), tolerance=1e-4).schedule
-    return confidence(wearing(0.1), schedule, others, len(others), 1e-4, clock or Clock(), lambda _: None)
+    return confidence(wearing(0.1), schedule, others, len(others), 1e-4, budget or Budget(), lambda _: None)
 
 
 def test_the_same_model_agrees_and_loses_nothing():
@@ -48,7 +48,7 @@ def test_losses_are_exact():
 
 
 def test_time_is_kept():
-    assert asked([wearing(0.1)] * 3, Clock(1e-9)) is None
+    assert asked([wearing(0.1)] * 3, Budget(1e-9)) is None
 
 
 def test_advice_on_a_fit(fitted):
@@ -108,5 +108,5 @@ def test_plans_are_compared_by_what_they_do():
         0.1
     )  # "repair; then it is good, and so on" is the same as "repair, run for some months, then inspect"
     long_form = without_claims(repaired, am.solve(repaired, tolerance=1e-4).schedule)
-    found = confidence(repaired, long_form, [repaired], 1, 1e-4, Clock(), lambda _: None)
+    found = confidence(repaired, long_form, [repaired], 1, 1e-4, Budget(), lambda _: None)
     assert found.same_schedule == 1

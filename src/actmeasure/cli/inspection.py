@@ -37,13 +37,13 @@ Prices = Annotated[
 ]
 Price = Annotated[
     float | None,
-    typer.Option(
-        help="Price of an inspection in place of the one given; prices by state are multiplied by it."
-    ),
+    typer.Option(help="Price of an inspection in place of the one given; prices by state are multiplied by it."),
 ]
 Currency = Annotated[str, typer.Option(help="Currency of a model's rewards, such as EUR.")]
 Period = Annotated[str, typer.Option(help="Name of a model's step, such as year.")]
-TimeLimit = Annotated[float, typer.Option(help="Seconds for everything; the notes name parts for which there was no time.")]
+TimeLimit = Annotated[
+    float, typer.Option(help="Seconds for everything; the notes name parts for which there was no time.")
+]
 Report = Annotated[Path | None, typer.Option(metavar="FILE.html", help="Write an interactive page, one .html file.")]
 Table = Annotated[Path | None, typer.Option("--csv", metavar="FILE.csv", help="Write the schedule as a table.")]
 

@@ -6,7 +6,7 @@ import math
 import os
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -22,10 +22,10 @@ from actmeasure.inspection.money import Units
 from actmeasure.inspection.prices import PricedSchedule, at_price, own_price, priced_schedules, with_schedules
 from actmeasure.inspection.rules import ComparedPolicy, usual_policies
 from actmeasure.inspection.schedules import best_in_hand, completed
-from actmeasure.interrupts import Interrupts, deferred_interrupts
+from actmeasure.interrupts import deferred_interrupts
 from actmeasure.model import Model
 from actmeasure.planning.baselines import values_of
-from actmeasure.planning.budget import Clock
+from actmeasure.planning.budget import Budget
 from actmeasure.planning.frontier import Frontier
 from actmeasure.planning.solution import Solution, solution_notes
 from actmeasure.planning.solve import solve
@@ -95,12 +95,13 @@ def advise(
     if time_limit is not None and not real(time_limit, "time_limit", PlanError, "seconds above 0, or None") > 0:
         raise PlanError(f"time_limit is {time_limit!r}, expected seconds above 0, or None for no limit")
     fit = problem if isinstance(problem, Fit) else None
-    with deferred_interrupts() as interrupts:
+    with deferred_interrupts():
         tell = progress or (lambda _: None)
         tell("getting ready")
-        _warm_up(interrupts)
-        clock = InterruptibleClock(time_limit, interrupts=interrupts)
-        return _AdviceRun(model, units, clock, tell).advice(title, fit, prices)
+        _warm_up()
+        budget = Budget(time_limit)
+        with budget.deferred_interrupts():
+            return _AdviceRun(model, units, budget, tell).advice(title, fit, prices)
 
 
 def _model_and_units(
@@ -134,22 +135,11 @@ def _at(model: Model, price: float | None) -> Model:
     return at_price(model, found)
 
 
-@dataclass
-class InterruptibleClock(Clock):
-    """A time limit that is also over after Ctrl-C."""
-
-    interrupts: Interrupts = field(default_factory=Interrupts)
-
-    @property
-    def is_over(self) -> bool:
-        return self.interrupts.requested or super().is_over
-
-
 class _AdviceRun:
     """The parts of the advice in order, each with its fraction of the remaining time."""
 
-    def __init__(self, model: Model, units: Units, clock: InterruptibleClock, tell: Callable[[str], None]) -> None:
-        self.model, self.units, self.clock, self.tell = model, units, clock, tell
+    def __init__(self, model: Model, units: Units, budget: Budget, tell: Callable[[str], None]) -> None:
+        self.model, self.units, self.budget, self.tell = model, units, budget, tell
         self.notes: list[Diagnostic] = []
         self.tolerance = PLAN_TOLERANCE * (float(np.abs(model.rewards).max()) or 1.0)
 
@@ -187,7 +177,7 @@ class _AdviceRun:
             confidence=sure,
             notes=tuple(dict.fromkeys(self.notes)),
             title=shown(title),
-            seconds=self.clock.seconds,
+            seconds=self.budget.elapsed,
         )
 
     def _plan(self) -> Solution:
@@ -195,28 +185,28 @@ class _AdviceRun:
         try:
             return solve(self.model, "optimal", self.tolerance, self._seconds(PLAN_SHARE))
         except PlanError:
-            if self.clock.limit is None or self.clock.is_over:
+            if self.budget.seconds is None or self.budget.is_over:
                 raise
             return solve(self.model, "optimal", self.tolerance, self._seconds(1.0))
 
     def _seconds(self, share: float) -> float | None:
         """Return a fraction of the remaining seconds, at least 0.2; None without a time limit."""
-        if self.clock.limit is None:
+        if self.budget.seconds is None:
             return None
-        return round(max(share * (self.clock.limit - self.clock.seconds), 0.2), 1)
+        return round(max(share * (self.budget.seconds - self.budget.elapsed), 0.2), 1)
 
     def _has_time(self, part: str) -> bool:
         """Return whether there is time for a part of the advice; if not, note a diagnostic."""
-        if not self.clock.is_over:
+        if not self.budget.is_over:
             return True
-        code = "part-interrupted" if self.clock.interrupts.requested else "part-out-of-time"
+        code = "part-interrupted" if self.budget.is_interrupted else "part-out-of-time"
         self.notes.append(diagnostic(code, part=part))
         return False
 
     def _policies(self, own: Solution) -> list[ComparedPolicy]:
         if not self._has_time("policies"):
             return []
-        found, notes = usual_policies(self.model, own.schedule, self.units, self.clock.part(POLICY_SHARE), self.tell)
+        found, notes = usual_policies(self.model, own.schedule, self.units, self.budget.part(POLICY_SHARE), self.tell)
         self.notes += notes
         return found
 
@@ -266,7 +256,7 @@ class _AdviceRun:
         if frontier is None:
             return ()
         closely = max(self.tolerance, 0.1 * frontier.tolerance)
-        prices, in_time = priced_schedules(frontier, own, closely, self.clock.part(LAST_SHARE))
+        prices, in_time = priced_schedules(frontier, own, closely, self.budget.part(LAST_SHARE))
         if not in_time:
             self.notes.append(diagnostic("plans-at-prices-incomplete"))
         return prices
@@ -290,7 +280,7 @@ class _AdviceRun:
             return None
         cost = self.model.measuring_cost
         others = (other.replace(measuring_cost=cost) for other in fit.models(economics))
-        found = confidence(self.model, schedule, others, len(fit.bootstrap), self.tolerance, self.clock, self.tell)
+        found = confidence(self.model, schedule, others, len(fit.bootstrap), self.tolerance, self.budget, self.tell)
         if found is not None and len(found.values) < found.asked:
             self.notes.append(diagnostic("resampled-models-incomplete", done=len(found.values), requested=found.asked))
         return found
@@ -313,15 +303,15 @@ def fit_diagnostics(fit: Fit, economics: Economics) -> Iterator[Diagnostic]:
 _is_warm = threading.Event()
 
 
-def _warm_up(interrupts: Interrupts) -> None:
+def _warm_up() -> None:
     """Advise on tiny models, once per process, so that compiling does not count against the time limit."""
     if _is_warm.is_set():
         return
     tiny = problems.measuring_value()
     hidden = tiny.replace(initial=[0.5, 0.5, *[0.0] * (tiny.n_states - 2)], reveal_start=False)
-    for model in (tiny, hidden):
-        _AdviceRun(model, Units(), InterruptibleClock(None, interrupts=interrupts), lambda _: None).advice(
-            "", None, None
-        )
-    if not interrupts.requested:
-        _is_warm.set()
+    budget = Budget()
+    with budget.deferred_interrupts():
+        for model in (tiny, hidden):
+            _AdviceRun(model, Units(), budget, lambda _: None).advice("", None, None)
+        if not budget.is_interrupted:
+            _is_warm.set()

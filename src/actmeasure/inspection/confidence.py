@@ -10,11 +10,11 @@ import numpy as np
 
 from actmeasure.errors import PlanError
 from actmeasure.evaluation import evaluate
-from actmeasure.inspection.schedules import completed, seconds_left, without_claims
+from actmeasure.inspection.schedules import completed, without_claims
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
 from actmeasure.planning.baselines import Control
-from actmeasure.planning.budget import Clock
+from actmeasure.planning.budget import Budget
 from actmeasure.planning.solve import solve
 from actmeasure.schedule import BlindPlan, Schedule
 
@@ -80,7 +80,7 @@ def confidence(
     others: Iterable[Model],
     asked: int,
     tolerance: float,
-    clock: Clock,
+    budget: Budget,
     tell: Callable[[str], None],
 ) -> Confidence | None:
     """Solve each resampled model of `others` and compare with the schedule; None if there was no time for any."""
@@ -90,10 +90,10 @@ def confidence(
     schedules: list[Schedule] = []
     values, best = [], []
     for number, other in enumerate(others, start=1):
-        if clock.is_over:
+        if budget.is_over:
             break
-        tell(f"resampled model {number} of {asked}{_time_left(clock, number - 1, asked)}")
-        limit = seconds_left(clock)
+        tell(f"resampled model {number} of {asked}{_time_left(budget, number - 1, asked)}")
+        limit = budget.left(at_least=0.05)
         try:
             solution = solve(other, "optimal", tolerance, limit)
         except PlanError:  # no time for a bound on it
@@ -108,9 +108,9 @@ def confidence(
     return Confidence(agreement, np.array(values), np.array(best), asked)
 
 
-def _time_left(clock: Clock, done: int, asked: int) -> str:
+def _time_left(budget: Budget, done: int, asked: int) -> str:
     """Return the estimated remaining time for a progress message; empty before the first model is done."""
-    return f", about {clock.seconds / done * (asked - done):.0f} s left" if done else ""
+    return f", about {budget.elapsed / done * (asked - done):.0f} s left" if done else ""
 
 
 def _for_all_states(model: Model, schedule: Schedule) -> Schedule:

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from actmeasure.evaluation import Evaluation, evaluate
-from actmeasure.inspection.schedules import completed, is_rounding, schedule_met, seconds_left
+from actmeasure.inspection.schedules import completed, is_rounding, schedule_met
 from actmeasure.model import Model
-from actmeasure.planning.budget import Clock
+from actmeasure.planning.budget import Budget
 from actmeasure.planning.frontier import Frontier, FrontierPiece
 from actmeasure.planning.solution import Solution
 from actmeasure.planning.tradeoff import Line, Piece, envelope, envelope_values, price_at_bound
@@ -118,7 +118,7 @@ def _lines(frontier: Frontier) -> list[Line]:
 
 
 def priced_schedules(
-    frontier: Frontier, own: Solution, tolerance: float, clock: Clock
+    frontier: Frontier, own: Solution, tolerance: float, budget: Budget
 ) -> tuple[tuple[PricedSchedule, ...], bool]:
     """Return the best schedule of every price range, of the frontier's and the plan, and whether there was time for all.
 
@@ -131,10 +131,10 @@ def priced_schedules(
     for piece in envelope(lines, 0.0):
         inside = _inside(piece.low, piece.high, own_price(model))
         schedule = piece.line.schedule
-        if clock.is_over:
+        if budget.is_over:
             in_time = False
         else:
-            schedule = completed(at_price(model, inside), schedule, tolerance, seconds_left(clock))
+            schedule = completed(at_price(model, inside), schedule, tolerance, budget.left(at_least=0.05))
         found.append(
             PricedSchedule(
                 piece.low, piece.high, schedule, frozenset(piece.line.schedule), inside,

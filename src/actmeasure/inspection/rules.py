@@ -15,11 +15,11 @@ from actmeasure.errors import PlanError
 from actmeasure.evaluation import Evaluation, evaluate
 from actmeasure.inspection.diagnostics import Diagnostic, diagnostic
 from actmeasure.inspection.money import Units
-from actmeasure.inspection.schedules import best_in_hand, discounted_value, discounted_values, seconds_left
+from actmeasure.inspection.schedules import best_in_hand, discounted_value, discounted_values
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
 from actmeasure.planning.baselines import Control
-from actmeasure.planning.budget import Clock
+from actmeasure.planning.budget import Budget
 from actmeasure.planning.solve import solve
 from actmeasure.schedule import BlindPlan, Schedule
 
@@ -73,25 +73,25 @@ class ComparedPolicy:
 
 
 def usual_policies(
-    model: Model, plan: Schedule, units: Units, clock: Clock, tell: Callable[[str], None]
+    model: Model, plan: Schedule, units: Units, budget: Budget, tell: Callable[[str], None]
 ) -> tuple[list[ComparedPolicy], list[Diagnostic]]:
     """Return the best policies that inspect always, never, at intervals and by condition, and diagnostics of missing ones."""
     longest = _longest(plan)
-    makers: list[tuple[str, Callable[[Clock], ComparedPolicy]]] = [
-        ("inspecting every period", lambda clock: _always(model, units, clock)),
-        ("never inspecting", lambda clock: _never(model, longest, clock)),
-        ("inspecting by the calendar", lambda clock: _calendar(model, units, longest, clock)),
-        ("one interval", lambda clock: _one_interval(model, units, longest, clock)),
-        ("intervals by condition", lambda clock: _by_condition(model, units, longest, clock)),
+    makers: list[tuple[str, Callable[[Budget], ComparedPolicy]]] = [
+        ("inspecting every period", lambda budget: _always(model, units, budget)),
+        ("never inspecting", lambda budget: _never(model, longest, budget)),
+        ("inspecting by the calendar", lambda budget: _calendar(model, units, longest, budget)),
+        ("one interval", lambda budget: _one_interval(model, units, longest, budget)),
+        ("intervals by condition", lambda budget: _by_condition(model, units, longest, budget)),
     ]
     found, notes = [], []
     for number, (name, make) in enumerate(makers):
         tell(f"comparing with {name}")
-        if clock.is_over:
+        if budget.is_over:
             notes.append(diagnostic("policy-out-of-time", policy=name))
             continue
         try:
-            found.append(make(clock.part(1 / (len(makers) - number))))
+            found.append(make(budget.part(1 / (len(makers) - number))))
         except PlanError as error:
             notes.append(diagnostic("policy-failed", policy=name, reason=str(error)))
     return found, notes
@@ -103,9 +103,9 @@ def _longest(plan: Schedule) -> int:
     return int(np.clip(LONGER * max(looks, default=0), LEAST_LONGEST, MOST_LONGEST))
 
 
-def _always(model: Model, units: Units, clock: Clock) -> ComparedPolicy:
+def _always(model: Model, units: Units, budget: Budget) -> ComparedPolicy:
     """Return the policy that inspects in every period."""
-    solution = solve(model, "always", time_limit=seconds_left(clock))
+    solution = solve(model, "always", time_limit=budget.left(at_least=0.05))
     return ComparedPolicy(
         "always",
         f"inspect every {units.period}",
@@ -115,11 +115,11 @@ def _always(model: Model, units: Units, clock: Clock) -> ComparedPolicy:
     )
 
 
-def _never(model: Model, longest: int, clock: Clock) -> ComparedPolicy:
+def _never(model: Model, longest: int, budget: Budget) -> ComparedPolicy:
     """Return the best policy found that never inspects."""
     tolerance = 1e-6 * (float(np.abs(model.rewards).max()) or 1.0)
-    in_rounds = best_rounds(model, longest, clock.part(0.5))
-    solution = solve(model, "never", tolerance, seconds_left(clock))
+    in_rounds = best_rounds(model, longest, budget.part(0.5))
+    solution = solve(model, "never", tolerance, budget.left(at_least=0.05))
     best, _ = best_in_hand(solution, [("in rounds", in_rounds)], math.inf)
     bound = solution.method_upper
     is_closed = solution.stopped in ("closed", "done") or (bound is not None and bound - best.value <= tolerance)
@@ -133,10 +133,10 @@ def _never(model: Model, longest: int, clock: Clock) -> ComparedPolicy:
     )
 
 
-def _calendar(model: Model, units: Units, longest: int, clock: Clock) -> ComparedPolicy:
+def _calendar(model: Model, units: Units, longest: int, budget: Budget) -> ComparedPolicy:
     """Return the best policy that inspects every k periods, with act-then-measure's control."""
     calendars = Calendars(model)
-    k, tried = calendars.best(longest, clock)
+    k, tried = calendars.best(longest, budget)
     schedule = calendars.schedule(k)
     return ComparedPolicy(
         "every-k",
@@ -149,9 +149,9 @@ def _calendar(model: Model, units: Units, longest: int, clock: Clock) -> Compare
     )
 
 
-def _one_interval(model: Model, units: Units, longest: int, clock: Clock) -> ComparedPolicy:
+def _one_interval(model: Model, units: Units, longest: int, budget: Budget) -> ComparedPolicy:
     """Return the best condition rule with one interval for all states."""
-    search = ConditionRules(model, longest, clock)
+    search = ConditionRules(model, longest, budget)
     rule = search.one_interval()
     k = int(rule.intervals[0])
     states = np.flatnonzero(~model.terminal)
@@ -164,13 +164,13 @@ def _one_interval(model: Model, units: Units, longest: int, clock: Clock) -> Com
     )  # fmt: skip
 
 
-def _by_condition(model: Model, units: Units, longest: int, clock: Clock) -> ComparedPolicy:
+def _by_condition(model: Model, units: Units, longest: int, budget: Budget) -> ComparedPolicy:
     """Return the best condition rule whose interval depends on the state."""
-    search = ConditionRules(model, longest, clock)
+    search = ConditionRules(model, longest, budget)
     rule = search.by_condition()
     used = rule.intervals[:-1][~model.terminal]
     span = f"{used.min()} to {units.periods(int(used.max()))}" if used.min() < used.max() else units.periods(used[0])
-    late = "The search was stopped before it was done; more time may find a better rule." if clock.is_over else ""
+    late = "The search was stopped before it was done; more time may find a better rule." if budget.is_over else ""
     return _rule_policy(
         model, rule, "by-condition", f"interval by condition: {span}",
         f"After what an inspection shows, do one thing, then wait; the next inspection follows after {span}, depending on "
@@ -238,14 +238,14 @@ class Calendars:
                 found += further
         return Schedule(plans, model.n_states, start)
 
-    def best(self, longest: int, clock: Clock) -> tuple[int, int]:
+    def best(self, longest: int, budget: Budget) -> tuple[int, int]:
         """Return the best k up to `longest`, and the largest k that was tried before time was over."""
         best, most = 1, -math.inf
         for k in range(1, longest + 1):
             value = discounted_value(self.model, self.schedule(k))
             if value > most:
                 best, most = k, value
-            if clock.is_over:
+            if budget.is_over:
                 break
         return best, k
 
@@ -315,12 +315,12 @@ class ConditionRules:
     model : Model
     longest : int
         The longest interval to try; reduced if the model is large (`MOST_WORK`).
-    clock : Clock
+    budget : Budget
         When it is over, the best rule found by then is returned.
     """
 
-    def __init__(self, model: Model, longest: int, clock: Clock) -> None:
-        self.model, self.clock = model, clock
+    def __init__(self, model: Model, longest: int, budget: Budget) -> None:
+        self.model, self.budget = model, budget
         self._table = model.transitions.stacked()
         work = max(1, self._table.nnz) * model.n_actions
         #: The longest interval that is tried.
@@ -344,7 +344,7 @@ class ConditionRules:
                 rules[wait] = rule
                 if value > most + self._gain:
                     best, most = rule, value
-            if self.clock.is_over:
+            if self.budget.is_over:
                 self.longest = k
                 break
         return best
@@ -362,7 +362,7 @@ class ConditionRules:
             worth, other = self._choices(values, shortest, longest, waits)
             better = np.append(worth[:-1] > values + self._gain, True)  # the start changes no state's value
             rule = rule.changed(better, other)
-            if not better[:-1].any() or self.clock.is_over:
+            if not better[:-1].any() or self.budget.is_over:
                 break
         model = self.model
         shown = model.initial_probabilities @ values[model.initial_states]
@@ -425,7 +425,7 @@ class Round:
         return BlindPlan(actions, then="repeat", repeat=self.length)
 
 
-def best_rounds(model: Model, longest: int, clock: Clock) -> Schedule:
+def best_rounds(model: Model, longest: int, budget: Budget) -> Schedule:
     """Return the best schedule of rounds, up to a length, that was found in the time.
 
     One round is chosen for all initial states, with the act at its end; then, for each of them, the time of the first act.
@@ -434,12 +434,12 @@ def best_rounds(model: Model, longest: int, clock: Clock) -> Schedule:
     rounds = (
         (one, _schedule(model, dict.fromkeys(states, one.plan(one.length - 1)))) for one in _rounds(model, longest)
     )
-    chosen = _best(model, rounds, clock)
+    chosen = _best(model, rounds, budget)
     plans: dict[int | None, BlindPlan] = {}
     for state in states:
         there = model if state is None else model.replace(initial=state)
         leads = ((lead, _schedule(there, {state: chosen.plan(lead)})) for lead in range(chosen.length - 1, -1, -1))
-        plans[state] = chosen.plan(_best(there, leads, clock))
+        plans[state] = chosen.plan(_best(there, leads, budget))
     return _schedule(model, plans)
 
 
@@ -458,14 +458,14 @@ def _schedule(model: Model, plans: dict[int | None, BlindPlan]) -> Schedule:
     return Schedule(known, model.n_states, plans.get(None))
 
 
-def _best(model: Model, choices: Iterable[tuple[Choice, Schedule]], clock: Clock) -> Choice:
+def _best(model: Model, choices: Iterable[tuple[Choice, Schedule]], budget: Budget) -> Choice:
     """Return the choice with the best schedule, of those there is time for; the first one is always evaluated."""
     best, most = None, -math.inf
     for choice, schedule in choices:
         value = discounted_value(model, schedule)
         if best is None or value > most:
             best, most = choice, value
-        if clock.is_over:
+        if budget.is_over:
             break
     assert best is not None  # there is always a first choice
     return best

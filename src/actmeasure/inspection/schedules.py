@@ -16,7 +16,6 @@ from actmeasure.evaluation import PlanChain, evaluate, plan_chain
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
 from actmeasure.planning.baselines import values_of
-from actmeasure.planning.budget import Clock
 from actmeasure.planning.solution import Solution
 from actmeasure.planning.solve import solve
 from actmeasure.schedule import BlindPlan, Schedule
@@ -29,7 +28,6 @@ __all__ = [
     "discounted_visits",
     "is_rounding",
     "schedule_met",
-    "seconds_left",
     "without_claims",
 ]
 
@@ -44,11 +42,6 @@ LITTLE, MOST_MOVES = 1e-9, 1_000
 def is_rounding(difference: float, value: float) -> bool:
     """Return whether a difference between exact values may come from rounding alone."""
     return abs(difference) <= ROUNDING * (1 + abs(value))
-
-
-def seconds_left(clock: Clock) -> float | None:
-    """Return the remaining seconds of a time limit, at least 0.05; None without one."""
-    return None if clock.limit is None else max(clock.limit - clock.seconds, 0.05)
 
 
 def best_in_hand(solution: Solution, others: Iterable[tuple[str, Schedule]], upper: float) -> tuple[Solution, str]:

@@ -2,37 +2,37 @@
 
 from __future__ import annotations
 
-import contextlib
-import math
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from actmeasure import learning, problems
-from actmeasure.errors import AgentError, ModelError, PlanError, StudyError, unknown_name
+from actmeasure.errors import AgentError, ModelError, StudyError, unknown_name
 from actmeasure.evaluation import evaluate
 from actmeasure.files import parse_model
+from actmeasure.interrupts import deferred_interrupts
 from actmeasure.learning.agent import Agent
 from actmeasure.learning.train import train
 from actmeasure.model import Model
-from actmeasure.planning import act_then_measure, solve
-from actmeasure.planning.bounds import ALMOST_ONE, informed_bounds, start_bound
-from actmeasure.planning.budget import Clock
-from actmeasure.planning.optimal import MOST_BYTES, SMALLEST, Search, WorkLimit
-from actmeasure.planning.solve import method_of
-from actmeasure.schedule import Schedule
+from actmeasure.planning.budget import Budget
+from actmeasure.planning.optimal import MOST_BYTES, NEGLIGIBLE_GAP, Never, Optimal
+from actmeasure.planning.solution import Solution
+from actmeasure.planning.solve import method_of, solve
 from actmeasure.studies.spec import AgentSpec, ProblemSpec, Trial, canonical, digest
 from actmeasure.studies.store import arrow
 
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["Appraiser", "Expense", "WorkPlan", "build_model", "new_agent", "plan_by_work", "run_trial"]
+__all__ = ["Appraiser", "Expense", "build_model", "new_agent", "plan_by_work", "run_trial"]
 
 #: What may be changed of a model file.
 OVERRIDES = ("measuring_cost", "discount")
+#: Methods that spend a limit on work, and have a relative tolerance.
+SEARCHES = (Optimal, Never)
 #: Agents that need what a specification cannot hold.
 NOT_BY_NAME = {"schedule": "a schedule", "pomcp": "a model to plan on"}
 
@@ -104,6 +104,7 @@ def _train(trial: Trial, spec: AgentSpec, model: Model) -> dict[str, Any]:
 
 def _plan(trial: Trial, model: Model) -> dict[str, Any]:
     plan = plan_by_work(model, trial.method, trial.settings["tolerance"], trial.settings["beliefs"])
+    searches = isinstance(method_of(trial.method), SEARCHES)
     found = evaluate(model, plan.schedule, horizon=trial.max_steps)
     return {
         "discounted_return": [found.discounted_return],
@@ -111,7 +112,7 @@ def _plan(trial: Trial, model: Model) -> dict[str, Any]:
         "reward": [found.reward],
         "measurements": [found.measurements],
         "steps": [found.steps],
-        "lower": [plan.lower],
+        "lower": [plan.value if searches else plan.lower],
         "upper": [plan.upper],
         "stopped": [plan.stopped],
     }
@@ -122,66 +123,21 @@ def _plan(trial: Trial, model: Model) -> dict[str, Any]:
 # ----------------------------------------------------------------------------------------------------
 
 
-#: Methods that search; the others end by themselves.
-SEARCHES = ("optimal", "never")
-
-
-class WorkPlan(NamedTuple):
-    """A schedule, its value, a bound on the optimum, and why planning stopped: as `Solution.stopped`, or `beliefs`."""
-
-    schedule: Schedule
-    lower: float
-    upper: float
-    stopped: str
-
-
-def plan_by_work(model: Model, method: str, tolerance: float, beliefs: int) -> WorkPlan:
-    """Plan; searches end at a gap of `tolerance`, as a share of the value, or after so many beliefs (see `WorkLimit`).
+def plan_by_work(model: Model, method: str, tolerance: float, beliefs: int) -> Solution:
+    """Plan; searches end at a gap of `tolerance`, as a share of the value, or with a limit on the work (see `Budget`).
 
     Raises
     ------
     KeyboardInterrupt
         After Ctrl-C: half a plan is none.
     """
-    if method in SEARCHES:
-        found = _searched(model, tolerance, beliefs, may_look=method == "optimal")
-    else:
-        solution = solve(model, method, tolerance)
-        found = WorkPlan(solution.schedule, solution.lower, solution.upper, solution.stopped)
-    if found.stopped == "interrupted":
-        raise KeyboardInterrupt
+    with deferred_interrupts() as interrupts:
+        chosen = method_of(method)
+        if isinstance(chosen, SEARCHES):
+            chosen, tolerance = replace(chosen, relative_tolerance=tolerance), NEGLIGIBLE_GAP
+        found = solve(model, chosen, tolerance, budget=Budget(work=beliefs))
+        interrupts.check()
     return found
-
-
-def _searched(model: Model, tolerance: float, beliefs: int, may_look: bool) -> WorkPlan:
-    """The best of what a search finds, of a search that hurries where there is no discount, and of act-then-measure."""
-    limit = WorkLimit(beliefs=beliefs, tolerance=tolerance)
-    limit.search = search = Search(model, limit, may_look)
-    stopped = str(search.run(SMALLEST))
-    schedules = []
-    with contextlib.suppress(PlanError):  # without discount it may promise nothing finite
-        schedules.append(search.schedule())
-    if model.discount == 1:
-        hurried = WorkLimit(beliefs=beliefs, tolerance=tolerance)
-        hurried.search = hurried_search = Search(model.replace(discount=ALMOST_ONE), hurried, may_look)
-        stopped = "interrupted" if hurried_search.run(SMALLEST) == "interrupted" else stopped
-        schedules.append(hurried_search.schedule())
-    value, best = _best(model, schedules)
-    if may_look and not limit.is_close(value):
-        schedules.append(act_then_measure.exact(model, tolerance, Clock()).schedule)
-        value, best = _best(model, schedules)
-    closed = limit.is_close(value) or search.upper - value <= SMALLEST
-    upper = search.upper if may_look else start_bound(model, *informed_bounds(model, Clock()))
-    reason = stopped if stopped != "time" else "beliefs"
-    return WorkPlan(best, value, max(upper, value), "closed" if closed and stopped != "interrupted" else reason)
-
-
-def _best(model: Model, schedules: list[Schedule]) -> tuple[float, Schedule]:
-    """The schedule that is worth most, the first of equals; one without a value is worth nothing finite."""
-    values = [evaluate(model, schedule).discounted_return for schedule in schedules]
-    known = [-math.inf if math.isnan(value) else value for value in values]
-    number = known.index(max(known))
-    return known[number], schedules[number]
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -239,8 +195,8 @@ class Appraiser:
         base = WORKER_BYTES + n_states * n_actions * PAIR_BYTES
         problem = canonical(trial.problem.identity())
         if trial.agent is None:
-            method_of(trial.method)
-            beliefs = trial.settings["beliefs"] if trial.method in SEARCHES else 0
+            searches = isinstance(method_of(trial.method), SEARCHES)
+            beliefs = trial.settings["beliefs"] if searches else 0
             steps = min(1 / (1 - discount), FAR) if discount < 1 else FAR
             kind = canonical([trial.method, dict(trial.settings), discount])
             work = LEAST + 1e-6 * PLAN_WEIGHT * n_states * steps
