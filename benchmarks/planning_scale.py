@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import actmeasure as am
 from actmeasure.planning import Progress
-from actmeasure.planning.budget import Clock
+from actmeasure.planning.budget import Budget
 from actmeasure.planning.optimal import Search
 from benchmarks.goals import Goal
 from benchmarks.planning import timed
@@ -32,7 +32,7 @@ def _thirty(limit: float = 120.0) -> list[Goal]:
     for seed in range(3):
         lake = am.problems.frozen_lake(30, measuring_cost=0.05, discount=0.99, seed=seed)
         seconds, search = _to_one_percent(lake, limit)
-        _print_curve(f"30x30 at .99, seed {seed}, value {search.lower:.4f} to {search.upper:.4f}", search.clock.record)
+        _print_curve(f"30x30 at .99, seed {seed}, value {search.lower:.4f} to {search.upper:.4f}", search.budget.record)
         reached = seconds if search.upper - search.lower <= 0.01 * search.lower else float("inf")
         goals.append(Goal(f"30x30 at .99 to 1 % of the value, seed {seed}", reached, limit, "s"))
     return goals
@@ -40,16 +40,16 @@ def _thirty(limit: float = 120.0) -> list[Goal]:
 
 def _to_one_percent(lake: am.Model, limit: float) -> tuple[float, Search]:
     """A search that is stopped when the gap is 1 % of the value, and the seconds it took."""
-    clock = Clock(limit)
+    budget = Budget(limit)
 
     def listen(progress: Progress) -> None:
         if progress.upper - progress.lower <= 0.01 * progress.lower:
-            clock.limit = 0.0
+            budget.seconds = 0.0
 
-    clock.listener = listen
-    search = Search(lake, clock)
+    budget.progress = listen
+    search = Search(lake, budget)
     search.run(1e-9)
-    return clock.seconds, search
+    return budget.elapsed, search
 
 
 def _share_left(size: int) -> Goal:

@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from actmeasure.inspection import Economics, Fit, fit
     from actmeasure.learning.train import train
     from actmeasure.model import Model
+    from actmeasure.planning.bounds import q_mdp
     from actmeasure.planning.frontier import Frontier
     from actmeasure.planning.solution import Solution
     from actmeasure.planning.solve import solve
     from actmeasure.planning.tradeoff import tradeoff
-    from actmeasure.planning.value_iteration import q_mdp
     from actmeasure.policy import Policy, unroll
     from actmeasure.schedule import BlindPlan, Schedule
     from actmeasure.studies import SeedRuns, train_seeds
@@ -70,7 +70,7 @@ _HOME = {
     "Solution": "planning.solution",
     "evaluate": "evaluation",
     "fit": "inspection",
-    "q_mdp": "planning.value_iteration",
+    "q_mdp": "planning.bounds",
     "run_study": "studies.runner",
     "solve": "planning.solve",
     "tradeoff": "planning.tradeoff",

@@ -21,13 +21,17 @@ ENDINGS = {"measure": trace.MEASURE, "known": trace.KNOWN, "end": trace.END, "re
 
 
 def dynamics(model: Model) -> Dynamics:
-    """Return transitions, expected rewards and measuring costs of a model as arrays."""
-    table = model.transitions
-    return Dynamics(
-        _read_only(table.offsets), _read_only(table.successors), _read_only(table.probabilities),
-        _read_only(model.terminal), _read_only(model.rewards.ravel()),
-        _read_only(np.ascontiguousarray(model.measuring_costs).ravel()), model.n_actions,
-    )  # fmt: skip
+    """Return transitions, expected rewards and measuring costs; built once and kept with the model, which never changes."""
+    found: Dynamics | None = vars(model).get("_dynamics")
+    if found is None:
+        table = model.transitions
+        found = Dynamics(
+            _read_only(table.offsets), _read_only(table.successors), _read_only(table.probabilities),
+            _read_only(model.terminal), _read_only(model.rewards.ravel()),
+            _read_only(np.ascontiguousarray(model.measuring_costs).ravel()), model.n_actions,
+        )  # fmt: skip
+        vars(model)["_dynamics"] = found  # as a cached property of the frozen class, which may not import kernels
+    return found
 
 
 def world(model: Model) -> World:

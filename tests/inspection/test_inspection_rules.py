@@ -14,7 +14,7 @@ import actmeasure as am
 from actmeasure.inspection.rules import Calendars, ConditionRules
 from actmeasure.inspection.schedules import discounted_value, discounted_values
 from actmeasure.planning.baselines import values_of
-from actmeasure.planning.budget import Clock
+from actmeasure.planning.budget import Budget
 
 LONGEST = 3
 
@@ -38,7 +38,7 @@ def rule_values(model, same_interval):
 @examples(12)
 @given(models(max_states=2, max_actions=2))
 def test_the_best_condition_rules_are_those_of_brute_force(model):
-    search = ConditionRules(model, LONGEST, Clock())
+    search = ConditionRules(model, LONGEST, Budget())
     for rule, same in ((search.by_condition(), False), (search.one_interval(), True)):
         found = am.evaluate(model, rule.schedule(model)).discounted_return
         assert found == pytest.approx(max(rule_values(model, same)), abs=1e-9)
@@ -47,7 +47,7 @@ def test_the_best_condition_rules_are_those_of_brute_force(model):
 @examples(15)
 @given(models(max_states=5))
 def test_families_are_ordered_and_below_the_optimum(model):
-    search = ConditionRules(model, 8, Clock())
+    search = ConditionRules(model, 8, Budget())
     by_condition, one = (
         am.evaluate(model, rule.schedule(model)).discounted_return
         for rule in (search.by_condition(), search.one_interval())
@@ -60,13 +60,13 @@ def test_families_are_ordered_and_below_the_optimum(model):
 @given(models(max_states=5), st.integers(1, 5))
 def test_calendars_are_those_of_solve(model, k):
     calendars = Calendars(model)
-    calendars.best(7, Clock())  # in another order, and further
+    calendars.best(7, Budget())  # in another order, and further
     assert calendars.schedule(k) == am.solve(model, f"every-{k}").schedule
 
 
 def test_the_best_calendar_is_the_best():
     values = [am.solve(machine(), f"every-{n}").value for n in range(1, 21)]
-    assert Calendars(machine()).best(20, Clock()) == (1 + int(np.argmax(values)), 20)
+    assert Calendars(machine()).best(20, Budget()) == (1 + int(np.argmax(values)), 20)
 
 
 @examples(25)
@@ -78,7 +78,7 @@ def test_worth_is_what_evaluate_says(model, seed):
 
 
 def test_searches_stop_when_the_time_is_over():
-    over = Clock(1e-9)
+    over = Budget(1e-9)
     search = ConditionRules(machine(), 1000, over)
     rule = search.one_interval()
     assert search.longest < 1000
@@ -88,12 +88,12 @@ def test_searches_stop_when_the_time_is_over():
 
 def test_a_large_model_gets_shorter_intervals(monkeypatch):
     monkeypatch.setattr("actmeasure.inspection.rules.MOST_WORK", 100)
-    assert ConditionRules(machine(), 50, Clock()).longest < 50
+    assert ConditionRules(machine(), 50, Budget()).longest < 50
 
 
 def test_thresholds_come_out_by_themselves():
     """Waiting is cheap and repairs are dear, so the best rule repairs from some state on and not before."""
-    rule = ConditionRules(machine(), 40, Clock()).by_condition()
+    rule = ConditionRules(machine(), 40, Budget()).by_condition()
     run, repair = range(2)
     assert rule.first[:3].tolist() == sorted(rule.first[:3].tolist())
     assert (rule.first[0], rule.first[2]) == (run, repair)

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from actmeasure.kernels import dispatcher, jit
-from actmeasure.planning.budget import Clock
+from actmeasure.planning.budget import Budget
 
 CALLEE = """
 from actmeasure.kernels.jit import inner
@@ -229,14 +229,14 @@ def test_an_inner_function_is_not_compiled_for_python(kernels, monkeypatch):
 def test_compiling_is_not_timed(kernels, monkeypatch):
     load(kernels, "callee", monkeypatch)
     outer = load(kernels, "outer", monkeypatch)
-    clock, wall = Clock(limit=1.0), time.perf_counter()
+    budget, wall = Budget(seconds=1.0), time.perf_counter()
     outer.twice(3)  # takes some tenths of a second to compile, and microseconds to run
-    assert clock.seconds < (time.perf_counter() - wall) / 2
+    assert budget.elapsed < (time.perf_counter() - wall) / 2
 
 
 def test_a_time_limit_does_not_run_out_while_compiling(monkeypatch):
-    clock = Clock(limit=1.0)
+    budget = Budget(seconds=1.0)
     monkeypatch.setattr(jit.spent, "seconds", jit.spent.seconds - 2.0)
-    assert clock.is_over  # as if two seconds had passed ...
+    assert budget.is_over  # as if two seconds had passed ...
     monkeypatch.setattr(jit.spent, "seconds", jit.spent.seconds + 2.0)
-    assert not clock.is_over  # ... in which kernels were compiled
+    assert not budget.is_over  # ... in which kernels were compiled

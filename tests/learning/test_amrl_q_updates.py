@@ -119,7 +119,7 @@ def test_ties_are_broken_at_random_and_looking_comes_first():
 def test_it_explores_for_a_share_of_the_planned_episodes(share, planned, exploring):
     agent = am.agents.make("amrl-q", exploring_share=share)
     agent.prepare(am.agents.Task.of_model(am.problems.measuring_value(), planned))
-    assert agent._rules.exploring_episodes == exploring
+    assert agent._parameters.exploring_episodes == exploring
 
 
 def test_exploration_stops_where_it_should():
@@ -138,7 +138,7 @@ def test_of_an_unknown_number_all_episodes_explore():
     agent = am.agents.make("amrl-q")
     task = am.agents.Task.of_model(am.problems.measuring_value(), None)
     agent.prepare(task)
-    assert agent._rules.exploring_episodes > 10**15
+    assert agent._parameters.exploring_episodes > 10**15
     huge = am.agents.make("amrl-q")
     am.train(huge, am.problems.measuring_value(), episodes=2, planned_episodes=10**30)
     assert huge.episodes_done == 2

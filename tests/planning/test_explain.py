@@ -112,7 +112,7 @@ def test_a_look_that_shows_nothing_loses_its_price_at_least():
 
 def test_states_that_are_not_planned_for_are_unknown_not_worthless():
     text = str(am.solve(am.problems.frozen_lake(4), "atm-qmdp").explain())
-    assert text.endswith("... and so on for ever.\n?: a look may show a state that this schedule has no plan for.")
+    assert text.endswith("... and so on without end.\n?: a look may show a state that this schedule has no plan for.")
 
 
 def test_the_explanation_as_text_and_table():

@@ -8,7 +8,7 @@ from judge import Judge, best_of_all_schedules
 from strategies import examples, models
 
 import actmeasure as am
-from actmeasure.planning.budget import Clock
+from actmeasure.planning.budget import Budget
 from actmeasure.planning.optimal import Search
 
 ROUNDING = 1e-9
@@ -16,15 +16,15 @@ SMALL = models(max_states=3, max_actions=2, discounts=(0.3, 0.5, 0.6, 0.7))
 
 
 def stopped_after(rounds):
-    """A clock that is over as soon as bounds have been noted so many times."""
-    clock = Clock()
+    """A budget that is over as soon as bounds have been noted so many times."""
+    budget = Budget()
 
     def listen(progress):
-        if len(clock.record) >= rounds:
-            clock.limit = 0.0
+        if len(budget.record) >= rounds:
+            budget.seconds = 0.0
 
-    clock.listener = listen
-    return clock
+    budget.progress = listen
+    return budget
 
 
 def acyclic_model(rng):

@@ -7,7 +7,7 @@ from strategies import examples, models
 
 import actmeasure as am
 from actmeasure.kernels.mixture_bound import lower_by_mixture
-from actmeasure.planning.budget import Clock
+from actmeasure.planning.budget import Budget
 from actmeasure.planning.optimal import Search
 
 ROUNDING = 1e-9
@@ -15,9 +15,9 @@ ROUNDING = 1e-9
 
 def searched(model, nodes):
     """A search that was stopped when it had some number of nodes."""
-    clock = Clock()
-    search = Search(model, clock)
-    clock.listener = lambda _: setattr(clock, "limit", 0.0) if search.nodes >= nodes else None
+    budget = Budget()
+    search = Search(model, budget)
+    budget.progress = lambda _: setattr(budget, "seconds", 0.0) if search.nodes >= nodes else None
     search.run(1e-9)
     return search
 
@@ -62,6 +62,6 @@ def test_mixtures_lower_bounds_where_rewards_are_negative_too():
 
 
 def test_a_lake_on_which_beliefs_spread_in_corridors_closes():
-    search = Search(am.problems.frozen_lake(20, measuring_cost=0.05, discount=0.99, seed=122), Clock(20))
+    search = Search(am.problems.frozen_lake(20, measuring_cost=0.05, discount=0.99, seed=122), Budget(20))
     assert search.run(1e-5) == "closed"
     assert search.nodes < 200_000  # without mixtures more than 400,000

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import actmeasure as am
-from actmeasure.planning import act_then_measure, optimal
-from actmeasure.planning.budget import Clock
+from actmeasure.planning import optimal
+from actmeasure.planning.act_then_measure import ActThenMeasure
+from actmeasure.planning.budget import Budget
 
 LAKE = am.problems.frozen_lake(4)
 LARGER = am.problems.frozen_lake(20, seed=1, discount=0.99)
@@ -60,13 +61,13 @@ def test_act_then_measure_stopped_early_is_no_worse_than_looking_always(discount
         initial = np.zeros(model.n_states)
         initial[[0, 1]] = 0.5
         model = model.replace(initial=initial, reveal_start=False)
-    clock = Clock()
-    clock.listener = lambda progress: setattr(clock, "limit", 0.0 if len(clock.record) >= notes else None)
-    plan = act_then_measure.exact(model, 1e-6, clock)
+    budget = Budget()
+    budget.progress = lambda progress: setattr(budget, "seconds", 0.0 if len(budget.record) >= notes else None)
+    plan = ActThenMeasure().solve(model, budget)
     value = am.evaluate(model, plan.schedule).discounted_return
     assert plan.stopped == "time"
     assert value >= am.solve(model, "always").value - ROUNDING
-    assert value >= clock.record[-1].lower - ROUNDING
+    assert value >= budget.record[-1].lower - ROUNDING
     assert value <= plan.upper + ROUNDING
 
 
@@ -89,18 +90,18 @@ def test_ctrl_c_at_the_first_bounds(method, discount):
 @pytest.mark.parametrize("discount", [0.99, 1.0])
 def test_an_open_search_is_joined_by_act_then_measure(monkeypatch, discount):
     model = LARGER.replace(discount=discount)
-    clock, plans = Clock(), []
+    budget, plans = Budget(), []
 
     def and_no_more(*arguments):
-        plans.append(exact(*arguments))
-        clock.limit = 0.0
+        plans.append(solve(*arguments))
+        budget.seconds = 0.0
         return plans[0]
 
-    exact = act_then_measure.exact
-    monkeypatch.setattr(act_then_measure, "exact", and_no_more)
-    monkeypatch.setattr(optimal, "HEAD_START", 0.0)
+    solve = ActThenMeasure.solve
+    monkeypatch.setattr(ActThenMeasure, "solve", and_no_more)
+    monkeypatch.setattr(optimal, "HEAD_SECONDS", 0.0)
     monkeypatch.setattr(optimal, "HURRIED_SECONDS", 0.0)
-    plan = optimal.optimal(model, 1e-9, clock)
+    plan = optimal.Optimal(tolerance=1e-9).solve(model, budget)
     joined = am.evaluate(model, plans[0].schedule).discounted_return
     assert plan.stopped == "time"
     assert am.evaluate(model, plan.schedule).discounted_return >= joined - ROUNDING

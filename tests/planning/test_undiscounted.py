@@ -10,7 +10,7 @@ from actmeasure.kernels import belief_graph, graph_search
 from actmeasure.planning.baselines import Control
 from actmeasure.planning.belief_graph import make_graph, make_scratch
 from actmeasure.planning.bounds import first_bounds
-from actmeasure.planning.budget import Clock
+from actmeasure.planning.budget import Budget
 from actmeasure.planning.optimal import Search
 from actmeasure.world import dynamics
 
@@ -106,10 +106,10 @@ def test_no_schedule_beats_a_bound_of_the_search(seed):
     best = best_combination(
         model, lambda belief, longest: plans_of_all_actions(model, belief, longest), 2 if small else 1
     )
-    search = Search(model, Clock())
+    search = Search(model, Budget())
     search.run(1e-6)
     assert search.upper >= best - SETTLED
-    assert min(progress.upper for progress in search.clock.record) >= best - SETTLED
+    assert min(progress.upper for progress in search.budget.record) >= best - SETTLED
 
 
 def test_going_round_for_nothing_at_no_risk():
@@ -126,11 +126,11 @@ def test_a_shortcut_in_a_circle_that_loses():
     model = am.Model.from_arrays(
         np.eye(4)[successors], R, measuring_cost=0.1, discount=1.0, terminal=[False, False, False, True]
     )
-    graph, scratch, bounds = make_graph(model), make_scratch(4), first_bounds(model, Clock())
+    graph, scratch, bounds = make_graph(model), make_scratch(4), first_bounds(model, Budget())
     circle = np.array([belief_graph.node_of(graph, bounds, scratch, state) for state in range(3)])
     for node in circle:
         belief_graph.expand(graph, dynamics(model), bounds, scratch, 1.0, node)
-    graph_search._solve_circle(graph, bounds, scratch, 1.0, circle, 1)
+    graph_search._solve_cycle(graph, bounds, scratch, 1.0, circle, 1)
     assert graph.upper[circle[0]] >= 0
     assert graph.upper[circle[1]] >= 0
     assert graph.upper[circle[2]] >= -1

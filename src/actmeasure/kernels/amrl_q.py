@@ -16,7 +16,7 @@ from actmeasure.kernels.streams import AGENT, WORLD, random, seed_stream
 
 #: Entries of `memory`: the state that is taken for the current one, and the last action.
 BELIEVED, ACTION = 0, 1
-#: Entries of `place` in a run: the episode in the record, the state of the world, and whether the episode is running.
+#: Entries of `position` in a run: the episode in the record, the state of the world, and whether the episode is running.
 EPISODE, STATE, RUNNING = 0, 1, 2
 NOTHING = -1
 
@@ -64,38 +64,37 @@ def run(
     first_episode: int,
     max_steps: int,
     record: Record,
-    place: Any,
+    position: Any,
     world_stream: Any,
     agent_stream: Any,
 ) -> bool:
     """Play all episodes of `record` on a model; return False if the counts need more capacity.
 
-    Then call it again with larger counts and the same `place`, int64 (3,), zeros at first.
+    Then call it again with larger counts and the same `position`, int64 (3,), zeros at first.
     """
     n_actions = world.dynamics.n_actions
     n_states = world.dynamics.terminal.shape[0]
-    while place[EPISODE] < record.steps.shape[0]:
-        episode = place[EPISODE]
-        if not place[RUNNING]:
+    while position[EPISODE] < record.steps.shape[0]:
+        episode = position[EPISODE]
+        if not position[RUNNING]:
             seed_stream(world_stream, entropy, first_episode + episode, WORLD)
             seed_stream(agent_stream, entropy, first_episode + episode, AGENT)
-            place[STATE] = first_state(world, world_stream)
-            begin(tables, place[STATE] if world.reveal_start else NOTHING, likely, n_states, agent_stream)
-            place[RUNNING] = True
-        random_decisions = (
-            parameters.random_decisions if first_episode + episode < parameters.exploring_episodes else 0.0
-        )
-        while place[RUNNING] and record.steps[episode] < max_steps:
+            position[STATE] = first_state(world, world_stream)
+            begin(tables, position[STATE] if world.reveal_start else NOTHING, likely, n_states, agent_stream)
+            position[RUNNING] = True
+        explores = first_episode + episode < parameters.exploring_episodes
+        random_decisions = parameters.random_decisions if explores else 0.0
+        while position[RUNNING] and record.steps[episode] < max_steps:
             if is_full(tables.counts):
                 return False
             action, measure = decide(tables, n_actions, random_decisions, agent_stream)
-            cost = world.dynamics.costs[place[STATE] * n_actions + action] if measure else 0.0
-            place[STATE], reward, ended = move(world, place[STATE], action, world_stream)
+            cost = world.dynamics.costs[position[STATE] * n_actions + action] if measure else 0.0
+            position[STATE], reward, ended = move(world, position[STATE], action, world_stream)
             write(record, episode, reward, cost, measure, ended)
-            observe(tables, parameters, n_actions, reward, place[STATE] if measure else NOTHING, ended, agent_stream)
-            place[RUNNING] = not ended
-        place[RUNNING] = False
-        place[EPISODE] += 1
+            observe(tables, parameters, n_actions, reward, position[STATE] if measure else NOTHING, ended, agent_stream)
+            position[RUNNING] = not ended
+        position[RUNNING] = False
+        position[EPISODE] += 1
     return True
 
 

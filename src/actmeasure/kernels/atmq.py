@@ -21,7 +21,7 @@ from actmeasure.kernels.streams import AGENT, WORLD, random, seed_stream
 NOW, ACTION, READY = 0, 1, 2
 #: Entries of `sums`: the sum of `best` over all states, and the largest reward so far.
 BEST_SUM, LARGEST_REWARD = 0, 1
-#: Entries of `place` in a run: the episode in the record, the state of the world, and whether the episode is running.
+#: Entries of `position` in a run: the episode in the record, the state of the world, and whether the episode is running.
 EPISODE, STATE, RUNNING = 0, 1, 2
 NOTHING = -1
 #: Relative difference of values below which they are ties.
@@ -90,35 +90,35 @@ def run(
     first_episode: int,
     max_steps: int,
     record: Record,
-    place: Any,
+    position: Any,
     world_stream: Any,
     agent_stream: Any,
 ) -> bool:
     """Play all episodes of `record` on a model; return False if the counts need more capacity.
 
-    Then call it again with larger counts and the same `place`, int64 (3,), zeros at first.
+    Then call it again with larger counts and the same `position`, int64 (3,), zeros at first.
     """
     n_actions = world.dynamics.n_actions
-    while place[EPISODE] < record.steps.shape[0]:
-        episode = place[EPISODE]
-        if not place[RUNNING]:
+    while position[EPISODE] < record.steps.shape[0]:
+        episode = position[EPISODE]
+        if not position[RUNNING]:
             seed_stream(world_stream, entropy, first_episode + episode, WORLD)
             seed_stream(agent_stream, entropy, first_episode + episode, AGENT)
-            place[STATE] = first_state(world, world_stream)
-            shown = place[STATE] if world.reveal_start else NOTHING
+            position[STATE] = first_state(world, world_stream)
+            shown = position[STATE] if world.reveal_start else NOTHING
             begin(tables, shown, start_states, start_probabilities, agent_stream)
-            place[RUNNING] = True
-        while place[RUNNING] and record.steps[episode] < max_steps:
+            position[RUNNING] = True
+        while position[RUNNING] and record.steps[episode] < max_steps:
             if is_full(tables.counts):
                 return False
             action, measure = decide(tables, parameters, agent_stream)
-            cost = world.dynamics.costs[place[STATE] * n_actions + action] if measure else 0.0
-            place[STATE], reward, ended = move(world, place[STATE], action, world_stream)
+            cost = world.dynamics.costs[position[STATE] * n_actions + action] if measure else 0.0
+            position[STATE], reward, ended = move(world, position[STATE], action, world_stream)
             write(record, episode, reward, cost, measure, ended)
-            observe(tables, parameters, reward, cost, place[STATE] if measure else NOTHING, ended, agent_stream)
-            place[RUNNING] = not ended
-        place[RUNNING] = False
-        place[EPISODE] += 1
+            observe(tables, parameters, reward, cost, position[STATE] if measure else NOTHING, ended, agent_stream)
+            position[RUNNING] = not ended
+        position[RUNNING] = False
+        position[EPISODE] += 1
     return True
 
 
@@ -419,9 +419,9 @@ def train(tables: AtmqTables, parameters: AtmqParameters, stream: Any) -> None:
         return
     for _ in range(parameters.training_updates):
         number = random(stream) * states
-        place = int(number)
-        state = place if everywhere else tables.ready[place]
-        action = _trained_action(tables.greedy[state], n_actions, number - place, parameters.training_greedy)
+        index = int(number)
+        state = index if everywhere else tables.ready[index]
+        action = _trained_action(tables.greedy[state], n_actions, number - index, parameters.training_greedy)
         pair = state * n_actions + action
         if tables.counts.measured[pair] >= parameters.training_needs:
             _update(
@@ -430,10 +430,10 @@ def train(tables: AtmqTables, parameters: AtmqParameters, stream: Any) -> None:
 
 
 @lean
-def _trained_action(greedy: int, n_actions: int, uniform: float, chance: float) -> int:
+def _trained_action(greedy: int, n_actions: int, uniform: float, probability: float) -> int:
     """Return the greedy action with the given probability, otherwise any other, for a uniform random number."""
-    if uniform < chance or n_actions == 1:
+    if uniform < probability or n_actions == 1:
         return greedy
-    other = int((uniform - chance) / (1.0 - chance) * (n_actions - 1))
+    other = int((uniform - probability) / (1.0 - probability) * (n_actions - 1))
     other = min(other, n_actions - 2)
     return other + (other >= greedy)

@@ -1,13 +1,14 @@
-"""Beliefs that blind plans lead to, as a graph, with bounds on the optimum at each.
+"""The graph of beliefs that blind plans lead to, with bounds on the optimum at each belief.
 
-A node is a belief. Each action leads from it to one other belief, given that the episode is still running; looking there
-reveals which state it is. So the optimum V at a node is the best over actions of
+A node is a belief. Each action leads from it to one other belief (its child), given that the episode is still running; a look
+there shows which state it is. With r the expected reward of an action at the node, c the expected price of a look, m the
+probability that the episode still runs after it and g the discount, the optimum V at a node is the best over actions of
 
-    reward + discount * running * V(child)                      not looking, and
-    reward - cost + discount * running * reveal(child)          looking,
+    r + g m V(child)                not looking, and
+    r - c + g m reveal(child)       looking,
 
-where reveal(child) is the mean over the child's states of V at the node in which that state is known. Bounds are kept for
-both, and only ever get tighter, so old values stay sound and are renewed when they matter.
+where reveal(child) is the mean, over the child's belief, of V at the node in which the state is known. Bounds are kept for both V
+and reveal. They only get tighter, so a bound that was computed earlier stays sound and is renewed only where it matters.
 
 Upper bounds hold in floating point. Probabilities that are stored stand for themselves divided by their exact sum. An action
 leads from a node to the belief b with probability m, and the child that stands for b has the belief q, b_i = q_i (1 + t_i) with
@@ -37,8 +38,7 @@ SAME = 1e-13
 GRID = 1e-12
 #: Relative difference below which two upper bounds are a tie.
 TIE = 1e-12
-#: A weight below this is dropped before it loses digits; what it could be worth is less than `DROPPED`, as models have no larger
-#: values than 1e100.
+#: A weight below this is dropped before it loses digits; its value is less than `DROPPED`, as models have no values above 1e100.
 LEAST_WEIGHT, DROPPED = 1e-290, 1e-150
 #: A margin above this is due to a child without a lower bound, and is computed again when it may have one.
 NO_MARGIN = 1e200
@@ -47,7 +47,7 @@ NONE = -1
 
 
 class Graph(NamedTuple):
-    """Flat arrays with room to spare; `counts` tells how much of them is in use."""
+    """The graph as flat arrays with spare capacity; `counts` says how much of them is in use."""
 
     counts: Any  # int64 (4,): nodes, entries, expanded nodes, last stamp
     offsets: Any  # int64 (capacity + 1,): node k has the entries offsets[k]:offsets[k + 1]
@@ -66,30 +66,30 @@ class Graph(NamedTuple):
     error: Any  # float64 (capacity, A): relative error of the child's weights and of a back-up, times discount and `running`
     margin: Any  # float64 (capacity, A): what is added to upper bounds for that error
     scale: Any  # float64 (capacity,): mean of `ceiling` over the node's states
-    way_out: Any  # int32 (capacity,): the choice that leads out of a circle that was solved, or -1
-    promise: Any  # int32 (capacity,): the choice behind the lower bound, or -1 for one of the first simple plans
+    exit_choice: Any  # int32 (capacity,): the choice that leaves a cycle that was solved, or -1
+    lower_choice: Any  # int32 (capacity,): the choice behind the lower bound, or -1 for one of `Bounds.lower_vectors`
     parent: Any  # int32 (capacity,): the node from which this one was first reached, or -1
     parent_action: Any  # int32 (capacity,): the action that led here from there
     mixed_at: Any  # int64 (capacity,): number of expanded nodes when the node was last bounded by a mixture
-    mark: Any  # int64 (capacity,): stamp of the last walk that came by
+    mark: Any  # int64 (capacity,): stamp of the last walk that visited the node
     hashes: Any  # uint64 (capacity,)
     table: Any  # int32 (a power of two,): open addressing, -1 where free
     node_of_state: Any  # int32 (S,): the node in which a state is known, or -1
 
 
 class Bounds(NamedTuple):
-    """What is known about every state, whether it has a node or not."""
+    """Bounds of every state, whether it has a node or not."""
 
     upper: Any  # float64 (S,): of the optimum once the state is known
     lower: Any  # float64 (S,)
     upper_vectors: Any  # float64 (S, 2 A): not looking (2 a) and looking (2 a + 1); any mean of them bounds a belief
-    lower_vectors: Any  # float64 (S, k): worth of simple plans from each state; the best mean bounds a belief
+    lower_vectors: Any  # float64 (S, k): values of simple plans from each state; the highest mean bounds a belief
     ceiling: Any  # float64 (S,): at least 0 and every upper bound of the state, now and later
     loss: Any  # float64 (1,): at least 0, and no reward is below minus this
 
 
 class Scratch(NamedTuple):
-    """Room to work in."""
+    """Work arrays of the kernels."""
 
     states: Any  # int64 (S,)
     weights: Any  # float64 (S,)
@@ -99,9 +99,9 @@ class Scratch(NamedTuple):
     path_weights: Any  # float64 (longest path,)
     actions_back: Any  # int64 (longest path,): those that led to a node, the last first
     loosest: Any  # int64 (1,): the node to whose gap the bound of the last tip is due, or -1
-    circle_values: Any  # float64 (longest path,)
-    circle_rewards: Any  # float64 (longest path,)
-    circle_factors: Any  # float64 (longest path,)
+    cycle_values: Any  # float64 (longest path,)
+    cycle_rewards: Any  # float64 (longest path,)
+    cycle_factors: Any  # float64 (longest path,)
     leaving: Any  # float64 (longest path,)
     free: Any  # bool (longest path,)
     used: Any  # bool (S,), False everywhere
@@ -111,14 +111,14 @@ class Scratch(NamedTuple):
 
 @inner
 def is_short_of_nodes(graph: Graph) -> bool:
-    """Whether expanding one more node may need more nodes than there are, with one kept free for every state to be known."""
+    """Whether expanding a node may need more nodes than are free, with one reserved for each state to be known."""
     n_new = graph.child.shape[1] + graph.node_of_state.shape[0]
     return bool(graph.counts[NODES] + n_new >= graph.expanded.shape[0])
 
 
 @inner
 def is_short_of_entries(graph: Graph) -> bool:
-    """Likewise for the entries of nodes."""
+    """Whether expanding a node may need more entries than are free, with one reserved for each state to be known."""
     n_new = (graph.child.shape[1] + 1) * graph.node_of_state.shape[0]
     return bool(graph.counts[ENTRIES] + n_new >= graph.states.shape[0])
 
@@ -131,7 +131,7 @@ def has_room(graph: Graph) -> bool:
 
 @lean
 def best_mean(graph: Graph, node: int, vectors: Any) -> tuple[float, int]:
-    """Highest mean of a column of `vectors`, float64 (S, k), over a node's belief, and the column."""
+    """Return the highest mean of a column of `vectors`, float64 (S, k), over a node's belief, and the column."""
     best, column = -np.inf, 0
     for k in range(vectors.shape[1]):
         mean = 0.0
@@ -144,7 +144,11 @@ def best_mean(graph: Graph, node: int, vectors: Any) -> tuple[float, int]:
 
 @lean
 def _rounded_up(graph: Graph, node: int, mean: float) -> float:
-    """Return an upper bound on the exact mean over a node's states of upper bounds, from the computed one."""
+    """Return an upper bound on the exact mean of states' upper bounds over a node's belief, from the computed mean.
+
+    The computed mean of x_i with weights q_i is off by at most e sum_i q_i |x_i|, e = `relative_error` of the number of terms. As
+    x_i <= C_i with C_i >= 0 (`ceiling`), sum_i q_i |x_i| <= 2 sum_i q_i C_i - mean <= 2 scale + |mean|.
+    """
     count = graph.offsets[node + 1] - graph.offsets[node]
     if count == 1:  # there is nothing to add up
         return mean
@@ -153,7 +157,7 @@ def _rounded_up(graph: Graph, node: int, mean: float) -> float:
 
 @lean
 def renew_reveal(graph: Graph, bounds: Bounds, node: int) -> None:
-    """Renew the bounds on what seeing the state at a node is worth."""
+    """Tighten the bounds on `reveal`, the value of a node if its state is shown, from the present bounds of the states."""
     upper, lower = 0.0, 0.0
     for entry in range(graph.offsets[node], graph.offsets[node + 1]):
         upper += graph.probabilities[entry] * bounds.upper[graph.states[entry]]
@@ -164,7 +168,11 @@ def renew_reveal(graph: Graph, bounds: Bounds, node: int) -> None:
 
 @lean
 def renew_tip(graph: Graph, bounds: Bounds, node: int) -> None:
-    """Renew the upper bound of a node that has not been expanded."""
+    """Tighten the upper bound of a tip, a node that has not been expanded.
+
+    Both terms are sound: the best column mean of `upper_vectors` is the fast informed bound, and showing the state for free never
+    makes a belief worse, so V <= reveal.
+    """
     renew_reveal(graph, bounds, node)
     mean, _ = best_mean(graph, node, bounds.upper_vectors)
     graph.upper[node] = min(graph.upper[node], _rounded_up(graph, node, mean), graph.reveal_upper[node])
@@ -232,7 +240,7 @@ def _add(graph: Graph, bounds: Bounds, scratch: Scratch, count: int, code: Any, 
     graph.counts[ENTRIES] = begin + count
     graph.known[node] = NONE
     graph.expanded[node] = False
-    graph.way_out[node], graph.promise[node] = NONE, NONE
+    graph.exit_choice[node], graph.lower_choice[node] = NONE, NONE
     graph.parent[node], graph.mixed_at[node] = NONE, 0
     graph.mark[node] = 0
     graph.upper[node], graph.reveal_upper[node] = np.inf, np.inf
@@ -254,7 +262,7 @@ def _add(graph: Graph, bounds: Bounds, scratch: Scratch, count: int, code: Any, 
 
 @lean
 def fill_table(graph: Graph) -> None:
-    """Enter every node into an empty hash table."""
+    """Insert every node into an empty hash table."""
     mask = np.uint64(graph.table.shape[0] - 1)
     for node in range(graph.counts[NODES]):
         slot = graph.hashes[node] & mask
@@ -265,7 +273,7 @@ def fill_table(graph: Graph) -> None:
 
 @lean
 def node_of(graph: Graph, bounds: Bounds, scratch: Scratch, state: int) -> int:
-    """The node in which a state is known."""
+    """Return the node in which a state is known, which is added if there is none."""
     scratch.states[0] = state
     scratch.weights[0] = 1.0
     return find_or_add(graph, bounds, scratch, 1)
@@ -273,7 +281,11 @@ def node_of(graph: Graph, bounds: Bounds, scratch: Scratch, state: int) -> int:
 
 @lean
 def expand(graph: Graph, model: Dynamics, bounds: Bounds, scratch: Scratch, discount: float, node: int) -> None:
-    """Follow every action from a node."""
+    """Add the children of a node: rewards, prices, running probabilities, and the margins of their upper bounds.
+
+    Rewards are rounded up and prices down. `exact` and `ends` find the cases in which nothing is rounded (one successor, or a
+    known state that surely runs on): there the margin is 0.
+    """
     n_entries = graph.offsets[node + 1] - graph.offsets[node]
     for action in range(model.n_actions):
         size, terms, reward, magnitude, cost, mass = 0, 0, 0.0, 0.0, 0.0, 0.0
@@ -335,7 +347,7 @@ def expand(graph: Graph, model: Dynamics, bounds: Bounds, scratch: Scratch, disc
 
 @lean
 def _margin(graph: Graph, node: int, action: int) -> float:
-    """Return what an action's upper bound exceeds that of its child by, because the child only nearly is what it leads to."""
+    """Return what is added to an action's upper bound for rounding: e (2 scale(child) + max(0, -L)), see the module."""
     error, child = graph.error[node, action], graph.child[node, action]
     if child < 0 or error == 0:
         return 0.0
@@ -344,7 +356,7 @@ def _margin(graph: Graph, node: int, action: int) -> float:
 
 @lean
 def choice_upper(graph: Graph, discount: float, node: int, choice: int) -> float:
-    """Upper bound of a choice at an expanded node: action `choice // 2`, looking if `choice` is odd."""
+    """Return the upper bound of a choice at an expanded node: action `choice // 2`, looking if `choice` is odd."""
     action = choice // 2
     value = graph.reward[node, action] + graph.margin[node, action]
     if choice % 2 == 1:
@@ -358,9 +370,23 @@ def choice_upper(graph: Graph, discount: float, node: int, choice: int) -> float
 
 @lean
 def back_up(graph: Graph, bounds: Bounds, discount: float, node: int) -> int:
-    """Tighten the bounds of an expanded node from its children; returns the choice with the highest upper bound.
+    """Tighten the bounds of an expanded node n from its children; returns the choice with the highest upper bound.
 
-    Choices are numbered as in `choice_upper`. This is the innermost loop, so it is one piece, without calls.
+    Choices are numbered as in `choice_upper`. The new upper bound is the largest, over actions a, of
+
+        blind(a) = r_a + margin_a + g m_a U(child_a),
+        look(a)  = r_a + margin_a - c_a + g m_a R(child_a),
+
+    where U >= V and R >= reveal are the present upper bounds of the child, r_a is rounded up, c_a down, and margin_a covers the
+    rounding of the child's belief, of m_a and of this sum (see the module). So each is at least the exact value of its choice,
+    and their maximum is at least V(n); the smaller of two upper bounds is one, hence the minimum with the old one. Where the best
+    choice is a look whose R may be out of date, R is renewed first and the maximum taken again, at most once for each child.
+
+    The lower bound is the same with the lower bounds of the child and without margin. It is not rounded downwards, as it only
+    guides the search: what a schedule earns is evaluated before it is returned. It is replaced only by a strictly better one, so
+    that following the stored choices cannot lead round in a cycle without discount.
+
+    This is the innermost loop, so it is one function without calls.
     """
     while True:
         best, upper, safest, lower = 0, -np.inf, 0, -np.inf
@@ -386,21 +412,20 @@ def back_up(graph: Graph, bounds: Bounds, discount: float, node: int) -> int:
                 safest, lower = 2 * action, blind_lower
             if look_lower > lower:
                 safest, lower = 2 * action + 1, look_lower
-        out = graph.way_out[node]
+        out = graph.exit_choice[node]
         if out >= 0 and choice_upper(graph, discount, node, out) >= upper - TIE * (1 + abs(upper)):
             best = out
         child = graph.child[node, best // 2]
         if best % 2 == 0 or child < 0:
             break
-        # What a look is worth may be out of date; make sure of it where it decides.
+        # The bound of a look may be out of date; it is renewed where it decides.
         before_upper, before_lower = graph.reveal_upper[child], graph.reveal_lower[child]
         renew_reveal(graph, bounds, child)
         if graph.reveal_upper[child] >= before_upper and graph.reveal_lower[child] <= before_lower:
             break
     graph.upper[node] = min(graph.upper[node], upper)
     if lower > graph.lower[node]:
-        # Only a choice that improves on what was promised before: following these cannot lead round in a circle.
-        graph.lower[node], graph.promise[node] = lower, safest
+        graph.lower[node], graph.lower_choice[node] = lower, safest
     state = graph.known[node]
     if state >= 0:
         bounds.upper[state], bounds.lower[state] = graph.upper[node], graph.lower[node]
@@ -412,7 +437,7 @@ def back_up(graph: Graph, bounds: Bounds, discount: float, node: int) -> int:
 
 @lean
 def best_lower_choice(graph: Graph, bounds: Bounds, discount: float, node: int) -> int:
-    """The choice that guarantees most at an expanded node."""
+    """Return the choice with the highest lower bound at an expanded node."""
     best, value = 0, -np.inf
     for action in range(graph.child.shape[1]):
         child = graph.child[node, action]

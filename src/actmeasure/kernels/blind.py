@@ -1,4 +1,4 @@
-"""Moving a weight vector one blind step."""
+"""A model as arrays, sparse weight vectors over states, and their move by one blind step."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from actmeasure.kernels.jit import inner, lean
 
-#: Twice the relative error of one floating-point operation.
+#: Twice the unit roundoff u = 2^-53, the relative error of one floating-point operation.
 ROUNDING = 2.0**-52
 
 
@@ -16,9 +16,9 @@ ROUNDING = 2.0**-52
 def relative_error(terms: Any) -> Any:
     """Return a bound on the relative error of a mean of `terms` numbers of one sign, with probabilities that are off by rounding.
 
-    Products and sums contribute `terms` times half of `ROUNDING`, probabilities that do not sum to 1 exactly as much as
-    `Transitions` leaves alone, and there is room for a dozen operations more. Numbers of both signs have this error relatively to
-    the sum of their sizes.
+    With u the unit roundoff, sum_i p_i x_i of n terms is computed with a relative error of at most n u / (1 - n u). Probabilities
+    that do not sum to 1 exactly contribute as much as `Transitions` leaves uncorrected. The bound is 4 n u + 32 u, which covers
+    both and a dozen more operations. Numbers of both signs have this error relative to sum_i p_i |x_i|.
     """
     return ROUNDING * (2 * terms + 16)
 
@@ -36,14 +36,14 @@ class Dynamics(NamedTuple):
 
 
 class Weights(NamedTuple):
-    """A sparse vector with room for every state."""
+    """A sparse vector with capacity for every state."""
 
     states: Any  # int64 (S,)
     values: Any  # float64 (S,)
 
 
 def make_weights(n_states: int) -> Weights:
-    """Room for a sparse vector over all states."""
+    """Return an empty sparse vector with capacity for every state."""
     return Weights(np.empty(n_states, np.int64), np.empty(n_states, np.float64))
 
 
@@ -78,7 +78,7 @@ def push(model: Dynamics, action: int, source: Weights, count: int, target: Weig
 
 @lean
 def expected(table: Any, n_actions: int, action: int, source: Weights, count: int) -> float:
-    """Weighted sum of a table over (state, action), float64 (S * A,), for one action."""
+    """Return the weighted sum of a table over (state, action), float64 (S * A,), for one action."""
     total = 0.0
     for i in range(count):
         total += source.values[i] * table[source.states[i] * n_actions + action]
@@ -87,7 +87,7 @@ def expected(table: Any, n_actions: int, action: int, source: Weights, count: in
 
 @lean
 def total(source: Weights, count: int) -> float:
-    """Sum of the first `count` weights."""
+    """Return the sum of the first `count` weights."""
     mass = 0.0
     for i in range(count):
         mass += source.values[i]

@@ -99,12 +99,12 @@ def _bound(
     mean, square, distance = 0.0, 0.0, 0.0
     entry = counts.first[pair]
     while entry != 0:
-        chance, successor = counts.times[entry] / measured, counts.successors[entry]
+        probability, successor = counts.times[entry] / measured, counts.successors[entry]
         high, low = bounds.upper[step + 1, successor], bounds.lower[step + 1, successor]
         value = high if is_upper else low
-        mean += chance * value
-        square += chance * value**2
-        distance += chance * (high - low) ** 2
+        mean += probability * value
+        square += probability * value**2
+        distance += probability * (high - low) ** 2
         entry = counts.following[entry]
     variance = max(0.0, square - mean * mean)
     by_variance = sqrt(2.0 * variance * log_term / measured) + horizon * log_term / (3.0 * max(measured - 1, 1))

@@ -1,4 +1,7 @@
-"""Where to look next in the graph of beliefs: below the choices that still look best."""
+"""Search in the graph of beliefs: expand tips below the choices with the highest upper bounds.
+
+A *tip* is a node that has not been expanded; its upper bound rests on those of the states that are possible there.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ from actmeasure.kernels.blind import ROUNDING, Dynamics
 from actmeasure.kernels.jit import lean
 from actmeasure.kernels.mixture_bound import lower_by_mixture
 
-#: A node whose bound fell by this share of its gap when renewed is left alone: something else may look better now.
+#: A node whose bound fell by this fraction of its gap when renewed is left: another choice may have a higher bound now.
 WORTH_TURNING_BACK = 0.01
 #: Likewise where bounds by mixtures are in use.
 WORTH_TURNING_BACK_MIXED = 0.001
@@ -34,7 +37,7 @@ FULL = -1
 MANY_EXPANDED = 32768
 #: An expanded node is bounded by mixtures again when the number of expanded nodes has grown by this factor.
 GROWN = 1.1
-#: After a tip, so many are expanded one after the other below the node to whose gap the bound of the one before is due.
+#: Number of further tips expanded after each tip, below the node to whose gap the bound of the tip before is mostly due.
 MOST_PARTS = 2
 
 
@@ -48,9 +51,9 @@ def _new_stamp(graph: Graph) -> int:
 def descend(
     graph: Graph, model: Dynamics, bounds: Bounds, scratch: Scratch, discount: float, top: int, threshold: float
 ) -> bool:
-    """Follow the best-looking blind choices from a node and expand the first tip; returns whether there was one.
+    """Follow the blind choices with the highest upper bounds from a node and expand the first tip; returns whether it did.
 
-    A tip whose weighted gap is below `threshold` is not worth it.
+    A tip is expanded if its gap, times the discount and the probability of getting there, is above `threshold`.
     """
     stamp = _new_stamp(graph)
     mixes = graph.counts[EXPANDED] > MANY_EXPANDED and 0 < discount < 1
@@ -114,7 +117,7 @@ def _dig_below(
     graph: Graph, model: Dynamics, bounds: Bounds, scratch: Scratch, discount: float, node: int, times: int,
     threshold: float,
 ) -> int:  # fmt: skip
-    """Expand up to `times` tips below a node; returns how many. It also ends when space runs out."""
+    """Expand up to `times` tips below a node; returns how many. It also ends when the graph is full."""
     expanded = 0
     while expanded < times and has_room(graph):
         if not descend(graph, model, bounds, scratch, discount, node, threshold):
@@ -134,7 +137,7 @@ def dig(
     graph: Graph, model: Dynamics, bounds: Bounds, scratch: Scratch, discount: float, nodes: Any, times: int,
     threshold: float,
 ) -> int:  # fmt: skip
-    """Expand up to `times` tips below each of `nodes`, last first. Returns how many, or FULL when space ran out."""
+    """Expand up to `times` tips below each of `nodes`, last first. Returns how many, or FULL when the graph is full."""
     expanded = 0
     for i in range(nodes.shape[0] - 1, -1, -1):
         expanded += _dig_below(graph, model, bounds, scratch, discount, nodes[i], times, threshold)
@@ -148,9 +151,9 @@ def tighten(
     graph: Graph, model: Dynamics, bounds: Bounds, scratch: Scratch, discount: float, states: Any, times: int,
     threshold: float,
 ) -> int:  # fmt: skip
-    """Dig below every action of each state that is or might be known, because these bound all beliefs that have it.
+    """Expand tips below every action of each of `states` when it is known: its bounds enter those of all beliefs that have it.
 
-    Returns how many tips were expanded, or FULL when space ran out.
+    Returns how many tips were expanded, or FULL when the graph is full.
     """
     expanded = 0
     for i in range(states.shape[0]):
@@ -173,7 +176,7 @@ def expand_below(
     graph: Graph, model: Dynamics, bounds: Bounds, scratch: Scratch, discount: float, where: Any, of_states: bool,
     times: int, threshold: float,
 ) -> int:  # fmt: skip
-    """`tighten` the states in `where`, or `dig` below the nodes in it: one entry, so that what both need is compiled once."""
+    """Call `tighten` for the states in `where`, or `dig` for the nodes in it; one entry, so that both are compiled once."""
     if of_states:
         return tighten(graph, model, bounds, scratch, discount, where, times, threshold)
     return dig(graph, model, bounds, scratch, discount, where, times, threshold)
@@ -184,15 +187,29 @@ def frontier(
     graph: Graph, bounds: Bounds, scratch: Scratch, discount: float, starts: Any, threshold: float, out: Any, met: Any,
     tips: Any,
 ) -> tuple[int, int, int]:  # fmt: skip
-    """Find the nodes at which the best-looking schedule plans anew: the starts, and every state it comes to know.
+    """Find the nodes at which the schedule with the highest upper bounds plans: the starts, and every state it comes to know.
 
-    Where the schedule comes to a tip, its value is a promise about the states that are possible there, so these are followed next
-    as if they were shown, up to where rewards are earned: the promise can be no better founded than theirs.
+    Where the schedule reaches a tip, the tip's upper bound rests on those of the states that are possible there. These are
+    followed next, as if they were shown.
 
-    Only states whose gap is above `threshold` are followed. All are written to `out`, int64 (S + number of starts,), first those
-    of the schedule itself; returns the number of these, the number of all, and the number of states with such a gap that are
-    possible on the way, which are written to `met`, int64 (S,). `tips`, int64 like `out`, is room to work in. Where blind choices
-    lead round in a circle, its bounds are solved for, which backing up would take for ever to do.
+    Only states whose gap is above `threshold` are followed. Where blind choices lead round in a cycle, `_solve_cycle` solves for
+    its bounds, to which backing up converges slowly, and without discount not at all.
+
+    Parameters
+    ----------
+    starts : int64 array
+        Nodes at which an episode may begin.
+    out : int64 array, shape (S + number of starts,)
+        Receives the nodes found, first those of the schedule itself.
+    met : int64 array, shape (S,)
+        Receives the states with a gap above the threshold that are possible on the way.
+    tips : int64 array, shape of `out`
+        Work array.
+
+    Returns
+    -------
+    n_own, count, n_met : int
+        Number of the schedule's own nodes in `out`, of all nodes in `out`, and of states in `met`.
     """
     first_stamp = _new_stamp(graph)
     for k in range(starts.shape[0]):
@@ -227,7 +244,7 @@ def frontier(
                 begin = 0
                 while scratch.path[begin] != node:
                     begin += 1
-                _solve_circle(graph, bounds, scratch, discount, scratch.path[begin:length], _new_stamp(graph))
+                _solve_cycle(graph, bounds, scratch, discount, scratch.path[begin:length], _new_stamp(graph))
                 break
         if not graph.expanded[node]:
             if n_own == 0:
@@ -245,6 +262,7 @@ def frontier(
 
 @lean
 def _meet(graph: Graph, bounds: Bounds, scratch: Scratch, node: int, threshold: float, met: Any, n_met: int) -> int:
+    """Append the states of a node with a gap above the threshold to `met`, unless they are in it; returns the new length."""
     for entry in range(graph.offsets[node], graph.offsets[node + 1]):
         state = graph.states[entry]
         if not scratch.met[state] and bounds.upper[state] - bounds.lower[state] > threshold:
@@ -258,6 +276,7 @@ def _meet(graph: Graph, bounds: Bounds, scratch: Scratch, node: int, threshold: 
 def _add_states(
     graph: Graph, bounds: Bounds, scratch: Scratch, node: int, threshold: float, out: Any, count: int
 ) -> int:
+    """Append the nodes of a node's states with a gap above the threshold to `out`, each once; returns the new length."""
     for entry in range(graph.offsets[node], graph.offsets[node + 1]):
         state = graph.states[entry]
         if not scratch.used[state] and bounds.upper[state] - bounds.lower[state] > threshold:
@@ -268,44 +287,68 @@ def _add_states(
 
 
 @lean
-def _solve_circle(graph: Graph, bounds: Bounds, scratch: Scratch, discount: float, circle: Any, stamp: int) -> None:
-    """Lower the bounds of nodes that hold each other up: the best is to go round for ever, or to leave somewhere."""
-    size = circle.shape[0]
+def _solve_cycle(graph: Graph, bounds: Bounds, scratch: Scratch, discount: float, cycle: Any, stamp: int) -> None:
+    """Lower the upper bounds of nodes n_0 .. n_(k-1) that blind actions lead round in a cycle, each back to the first.
+
+    Backing up one node after the other lowers such bounds by the factor g a round at best, as each rests on the next; without
+    discount not at all. Here all are solved for together.
+
+    Let B_i be the largest upper bound of a choice that leaves the cycle at n_i (a look, an end, or a blind action to another
+    node), and let action a lead from n_i to n_j inside it with reward r_ia (rounded up, with its margin) and factor
+    f_ia = g m_ia. Then the optimum V satisfies V <= T V in every node of the cycle, for
+
+        (T v)_i = max(B_i, max over a inside of r_ia + f_ia v_j).
+
+    *With discount*, T is monotone and a contraction, so every v with T v <= v has V <= v. The sweeps raise v from the value of
+    going round without end by v_i <- max(v_i, (T v)_i), in place, until nothing changes: then T v <= v. If the last sweep still
+    raised some v_i by at most d > 0, then T v <= v + g d, which proves v + d / (1 - g); this is rounded up.
+
+    *Without discount*, T v <= v bounds every policy if also v_i >= 0 wherever one can stay inside without end and without loss
+    (see `_allow_free_cycles`). A policy that leaves at some step earns at most v_i by induction. One that stays follows a fixed
+    sequence of nodes; the expected rewards of its first t steps are at most v_i - M_t v(node after t steps), M_t the probability
+    of still running. If M_t falls to 0, the limit is at most v_i. Otherwise all factors are 1 from some step on, no cycle of
+    the model pays, and so the rewards are 0 from some step on (the last term is then at most 0), or the sum has no finite limit
+    and counts as minus infinity. If the sweeps have not come to rest, nothing is proved and the bounds stay.
+
+    Upper bounds of nodes with `known` states are copied to `bounds`. `exit_choice` keeps the leaving choice where that is best,
+    as ties would otherwise send the search round the cycle again.
+    """
+    size = cycle.shape[0]
     for i in range(size):
-        graph.mark[circle[i]] = stamp
+        graph.mark[cycle[i]] = stamp
         graph.counts[STAMP] = stamp
-    values, leaving = scratch.circle_values, scratch.leaving
-    _round_for_ever(graph, scratch, discount, circle)
-    _promise_round(graph, bounds, circle, values)
+    values, leaving = scratch.cycle_values, scratch.leaving
+    _cycle_values(graph, scratch, discount, cycle)
+    _raise_lower_bounds(graph, bounds, cycle, values)
     if discount == 1:
-        _allow_free_rounds(graph, scratch, circle, stamp)
+        _allow_free_cycles(graph, scratch, cycle, stamp)
     for i in range(size):
         leaving[i] = -np.inf
         for choice in range(2 * graph.child.shape[1]):
-            child = graph.child[circle[i], choice // 2]
+            child = graph.child[cycle[i], choice // 2]
             if choice % 2 == 1 or child < 0 or graph.mark[child] != stamp:
-                leaving[i] = max(leaving[i], choice_upper(graph, discount, circle[i], choice))
+                leaving[i] = max(leaving[i], choice_upper(graph, discount, cycle[i], choice))
     change = np.inf
     for _ in range(size + 2):
         change = 0.0
         for i in range(size - 1, -1, -1):
             best = max(values[i], leaving[i])
             for action in range(graph.child.shape[1]):
-                child = graph.child[circle[i], action]
+                child = graph.child[cycle[i], action]
                 if child >= 0 and graph.mark[child] == stamp:
-                    inside = values[_index(circle, child)]
-                    reward = graph.reward[circle[i], action] + graph.margin[circle[i], action]
-                    best = max(best, reward + discount * graph.running[circle[i], action] * inside)
+                    inside = values[_index(cycle, child)]
+                    reward = graph.reward[cycle[i], action] + graph.margin[cycle[i], action]
+                    best = max(best, reward + discount * graph.running[cycle[i], action] * inside)
             change = max(change, best - values[i])
             values[i] = best
     if change > 0 and discount == 1:
-        return  # not settled, so not sound
+        return  # nothing is proved
     slack = change / (1 - discount) * (1 + TIE) if change > 0 else 0.0
     for i in range(size):
-        node = circle[i]
+        node = cycle[i]
         for choice in range(2 * graph.child.shape[1]):
             if leaving[i] >= values[i] and choice_upper(graph, discount, node, choice) == leaving[i]:
-                graph.way_out[node] = choice
+                graph.exit_choice[node] = choice
         rounding = ROUNDING * abs(values[i]) if change > 0 else 0.0
         graph.upper[node] = min(graph.upper[node], values[i] + (slack + rounding))
         if graph.known[node] >= 0:
@@ -313,13 +356,14 @@ def _solve_circle(graph: Graph, bounds: Bounds, scratch: Scratch, discount: floa
 
 
 @lean
-def _allow_free_rounds(graph: Graph, scratch: Scratch, circle: Any, stamp: int) -> None:
-    """Without discount: raise to 0 what a node is worth from which one can go on for ever inside the circle without loss.
+def _allow_free_cycles(graph: Graph, scratch: Scratch, cycle: Any, stamp: int) -> None:
+    """Without discount: raise to 0 the values of nodes from which one can stay inside the cycle without end and without loss.
 
-    The circle as a whole may lose while a shortcut in it does not. Nodes that only have lossy or leaving choices are struck out
-    until none is left to strike out.
+    The cycle as a whole may lose while a shorter one inside it does not. These nodes are the largest set in which each has a
+    blind action without loss to another one of the set: nodes without one are removed until none is left to remove. A set that is
+    too large only makes the upper bounds larger, so rewards down to -TIE count as no loss.
     """
-    size = circle.shape[0]
+    size = cycle.shape[0]
     free = scratch.free
     for i in range(size):
         free[i] = True
@@ -327,21 +371,21 @@ def _allow_free_rounds(graph: Graph, scratch: Scratch, circle: Any, stamp: int) 
     while changed:
         changed = False
         for i in range(size):
-            if free[i] and not _has_free_choice(graph, circle, free, i, stamp):
+            if free[i] and not _has_free_choice(graph, cycle, free, i, stamp):
                 free[i] = False
                 changed = True
     for i in range(size):
         if free[i]:
-            scratch.circle_values[i] = max(scratch.circle_values[i], 0.0)
+            scratch.cycle_values[i] = max(scratch.cycle_values[i], 0.0)
 
 
 @lean
-def _has_free_choice(graph: Graph, circle: Any, free: Any, i: int, stamp: int) -> bool:
-    node = circle[i]
+def _has_free_choice(graph: Graph, cycle: Any, free: Any, i: int, stamp: int) -> bool:
+    node = cycle[i]
     for action in range(graph.child.shape[1]):
         child = graph.child[node, action]
         stays = child >= 0 and graph.mark[child] == stamp
-        if stays and graph.reward[node, action] > -TIE and free[_index(circle, child)]:
+        if stays and graph.reward[node, action] > -TIE and free[_index(cycle, child)]:
             return True
     return False
 
@@ -356,7 +400,7 @@ def _index(nodes: Any, node: int) -> int:
 
 @lean
 def _action_to(graph: Graph, node: int, child: int) -> int:
-    """The action that leads from a node to one of its children, and pays most on the way."""
+    """Return the action with the highest reward among those that lead from a node to one of its children."""
     best = NONE
     for action in range(graph.child.shape[1]):
         if graph.child[node, action] == child and (best < 0 or graph.reward[node, action] > graph.reward[node, best]):
@@ -365,33 +409,38 @@ def _action_to(graph: Graph, node: int, child: int) -> int:
 
 
 @lean
-def _promise_round(graph: Graph, bounds: Bounds, circle: Any, values: Any) -> None:
-    """Going round for ever is a plan too: raise the lower bounds to what it is worth."""
-    for i in range(circle.shape[0]):
-        node = circle[i]
+def _raise_lower_bounds(graph: Graph, bounds: Bounds, cycle: Any, values: Any) -> None:
+    """Raise the lower bounds of a cycle's nodes to the values of going round it without end, which is a plan."""
+    for i in range(cycle.shape[0]):
+        node = cycle[i]
         if values[i] > graph.lower[node]:
             graph.lower[node] = values[i]
-            graph.promise[node] = 2 * _action_to(graph, node, circle[(i + 1) % circle.shape[0]])
+            graph.lower_choice[node] = 2 * _action_to(graph, node, cycle[(i + 1) % cycle.shape[0]])
             if graph.known[node] >= 0:
                 bounds.lower[graph.known[node]] = values[i]
 
 
 @lean
-def _round_for_ever(graph: Graph, scratch: Scratch, discount: float, circle: Any) -> None:
-    """Write the worth of going round a circle for ever, from each of its nodes, to `scratch.circle_values`."""
-    size = circle.shape[0]
+def _cycle_values(graph: Graph, scratch: Scratch, discount: float, cycle: Any) -> None:
+    """Write the values of going round a cycle without end, from each of its nodes, to `scratch.cycle_values`.
+
+    With rewards r_i and factors f_i on the way from n_i to n_(i+1), one round from n_0 earns R = sum_i (f_0 .. f_(i-1)) r_i and
+    ends with the factor F = f_0 .. f_(k-1), so w_0 = R / (1 - F), and w_i = r_i + f_i w_(i+1). These are not rounded in one
+    direction: `_solve_cycle` starts from them and proves its result.
+    """
+    size = cycle.shape[0]
     total, factor, pays = 0.0, 1.0, False
-    rewards, factors, values = scratch.circle_rewards, scratch.circle_factors, scratch.circle_values
+    rewards, factors, values = scratch.cycle_rewards, scratch.cycle_factors, scratch.cycle_values
     for i in range(size):
-        action = _action_to(graph, circle[i], circle[(i + 1) % size])
-        rewards[i] = graph.reward[circle[i], action]
-        factors[i] = discount * graph.running[circle[i], action]
+        action = _action_to(graph, cycle[i], cycle[(i + 1) % size])
+        rewards[i] = graph.reward[cycle[i], action]
+        factors[i] = discount * graph.running[cycle[i], action]
         total += factor * rewards[i]
         pays = pays or rewards[i] != 0
         factor *= factors[i]
     if factor < 1:
         values[0] = total / (1 - factor)
-    else:  # only without discount and end; gains and losses that alternate for ever have no sum
+    else:  # only without discount and end; gains and losses that alternate without end have no sum
         values[0] = -np.inf if pays else 0.0
     for i in range(size - 1, 0, -1):
         values[i] = rewards[i] + factors[i] * values[(i + 1) % size]

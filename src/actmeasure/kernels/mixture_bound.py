@@ -33,7 +33,7 @@ from actmeasure.kernels.jit import lean
 
 #: The most actions that are followed back from a node.
 MOST_BACK = 32
-#: Beliefs 1, 2, 4, 8 and 16 actions back are mixed, and any that has at most so many states, which is quickly done.
+#: Beliefs 1, 2, 4, 8 and 16 actions back are mixed, and any that has at most `FEW_STATES` states, which is quickly done.
 FARTHEST, FEW_STATES = 16, 4
 #: Paths on which the episode runs on with less probability than this, or errors add up to more than this, are left alone.
 LEAST_MASS, MOST_ERROR = 1e-30, 1e-3

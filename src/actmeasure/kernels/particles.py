@@ -106,9 +106,9 @@ def moved(particles: Particles) -> int:
         particles.position[particles.states[0, i]] = i
     stayed = 0
     for i in range(particles.sizes[1]):
-        place = particles.position[particles.states[1, i]]
-        if place >= 0:
-            stayed += min(particles.times[0, place], particles.times[1, i])
+        index = particles.position[particles.states[1, i]]
+        if index >= 0:
+            stayed += min(particles.times[0, index], particles.times[1, i])
     _forget_positions(particles, 0)
     return particles.totals[0] - stayed  # type: ignore[no-any-return]
 
@@ -135,14 +135,14 @@ def _add(particles: Particles, which: int, state: int, number: int) -> None:
     """Add particles in a state to the belief that is being made."""
     if number == 0:
         return
-    place = particles.position[state]
-    if place < 0:
-        place = particles.sizes[which]
+    index = particles.position[state]
+    if index < 0:
+        index = particles.sizes[which]
         particles.sizes[which] += 1
-        particles.position[state] = place
-        particles.states[which, place] = state
-        particles.times[which, place] = 0
-    particles.times[which, place] += number
+        particles.position[state] = index
+        particles.states[which, index] = state
+        particles.times[which, index] = 0
+    particles.times[which, index] += number
 
 
 @lean
@@ -153,22 +153,22 @@ def _forget_positions(particles: Particles, which: int) -> None:
 
 
 @lean
-def binomial(number: int, chance: float, stream: Any) -> int:
-    """Draw from the binomial distribution: the number of successes in `number` trials, each with probability `chance`."""
-    if chance >= 1.0:
+def binomial(number: int, probability: float, stream: Any) -> int:
+    """Draw from the binomial distribution: the number of successes in `number` trials, of the given probability each."""
+    if probability >= 1.0:
         return number
-    rare = min(chance, 1.0 - chance)
+    rare = min(probability, 1.0 - probability)
     happen = 0
     for begin in range(0, number, AT_ONCE):
         happen += _few(min(AT_ONCE, number - begin), rare, stream)
-    return happen if rare == chance else number - happen
+    return happen if rare == probability else number - happen
 
 
 @lean
-def _few(number: int, chance: float, stream: Any) -> int:
+def _few(number: int, probability: float, stream: Any) -> int:
     """Draw as `binomial` does, by inverting the distribution function; for a probability of at most 1/2."""
-    mass = _power(1.0 - chance, number)
-    odds = chance / (1.0 - chance)
+    mass = _power(1.0 - probability, number)
+    odds = probability / (1.0 - probability)
     left, happen = random(stream), 0
     while left >= mass and happen < number:
         left -= mass

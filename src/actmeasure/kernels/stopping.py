@@ -1,4 +1,4 @@
-"""When to look along a blind path whose actions are settled: optimal stopping."""
+"""When to look along a blind path whose actions are given by a control: optimal stopping."""
 
 from __future__ import annotations
 
@@ -9,32 +9,33 @@ import numpy as np
 from actmeasure.kernels.blind import Dynamics, Weights, expected, make_weights, push, total
 from actmeasure.kernels.jit import lean
 
-#: Values this close are equal, so that rounding does not decide between actions.
+#: Difference of values that counts as a tie, so that rounding does not decide between actions.
 TIE = 1e-9
-#: Beliefs with probabilities this close are the same.
+#: Difference of probabilities up to which two beliefs are the same.
 SAME = 1e-12
-#: What a path could still gain is not worth following it for below this.
+#: A path is not followed further for a possible gain below this.
 NEGLIGIBLE = 1e-10
-#: An episode is as good as over when it is still running with this probability.
+#: Discounted probability of still running below which the rest of an episode counts for nothing.
 OVER = 1e-200
-#: How a path ends: with a look, in a known state, with the end of the episode, or it goes on for ever without one.
+#: How a path ends: with a look, in a known state, with the end of the episode, or it goes on without end.
 LOOK, KNOWN, END, ON = 0, 1, 2, 3
+#: First capacity for the actions of all paths.
 FIRST_ROOM = 4096
 
 
 class Paths(NamedTuple):
-    """What is needed to follow the control's paths."""
+    """The control, the values of known states, and the last path followed."""
 
     q_values: Any  # float64 (S, A): the control is greedy in their mean
     tie_values: Any  # float64 (S, A): what decides between equals
-    known: Any  # float64 (S,): what a state is worth once it is known
-    ceiling: Any  # float64 (S,): the most that it can be worth
+    known: Any  # float64 (S,): value of a state once it is known, of the plans so far
+    ceiling: Any  # float64 (S,): upper bound on that value
     touched: Any  # bool (S,): set for every state that a look along a path could show
     actions: Any  # int64 (longest path,): the last path followed
 
 
 class Room(NamedTuple):
-    """Room to work in."""
+    """Work arrays of the kernels."""
 
     weights: Weights
     following: Weights
@@ -47,7 +48,7 @@ class Room(NamedTuple):
 
 
 class Stop(NamedTuple):
-    """Where to stop: after `length` actions, how, what that is worth, and the period of a path that goes on for ever."""
+    """A stop: the number of actions before it, how the path ends, its value, and the period of a path without end."""
 
     length: int
     ending: int
@@ -56,7 +57,7 @@ class Stop(NamedTuple):
 
 
 def make_room(n_states: int, n_actions: int) -> Room:
-    """Room to work in."""
+    """Return empty work arrays."""
     return Room(
         make_weights(n_states), make_weights(n_states), np.full(n_states, -1, np.int64), np.zeros(n_states),
         np.empty(n_states, np.int64), np.zeros(1, np.int64), np.zeros(n_actions), np.zeros(n_actions),
@@ -65,7 +66,7 @@ def make_room(n_states: int, n_actions: int) -> Room:
 
 @lean
 def control(paths: Paths, room: Room, count: int) -> int:
-    """The action with the highest mean value over the belief in `room.weights`."""
+    """Return the action with the highest mean value over the belief in `room.weights`."""
     room.means[:] = 0.0
     room.ties[:] = 0.0
     for i in range(count):
@@ -98,7 +99,7 @@ def _mark(room: Room, count: int, mass: float) -> None:
 
 @lean
 def _is_earlier(room: Room, count: int, mass: float) -> bool:
-    """Whether the belief is the one that was marked."""
+    """Whether the belief in `room.weights` is the one that was remembered."""
     farthest = 0.0 if count == room.n_marked[0] else np.inf
     for i in range(count):
         farthest = max(farthest, abs(room.weights.values[i] / mass - room.earlier[room.weights.states[i]]))
@@ -128,7 +129,31 @@ def _earns_nothing(model: Dynamics, actions: Any, room: Room, count: int) -> boo
 
 @lean
 def best_stop(model: Dynamics, discount: float, paths: Paths, room: Room, count: int) -> Stop:
-    """Follow the control from the first `count` weights in `room`, which are changed, and find the best moment to look."""
+    """Follow the control from the first `count` weights in `room`, which are changed, and find the best moment to look.
+
+    Let w_t(s) be the probability of being in s after t blind actions a_0 .. a_(t-1) of the control, still running, and g the
+    discount. Up to then the path earns E_t = sum over i < t, s of g^i w_i(s) R(s, a_i). A look together with action a_(t-1) stops
+    the path with the value
+
+        J_t = E_t - g^(t-1) sum_s w_(t-1)(s) c(s, a_(t-1)) + g^t sum_s w_t(s) v(s),
+
+    v = `known`; where a single state is possible nothing is paid. The largest J_t is found as follows.
+
+    *No later stop is better* if E_t + g^t sum_s w_t(s) C(s) <= best J so far, C = `ceiling`: whatever is done from step t on
+    earns at most the optimum of the state it is in.
+
+    *The path becomes periodic* when a belief returns after k steps (beliefs are compared with one remembered at steps 1, 2, 4,
+    ..., which finds every period). With x the factor of discount and probability of still running of one period, E_inf the limit
+    of E_t, and j periods,
+
+        J_(t + j k) - E_inf = x^j (J_t - E_inf),
+
+    so that, as j grows, J moves towards E_inf without turning: the best is a stop in the first period, or none at all, worth
+    E_inf = E_m + (E_(m+k) - E_m) / (1 - x). Without discount and end x is 1; no period of a model pays, so that E_inf is E_m if
+    no reward is possible on the way, and counts as minus infinity otherwise.
+
+    Nothing is rounded in one direction: this chooses among plans, and those chosen are evaluated as a whole afterwards.
+    """
     earned, factor = 0.0, 1.0
     best = Stop(0, ON, -np.inf, 1)
     mark_at, mark_step, mark_earned, mark_factor = 1, 0, 0.0, 0.0
@@ -149,34 +174,33 @@ def best_stop(model: Dynamics, discount: float, paths: Paths, room: Room, count:
         value = earned - paid + factor * ahead
         if step == 0 or value > best.value:
             best = Stop(step + 1, END if count == 0 else (KNOWN if count == 1 else LOOK), value, 0)
-        # A known state plans anew; what it is worth already includes going on blind.
+        # A known state has its own plan, whose value includes going on blind.
         if count <= 1 or earned + factor * most <= best.value + NEGLIGIBLE:
             return best
         mass = total(room.weights, count)
         if factor * mass < OVER:
             return Stop(step + 1, ON, earned, 1) if earned > best.value else best
         if mark_step > 0 and _is_earlier(room, count, mass):
-            # The path goes round for ever; each further round changes what a look is worth in the same direction.
             ratio = factor * mass / mark_factor
             if ratio < 1:
-                for_ever = mark_earned + (earned - mark_earned) / (1 - ratio)
-            else:  # without discount and end: gains and losses that alternate for ever have no sum
-                circle = paths.actions[mark_step : step + 1]
-                for_ever = earned if _earns_nothing(model, circle, room, count) else -np.inf
-            return Stop(step + 1, ON, for_ever, step + 1 - mark_step) if for_ever > best.value else best
+                endless = mark_earned + (earned - mark_earned) / (1 - ratio)
+            else:  # without discount and end: gains and losses that alternate without end have no sum
+                cycle = paths.actions[mark_step : step + 1]
+                endless = earned if _earns_nothing(model, cycle, room, count) else -np.inf
+            return Stop(step + 1, ON, endless, step + 1 - mark_step) if endless > best.value else best
         if step + 1 == mark_at:
             _mark(room, count, mass)
             mark_at, mark_step = 2 * mark_at, step + 1
             mark_earned, mark_factor = earned, factor * mass
-    # Without discount, what comes after so long a path is unknown; with it, it is worth nothing.
+    # Without discount, what comes after the longest path is unknown; with discount it is negligible.
     return Stop(paths.actions.shape[0], ON, earned, 1) if earned > best.value and discount < 1 else best
 
 
 def stops_from(model: Dynamics, discount: float, paths: Paths, room: Room, states: Any, out: Any, values: Any) -> Any:
-    """The best stop from each of `states`, when known, int64 (n,).
+    """Find the best stop from each of `states`, int64 (n,), when it is known; returns the actions of all paths, end to end.
 
-    `out`, int64 (n, 4), gets the length, ending, period and where the actions begin in the array that is returned; `values`,
-    float64 (n,), what the stop is worth.
+    `out`, int64 (n, 4), receives the length, ending, period and where the actions begin in the array that is returned; `values`,
+    float64 (n,), the values of the stops.
     """
     actions, done, used = np.empty(FIRST_ROOM, np.int64), 0, 0
     while done < len(states):
@@ -192,7 +216,7 @@ def stops_that_fit(
     model: Dynamics, discount: float, paths: Paths, room: Room, states: Any, out: Any, values: Any,
     actions: Any, first: int, used: int,
 ) -> int:  # fmt: skip
-    """Write the stops from states number `first` on, as for `stops_from`; returns the first whose actions do not fit any more."""
+    """Write the stops from states number `first` on, as for `stops_from`; returns the number of the first that does not fit."""
     for i in range(first, states.shape[0]):
         room.weights.states[0], room.weights.values[0] = states[i], 1.0
         stop = best_stop(model, discount, paths, room, 1)

@@ -1,4 +1,4 @@
-"""Following every blind plan of a schedule, once, from each state that it can come to know."""
+"""Follow every blind plan of a schedule from each state that it can come to know: the Markov chain behind an evaluation."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class Plans(NamedTuple):
     offsets: Any  # int64 (n_plans + 1,)
     actions: Any  # int64 (total length,)
     then: Any  # int64 (n_plans,)
-    repeat: Any  # int64 (n_plans,): how many of the last actions go on for ever
+    repeat: Any  # int64 (n_plans,): number of last actions that are repeated without end
     plan_of_state: Any  # int32 (S,)
 
 
 class Trace(NamedTuple):
-    """What following the plans showed. A node is a state that is known; node 0 is the start when that is not."""
+    """The chain of known states. A node is a state that is known; node 0 is the start if that is not known."""
 
     problem: int  # FITS, or what is wrong at `problem_state`
     problem_state: int  # -1 for the start
@@ -39,12 +39,12 @@ class Trace(NamedTuple):
     costs: Any  # float64 (n_nodes,): expected price of the measurement at the end
     measured: Any  # float64 (n_nodes,): probability that it is taken
     entry_nodes: Any  # int64 (n_entries,)
-    entry_states: Any  # int64 (n_entries,): where the plan leaves off
+    entry_states: Any  # int64 (n_entries,): possible states at the end of the plan
     entry_weights: Any  # float64 (n_entries,)
 
 
 class Outcome(NamedTuple):
-    """What following one plan gave."""
+    """The result of following one plan."""
 
     steps: int  # how many of its actions could be taken before the episode was surely over
     possible: int  # how many states are possible at its end
@@ -54,10 +54,10 @@ class Outcome(NamedTuple):
 
 
 class PlanRoom(NamedTuple):
-    """Room for what `Trace` holds, and to work in."""
+    """Arrays of a `Trace` with spare capacity, and work arrays."""
 
     counts: Any  # int64 (4,): nodes followed, nodes known of, steps, entries
-    states: Any  # as in `Trace`, from here on, with room to spare
+    states: Any  # from here on as in `Trace`, with spare capacity
     plans: Any
     ends: Any
     step_offsets: Any
@@ -121,7 +121,7 @@ def _plan_room(n_states: int, start_states: Any, start_plan: int) -> PlanRoom:
 
 
 def _doubled(array: Any) -> Any:
-    """A copy with room for twice as much."""
+    """Return a copy with twice the capacity."""
     larger = np.empty(2 * len(array), array.dtype)
     larger[: len(array)] = array
     return larger
@@ -179,7 +179,7 @@ def _follow(model: Dynamics, plans: Plans, plan: int, count: int, room: PlanRoom
 
 @lean
 def _enter(plans: Plans, plan: int, node: int, outcome: Outcome, room: PlanRoom) -> int:
-    """Enter what following a node's plan gave; returns FITS, what is wrong with it, or SHORT_OF_ROOM."""
+    """Store the result of following a node's plan; returns FITS, what is wrong with the plan, or SHORT_OF_ROOM."""
     first = room.counts[ENTRIES]
     if first + outcome.possible > room.entry_nodes.shape[0]:
         return SHORT_OF_ROOM
@@ -216,7 +216,7 @@ class Tail(NamedTuple):
 
 
 class TailRoom(NamedTuple):
-    """Room for what `Tail` holds, and to work in."""
+    """Arrays of a `Tail` with spare capacity, and work arrays."""
 
     counts: Any  # int64 (5,): nodes followed, nodes known of, unused, entries, nodes entered into `slots`
     nodes: Any  # int64 (room,): phase * n_states + state
@@ -228,7 +228,7 @@ class TailRoom(NamedTuple):
 
 
 def trace_tail(model: Dynamics, actions: Any, first_states: Any) -> Tail:
-    """Everything that can be reached from `first_states`, all different, while `actions`, int64 (m,), repeat for ever."""
+    """Return the states and phases that can be reached from distinct `first_states` while `actions`, int64 (m,), are repeated."""
     n_first, n_states = len(first_states), model.terminal.shape[0]
     size = max(FIRST_ROOM, 1 << n_first.bit_length())
     room = TailRoom(
@@ -251,7 +251,7 @@ def trace_tail(model: Dynamics, actions: Any, first_states: Any) -> Tail:
 
 @lean
 def follow_tail(model: Dynamics, actions: Any, room: TailRoom) -> bool:
-    """Follow the actions from all nodes that are not done yet; returns False when room ran out."""
+    """Follow the actions from all nodes that are not done yet; returns False when the arrays are full."""
     n_states, n_phases = model.terminal.shape[0], actions.shape[0]
     while room.counts[ENTERED] < room.counts[NODES]:
         number = room.counts[ENTERED]
@@ -290,7 +290,7 @@ def follow_tail(model: Dynamics, actions: Any, room: TailRoom) -> bool:
 
 @lean
 def _slot(slots: Any, keys: Any, key: int) -> int:
-    """Where the number of `key` stands in an open-addressing table, or the free slot (-1) where it belongs."""
+    """Return the slot of `key` in an open-addressing table, or the free slot (-1) where it belongs."""
     # Multiplicative hashing: the high bits of the product depend on all bits of the key.
     mixed = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
     slot = np.int64(mixed >> np.uint64(32)) & (slots.shape[0] - 1)
@@ -299,13 +299,8 @@ def _slot(slots: Any, keys: Any, key: int) -> int:
     return slot  # type: ignore[no-any-return]
 
 
-# ----------------------------------------------------------------------------------------------------
-# Pushing the probability of being somewhere forward in time.
-# ----------------------------------------------------------------------------------------------------
-
-
 class Nodes(NamedTuple):
-    """A Markov chain over nodes that last some steps each; what a node gives has k columns."""
+    """A Markov chain over nodes that last some steps each, with k sums (reward, looks, ...) per node."""
 
     durations: Any  # int64 (n_nodes,)
     totals: Any  # float64 (n_nodes, k): what a whole node gives
@@ -320,9 +315,9 @@ class Nodes(NamedTuple):
 def push_forward(
     nodes: Nodes, arrivals: Any, sums: Any, begin: int, latest: int, horizon: int, pause: int
 ) -> tuple[int, int]:
-    """Add to `sums` what the steps from `begin` up to `pause` give; return the time reached and the latest arrival.
+    """Add the sums of the steps from `begin` up to `pause` to `sums`; returns the time reached and the latest arrival.
 
-    Nodes that reach beyond the `horizon` give their steps up to it.
+    Of nodes that last beyond the `horizon`, the steps up to it count.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Value iteration when the state is always known, and the bounds that follow from it."""
+"""Value iteration for a state that is always known, and for the fast informed bound."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from actmeasure.kernels.jit import lean
 
 @lean
 def sweep(model: Dynamics, discount: float, rows: Any, looking: bool, values: Any, backwards: bool) -> float:
-    """One Gauss-Seidel sweep over `values`, float64 (S,), in place. Returns the largest change.
+    """Make one Gauss-Seidel sweep of value iteration over `values`, float64 (S,), in place; returns the largest change.
 
-    With `rows`, int64 (S,), that row is taken in each state; if it is empty, the best one. `looking` is paid for at every step.
+    With `rows`, int64 (S,), that row is taken in each state; if it is empty, the best one. If `looking`, a look is paid for at
+    every step.
     """
     n_states = model.terminal.shape[0]
     largest = 0.0
@@ -38,7 +39,7 @@ def sweep(model: Dynamics, discount: float, rows: Any, looking: bool, values: An
 
 @lean
 def one_step(model: Dynamics, discount: float, values: Any, row: int) -> float:
-    """Reward of a row plus the discounted value of its successors; terminal states are worth nothing."""
+    """Return the reward of a row plus the discounted mean value of its successors; terminal states have the value 0."""
     total = 0.0
     for entry in range(model.offsets[row], model.offsets[row + 1]):
         total += model.probabilities[entry] * values[model.successors[entry]]
@@ -47,7 +48,7 @@ def one_step(model: Dynamics, discount: float, values: Any, row: int) -> float:
 
 @lean
 def action_values(model: Dynamics, discount: float, values: Any, out: Any) -> None:
-    """`out[state, action]`, float64 (S, A), from state values; 0 in terminal states."""
+    """Write action values to `out`, float64 (S, A), from state values; 0 in terminal states."""
     for state in range(model.terminal.shape[0]):
         for action in range(model.n_actions):
             row = state * model.n_actions + action
@@ -56,7 +57,7 @@ def action_values(model: Dynamics, discount: float, values: Any, out: Any) -> No
 
 @lean
 def sweeps(model: Dynamics, discount: float, rows: Any, looking: bool, values: Any, enough: float, most: int) -> float:
-    """Up to `most` sweeps, until the largest change is at most `enough`; returns the last one."""
+    """Make up to `most` sweeps, until the largest change is at most `enough`; returns the last largest change."""
     change = np.inf
     for k in range(most):
         change = sweep(model, discount, rows, looking, values, k % 2 == 1)
@@ -65,17 +66,21 @@ def sweeps(model: Dynamics, discount: float, rows: Any, looking: bool, values: A
     return change
 
 
-# ----------------------------------------------------------------------------------------------------
-# The fast informed bound: as if the state before the last action were shown for free.
-# ----------------------------------------------------------------------------------------------------
-
-
 @lean
 def informed_sweep(model: Dynamics, discount: float, values: Any, vectors: Any, ceiling: Any, scratch: Any) -> float:
-    """Lower upper bounds on the optimum in place, once over all states. Returns the largest change.
+    """Make one sweep of the fast informed bound over all states, in place; returns the largest change.
+
+    The bound gives the state before the last action for free. With u(s) an upper bound once s is known (`values`) and Q(s, k) one
+    for each choice k (`vectors`), a look with action a in s is worth at most R - c + g sum_t p_t u(t), and no look at most
+
+        R + g min(sum_t p_t u(t), max_k sum_t p_t Q(t, k)):
+
+    the first term as if the next state were shown too, the second because one choice has to do for all next states. If u and Q
+    are upper bounds, so are these, and max_k sum_s b_s Q(s, k) bounds every belief b. Bounds are never raised, so they are sound
+    after every sweep.
 
     They are rounded upwards: a mean over p of numbers x_i <= C_i, C_i >= 0, has sum_i p_i |x_i| <= 2 sum_i p_i C_i + |mean|, and
-    an error of at most that times the number of operations times the error of one.
+    an error of at most `relative_error` times that.
 
     Parameters
     ----------

@@ -103,10 +103,10 @@ class PlanningSettings:
 
 def not_negative(value: Any, name: str) -> float:
     """Return a plain finite number from 0 up."""
-    found = finite(value, name)
-    if found < 0:
+    number = finite(value, name)
+    if number < 0:
         raise AgentError(f"{name} is {value!r}, expected a number from 0 up")
-    return found
+    return number
 
 
 class PlanningAgent(LearningAgent):

@@ -17,8 +17,8 @@ from actmeasure.kernels import amrl_q, streams
 from actmeasure.kernels.learned_model import INITIAL_CAPACITY
 from actmeasure.learning import saving
 from actmeasure.learning.agent import Task, checked_state
-from actmeasure.learning.atmq import NEVER
 from actmeasure.learning.learning_agent import (
+    NEVER,
     CompiledLearner,
     checked_discount,
     chosen,
@@ -130,10 +130,10 @@ class AmrlQAgent(CompiledLearner):
         amrl_q.observe(self._tables, self._parameters, n_actions, float(reward), seen, bool(terminated), self._stream)
 
     def run(self, model: Model, seed: int, first_episode: int, max_steps: int, episodes: Episodes) -> None:
-        entropy, stream, place = streams.entropy_words(seed), streams.make_stream(), np.zeros(3, np.int64)
+        entropy, stream, position = streams.entropy_words(seed), streams.make_stream(), np.zeros(3, np.int64)
         while not amrl_q.run(
             world(model), self._tables, self._parameters, self._likely, entropy, first_episode, max_steps, record(episodes),
-            place, stream, self._stream,
+            position, stream, self._stream,
         ):  # fmt: skip
             self._grow_if_full()
 

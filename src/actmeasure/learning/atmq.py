@@ -18,16 +18,20 @@ from actmeasure.kernels.atmq import AtmqParameters
 from actmeasure.kernels.learned_model import INITIAL_CAPACITY, Counts
 from actmeasure.learning import saving
 from actmeasure.learning.agent import Task, checked_state
-from actmeasure.learning.learning_agent import CompiledLearner, checked_discount, chosen, finite, settings_signature
+from actmeasure.learning.learning_agent import (
+    NEVER,
+    CompiledLearner,
+    checked_discount,
+    chosen,
+    finite,
+    settings_signature,
+)
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
 from actmeasure.settings import probability, truth, whole
 from actmeasure.world import record, world
 
-__all__ = ["ATMQ", "DYNA_ATMQ", "NEVER", "AtmqAgent", "AtmqSettings", "DynaAtmqAgent"]
-
-#: Stands for infinity where the kernels compare with a whole number.
-NEVER = int(np.iinfo(np.int64).max)
+__all__ = ["ATMQ", "DYNA_ATMQ", "AtmqAgent", "AtmqSettings", "DynaAtmqAgent"]
 
 
 @dataclass(frozen=True)
@@ -232,10 +236,10 @@ class AtmqAgent(CompiledLearner):
         atmq.observe(self._tables, self._parameters, float(reward), float(cost), seen, bool(terminated), self._stream)
 
     def run(self, model: Model, seed: int, first_episode: int, max_steps: int, episodes: Episodes) -> None:
-        entropy, stream, place = streams.entropy_words(seed), streams.make_stream(), np.zeros(3, np.int64)
+        entropy, stream, position = streams.entropy_words(seed), streams.make_stream(), np.zeros(3, np.int64)
         while not atmq.run(
             world(model), self._tables, self._parameters, *self._first, entropy, first_episode, max_steps, record(episodes),
-            place, stream, self._stream,
+            position, stream, self._stream,
         ):  # fmt: skip
             self._grow_if_full()
 

@@ -4,7 +4,7 @@ It counts measured transitions. A pair (state, action) with fewer measurements t
 episode looks at every step and maximises optimistic values, in which under-sampled pairs have the largest value of all
 (`actmeasure.kernels.foresight`). When exploring is unlikely to visit an under-sampled pair, a schedule is searched for the
 learned model. Pairs that the schedule relies on need more measurements, so that exploring goes on until they have them. A
-schedule whose pairs are all measured often enough is followed. A new one is searched when the number of episodes has doubled.
+schedule whose pairs are all measured often enough is followed, and searched anew when the number of episodes has doubled.
 
 Before each episode the agent chooses its phase (`ForesightAgent._choose_phase`):
 
@@ -29,9 +29,14 @@ from            if                                                              
 ==============  =================================================================================  ====================
 
 Exploring is done when the budget for exploratory looks is spent, or an exploring episode would visit an under-sampled pair with
-a probability below `least_reach`. A plan is made when it is done before there is a plan; after `undisturbed` exploring episodes,
-whenever their number has grown by three tenths; and while following, whenever it has doubled (see `patience`). An episode that
-leaves the schedule, because it meets a state that the learned model excludes, explores from there on.
+a probability below `least_reach`. A plan is made
+
+- when exploring is done and the plan is not confirmed, as there is none yet or its value has changed;
+- after `undisturbed` exploring episodes, whenever the number of episodes has grown by 0.3 times `patience`, as a fraction;
+- while following, whenever it has grown by `patience`, or by 0.3 times that if an episode has left the schedule.
+
+An episode leaves the schedule when it meets a state for which there is no plan, or runs on where the plan says that it is over;
+it explores from there on.
 
 In this file: phases, settings and state of the agent; the agent; what it may still gain (`Outlook`); the followed plan.
 """

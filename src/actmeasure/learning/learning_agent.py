@@ -23,6 +23,7 @@ from actmeasure.model.transitions import FloatArray
 from actmeasure.settings import real
 
 __all__ = [
+    "NEVER",
     "CompiledLearner",
     "LearningAgent",
     "checked_discount",
@@ -202,6 +203,9 @@ class CompiledLearner(LearningAgent, CompiledAgent):
 # Settings of agents
 
 
+#: Stands for infinity where kernels compare with a whole number.
+NEVER = int(np.iinfo(np.int64).max)
+
 Settings = TypeVar("Settings")
 
 
@@ -241,18 +245,18 @@ def checked_discount(discount: Any) -> float | None:
 
 def own_discount(discount: Any, name: str) -> float:
     """Return a plain number above 0 and at most 1."""
-    found = finite(discount, name)
-    if not 0 < found <= 1:
+    number = finite(discount, name)
+    if not 0 < number <= 1:
         raise AgentError(f"{name} is {discount!r}, expected a number above 0 and at most 1, such as 0.95")
-    return found
+    return number
 
 
 def finite(value: Any, name: str) -> float:
     """Return a plain number that is neither infinite nor NaN."""
-    found = real(value, name, AgentError)
-    if not np.isfinite(found):
+    number = real(value, name, AgentError)
+    if not np.isfinite(number):
         raise AgentError(f"{name} is {value!r}, expected a finite number")
-    return found
+    return number
 
 
 # Models from measured transitions
@@ -316,9 +320,9 @@ def _matrices(
 ) -> list[sparse.csr_array]:
     """Return a transition matrix for each action; pairs never measured end the episode if `unknown_ends`, or else stay."""
     n_states, n_actions = measured.shape
-    found = list(_entries(counts, n_states * n_actions))
-    pairs = np.concatenate([pair for pair, _ in found]) if found else np.zeros(0, np.int64)
-    entries = np.concatenate([entry for _, entry in found]) if found else np.zeros(0, np.int64)
+    lists = list(_entries(counts, n_states * n_actions))
+    pairs = np.concatenate([pair for pair, _ in lists]) if lists else np.zeros(0, np.int64)
+    entries = np.concatenate([entry for _, entry in lists]) if lists else np.zeros(0, np.int64)
     probabilities = counts.times[entries] / counts.measured[pairs]
     successors = counts.successors[entries]
     if ends is not None:

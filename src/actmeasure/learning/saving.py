@@ -51,7 +51,7 @@ MOST_EPISODES = 1 << 53
 
 def save_agent(agent: LearningAgent, path: str | os.PathLike[str]) -> None:
     """Write an agent into a file; an existing file is replaced in one step, or stays as it was."""
-    place, task = _checked_path(path), agent.prepared()
+    target, task = _checked_path(path), agent.prepared()
     start = Belief(np.zeros(0, np.int64), np.zeros(0)) if task.start is None else task.start
     about = {
         "format": FORMAT, "version": VERSION, "agent": agent.name, "settings": asdict(agent.settings),
@@ -67,27 +67,27 @@ def save_agent(agent: LearningAgent, path: str | os.PathLike[str]) -> None:
         "seen_times": np.array(list(agent.starts.values()), dtype=np.int64),
     }
     try:
-        with replacing(place) as file:
+        with replacing(target) as file:
             write_arrays(file, about, arrays, TASK_TYPES | agent.types)
     except OSError as error:
-        raise AgentError(str(explain(error, place, "write"))) from error
+        raise AgentError(str(explain(error, target, "write"))) from error
 
 
 def load_agent(path: str | os.PathLike[str], kinds: Mapping[str, type[LearningAgent]]) -> LearningAgent:
     """Return the agent in a file, of one of the given classes by name."""
-    place = _checked_path(path)
+    source = _checked_path(path)
     types = dict(TASK_TYPES)
     for kind in kinds.values():
         types |= kind.types | (kind.version_1_types or {})
     try:
         about, arrays = read_arrays(
-            place.read_bytes(), FORMAT, types, lambda shapes: 0, _check_about, optional=types, latest=VERSION
+            source.read_bytes(), FORMAT, types, lambda shapes: 0, _check_about, optional=types, latest=VERSION
         )
         return _agent(about, arrays, kinds)
     except OSError as error:
-        raise AgentError(str(explain(error, place, "read"))) from error
+        raise AgentError(str(explain(error, source, "read"))) from error
     except ActMeasureError as error:
-        raise AgentError(f"{place}: {error}") from error
+        raise AgentError(f"{source}: {error}") from error
 
 
 def _agent(
@@ -154,20 +154,20 @@ def _task(about: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> T
 
 def _start(arrays: Mapping[str, npt.NDArray[Any]], n_states: int) -> Belief:
     """Return the start that the task tells."""
-    states, chances = arrays["start_states"], arrays["start_probabilities"]
+    states, probabilities = arrays["start_states"], arrays["start_probabilities"]
     sound = (
         states.ndim == 1
         and states.size > 0
-        and chances.shape == states.shape
+        and probabilities.shape == states.shape
         and states.min() >= 0
         and states.max() < n_states
         and bool((np.diff(states) > 0).all())
-        and bool((chances > 0).all())
-        and abs(chances.sum() - 1) < 1e-9
+        and bool((probabilities > 0).all())
+        and abs(probabilities.sum() - 1) < 1e-9
     )
     if not sound:
         raise AgentError("its distribution of the start is not one; the file is damaged")
-    return Belief(states, chances)
+    return Belief(states, probabilities)
 
 
 def _seen_starts(arrays: Mapping[str, npt.NDArray[Any]], n_states: int) -> dict[int, int]:
@@ -183,13 +183,13 @@ def _seen_starts(arrays: Mapping[str, npt.NDArray[Any]], n_states: int) -> dict[
 def _checked_path(path: str | os.PathLike[str]) -> Path:
     """Return a path that ends in `SUFFIX`."""
     try:
-        place = Path(path)
-        usable = b"\0" not in os.fsencode(place) and place.suffix.lower() == SUFFIX
+        checked = Path(path)
+        usable = b"\0" not in os.fsencode(checked) and checked.suffix.lower() == SUFFIX
     except (TypeError, UnicodeEncodeError):
         usable = False
     if not usable:
         raise AgentError(f"the path is {quoted(path)}, expected the name of a file that ends in {SUFFIX}")
-    return place
+    return checked
 
 
 # Counts of transitions, and checks of arrays, for the agents

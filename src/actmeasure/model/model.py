@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -291,6 +291,10 @@ class Model:
 
     def __eq__(self, other: object) -> bool:
         return self.equals(other) if isinstance(other, Model) else NotImplemented
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the fields alone: what was derived from them and kept is not copied or sent to other processes."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def __hash__(self) -> int:
         # A few numbers tell most models apart; hashing the whole table would make a dictionary of models slow.

@@ -1,25 +1,29 @@
-"""Planning: what to do, when to look, and how good that provably is."""
+"""Planning on a known model: schedules with bounds on the optimum, the trade-off with the price of looking, and POMCP."""
 
 from __future__ import annotations
 
-from actmeasure.planning.budget import Progress
+from actmeasure.planning.bounds import q_mdp
+from actmeasure.planning.budget import Budget, Progress
 from actmeasure.planning.frontier import BudgetPlan, Frontier, FrontierPiece
 from actmeasure.planning.pomcp import POMCP, SimulatedReturn, simulate
-from actmeasure.planning.solution import Solution
-from actmeasure.planning.solve import METHODS, solve
+from actmeasure.planning.solution import Plan, Solution
+from actmeasure.planning.solve import METHODS, Method, register, solve
 from actmeasure.planning.tradeoff import tradeoff
-from actmeasure.planning.value_iteration import q_mdp
 
 __all__ = [
     "METHODS",
     "POMCP",
+    "Budget",
     "BudgetPlan",
     "Frontier",
     "FrontierPiece",
+    "Method",
+    "Plan",
     "Progress",
     "SimulatedReturn",
     "Solution",
     "q_mdp",
+    "register",
     "simulate",
     "solve",
     "tradeoff",

@@ -1,40 +1,41 @@
-"""Act-then-measure: choose the control as if the state were shown from now on, then decide whether to look.
+"""Act-then-measure: choose the control as if looking were free from then on, then decide whether to look.
 
-Three readings of when to look: the best moment (`exact`), as the paper runs it (`with_q_mdp`), and its equations as printed
-(`linear`).
+Three readings of when to look: at the best moment (`ActThenMeasure`), as the paper's code runs it (`AtmQmdp`), and by the paper's
+equations as printed (`AtmLinear`).
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from actmeasure.belief import Belief
 from actmeasure.decision import Decision
-from actmeasure.interrupts import Interrupts, deferred_interrupts
 from actmeasure.kernels import stopping
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
 from actmeasure.planning.baselines import Control, always_schedule, values_of
 from actmeasure.planning.bounds import informed_bounds, start_bound
-from actmeasure.planning.budget import Clock, Stopped
+from actmeasure.planning.budget import Budget, Stopped
 from actmeasure.planning.solution import Plan
 from actmeasure.policy import unroll
 from actmeasure.schedule import BlindPlan, Ending, Schedule
 from actmeasure.world import dynamics
 
-__all__ = ["exact", "linear", "with_q_mdp"]
+__all__ = ["ActThenMeasure", "AtmLinear", "AtmQmdp"]
 
 IntArray = npt.NDArray[np.int64]
 
-#: Blind paths are followed no longer than this; where the discount is below 1 what comes later is worth nothing.
+#: Largest number of steps of a blind path; with a discount below 1, what comes later is worth next to nothing.
 LONGEST_PATH = 5_000
-#: A plan is replaced if another is better by this much, relatively.
+#: Relative gain from which on a plan replaces another.
 BETTER = 1e-10
-#: States planned for between two looks at the clock.
+#: States planned for between two checks of the budget.
 PIECE = 32
-#: Where every plan known so far loses for ever, so many times the largest value is lost instead.
-HOPELESS = 1e6
+#: Loss that stands for minus infinity while ways out of a state are compared, as a multiple of the largest value.
+LARGE_LOSS = 1e6
 ENDINGS: dict[int, Ending] = {
     stopping.LOOK: "measure",
     stopping.KNOWN: "known",
@@ -43,34 +44,90 @@ ENDINGS: dict[int, Ending] = {
 }
 
 
-def exact(model: Model, tolerance: float, clock: Clock) -> Plan:
-    """Act-then-measure with the true value of looking; when it is stopped, the best so far, at worst looking always.
+@dataclass(frozen=True)
+class ActThenMeasure:
+    """Act-then-measure with the exact value of looking.
 
-    The control settles the blind path out of a known state, so when to look is a matter of optimal stopping along it. By the
+    The control determines the blind path out of a known state, so when to look is optimal stopping along that path. By the
     paper's Lemma 1 no other rule of when to look is better with this control.
     """
-    control = Control(model, clock)
-    ceiling, vectors = informed_bounds(model, clock, control.bounds)
-    upper = start_bound(model, ceiling, vectors)
-    stops = _Stops(model, control, ceiling)
-    with deferred_interrupts() as interrupts:
-        clock.note(stops.lower, upper)
-        stopped = stops.settle(upper, clock, interrupts)
-    return Plan(stops.schedule(complete=stopped == "done"), stops.values, upper, stopped)
+
+    def solve(self, model: Model, budget: Budget) -> Plan:
+        """Return the best schedule with this control; when the budget is over, the best so far, at worst looking always."""
+        control = Control(model, budget)
+        ceiling, vectors = informed_bounds(model, budget, control.bounds)
+        upper = start_bound(model, ceiling, vectors)
+        stops = _Stops(model, control, ceiling)
+        with budget.deferred_interrupts():
+            budget.note(stops.lower, upper)
+            stopped = stops.settle(upper, budget)
+        return Plan(stops.schedule(complete=stopped == "done"), upper, stops.values, stopped)
+
+
+@dataclass(frozen=True)
+class AtmQmdp:
+    """Act-then-measure as the paper's code runs it: the value of looking is estimated with values that hold if looking is free.
+
+    On a known model this can go round in a cycle without end: going back always seems better than acting on an uncertain belief,
+    and looking never seems worth its price.
+    """
+
+    def solve(self, model: Model, budget: Budget) -> Plan:
+        """Return the schedule, with the fast informed bound on the optimum."""
+        control = Control(model, budget)
+        best = control.values.max(axis=1)
+
+        def policy(belief: Belief) -> Decision:
+            budget.check("the plans")
+            action = control(belief)
+            after = belief.predict(model, action)
+            if after.is_over:
+                return Decision(action, False)
+            running = belief.running_probability(model, action)
+            regret = best - control.values[:, control(after)]
+            price = float(belief.expected(model.measuring_costs[:, action]))
+            worth = model.discount * running * float(after.expected(regret)) - price
+            return Decision(action, after.known is None and worth >= 0)
+
+        schedule = unroll(model, policy, depth=LONGEST_PATH, settle=True)
+        upper = start_bound(model, *informed_bounds(model, budget, control.bounds))
+        return Plan(schedule, upper, values_of(model, schedule))
+
+
+@dataclass(frozen=True)
+class AtmLinear:
+    """The paper's Bellman equations as printed, in which the value of a belief is the mean of its states' values.
+
+    That claim is false. The equations are those of the fast informed bound, so the value that they claim is at least the optimum,
+    while the schedule that is greedy in them may earn nothing.
+    """
+
+    def solve(self, model: Model, budget: Budget) -> Plan:
+        """Return the schedule and the value claimed for it, which is an upper bound on the optimum."""
+        values, vectors = informed_bounds(model, budget)
+
+        def policy(belief: Belief) -> Decision:
+            budget.check("the plans")
+            choice = int(np.argmax(belief.expected(vectors)))
+            return Decision(choice // 2, choice % 2 == 1)
+
+        schedule = unroll(model, policy, depth=LONGEST_PATH, settle=True)
+        claimed = start_bound(model, values, vectors)
+        return Plan(schedule, claimed, values_of(model, schedule), claimed=claimed)
 
 
 class _Stops:
-    """The best moments to look, for all states that a look along the control's paths can show; by policy iteration.
+    """Policy iteration over the moments to look, for all states that a look along the control's paths can show.
 
-    It begins with looking always. Replacing plans by strictly better ones never loses, so it may be stopped at any time. What is
-    only as good stays: without discount, an equal might lead round in a circle for ever.
+    It begins with looking at every step. Replacing plans by strictly better ones never lowers a value, so it may be stopped at
+    any time. Plans of equal value are kept: without discount, another one might lead round in a cycle without end.
 
     Parameters
     ----------
     model : Model
     control : Control
     ceiling : float64 array, shape (S,)
-        Upper bounds on what a state is worth once it is known.
+        Upper bounds on the values of states once they are known.
     """
 
     def __init__(self, model: Model, control: Control, ceiling: FloatArray) -> None:
@@ -80,54 +137,54 @@ class _Stops:
         self._always = always_schedule(control)
         self._plans: dict[int, BlindPlan] = {}
         known = np.nan_to_num(values_of(model, self._always), nan=-np.inf, neginf=-np.inf)
-        #: Where nothing finite is known yet; a large loss stands in, so that ways out can be compared.
-        self._hopeless = ~np.isfinite(known)
-        loss = HOPELESS * (1 + np.abs(ceiling).max() + np.abs(known[~self._hopeless]).max(initial=0.0))
+        #: States for which no plan with a finite value is known yet; a large loss stands in, so that plans can be compared.
+        self._lost = ~np.isfinite(known)
+        loss = LARGE_LOSS * (1 + np.abs(ceiling).max() + np.abs(known[~self._lost]).max(initial=0.0))
         self._paths = stopping.Paths(
             q_values=control.values,
             tie_values=control.tie_values,
-            known=np.where(self._hopeless, -loss, known),
+            known=np.where(self._lost, -loss, known),
             ceiling=ceiling,
             touched=np.isin(np.arange(model.n_states), model.initial_states),
             actions=np.empty(LONGEST_PATH, np.int64),
         )
         if not model.start_is_known:
-            self._start_stop()  # brings up the states that it may come to know
+            self._start_stop()  # marks the states that it may come to know
 
     @property
     def values(self) -> FloatArray:
-        """What is achieved, at least, from each state once it is known, shape (S,)."""
-        return np.where(self._hopeless, -np.inf, self._paths.known)
+        """Lower bounds on what is achieved from each state once it is known, shape (S,)."""
+        return np.where(self._lost, -np.inf, self._paths.known)
 
     @property
     def lower(self) -> float:
-        """What is achieved, at least, from the start."""
+        """Lower bound on what is achieved from the start."""
         if self.model.start_is_known:
             return float(self.model.initial_probabilities @ self.values[self.model.initial_states])
         value = self._start_stop().value
-        return float(value if not self._hopeless.any() else -np.inf)
+        return float(value if not self._lost.any() else -np.inf)
 
-    def settle(self, upper: float, clock: Clock, interrupts: Interrupts) -> Stopped:
-        """Choose the best moments, evaluate exactly, and choose again until nothing gets better; returns why it stopped."""
-        may_circle = self.model.discount == 1
-        while self._improve(clock, interrupts) and not clock.stops(interrupts):
-            if may_circle:
-                self._circle_for_nothing(clock, interrupts)
-                may_circle = False
+    def settle(self, upper: float, budget: Budget) -> Stopped:
+        """Choose the best moments to look, evaluate exactly, and repeat until no plan changes; returns why it stopped."""
+        look_for_cycles = self.model.discount == 1
+        while self._improve(budget) and not budget.stops():
+            if look_for_cycles:
+                self._add_free_cycles(budget)
+                look_for_cycles = False
             exact = values_of(self.model, Schedule(self._plans, self.model.n_states))
             self._paths.known[:] = np.fmax(self._paths.known, exact)
-            self._hopeless &= ~np.isfinite(exact)
-            clock.note(self.lower, upper)
-        return clock.stops(interrupts) or "done"
+            self._lost &= ~np.isfinite(exact)
+            budget.note(self.lower, upper)
+        return budget.stops() or "done"
 
     def schedule(self, complete: bool) -> Schedule:
-        """The plans so far; those not `complete` are filled up with looking always."""
+        """Return the plans so far; unless they are `complete`, other states get the plan to look at every step."""
         start = None if self.model.start_is_known else self._start_plan()
         plans = self._plans if complete else {**self._always, **self._plans}
         return Schedule(plans, self.model.n_states, start)
 
     def _start_stop(self) -> stopping.Stop:
-        """Where to look first from a start that is not shown."""
+        """Return the best moment for the first look from a start that is not shown."""
         count = len(self.model.initial_states)
         self._room.weights.states[:count] = self.model.initial_states
         self._room.weights.values[:count] = self.model.initial_probabilities
@@ -137,10 +194,10 @@ class _Stops:
         stop = self._start_stop()
         return _plan(self._paths.actions[: stop.length], stop.ending, stop.period)
 
-    def _improve(self, clock: Clock, interrupts: Interrupts) -> bool:
-        """Replace plans by strictly better ones, and plan for states that come up; whether anything changed."""
+    def _improve(self, budget: Budget) -> bool:
+        """Replace plans by strictly better ones, and plan for states that have none yet; returns whether anything changed."""
         changed, looked_at = False, np.zeros(self.model.n_states, dtype=bool)
-        while len(states := np.flatnonzero(self._paths.touched & ~looked_at)[:PIECE]) and not clock.stops(interrupts):
+        while len(states := np.flatnonzero(self._paths.touched & ~looked_at)[:PIECE]) and not budget.stops():
             looked_at[states] = True
             plans, values = self._best_plans(self._paths, states)
             known = self._paths.known[states]
@@ -149,12 +206,12 @@ class _Stops:
                 chosen = plan if is_better else self._plans.get(state, self._always[state])
                 changed |= self._plans.get(state) != chosen
                 self._plans[state] = chosen
-            rising = self._hopeless[states] & better
+            rising = self._lost[states] & better
             self._paths.known[states[rising]] = values[rising]
         return changed
 
     def _best_plans(self, paths: stopping.Paths, states: IntArray) -> tuple[list[BlindPlan], FloatArray]:
-        """The best plan from each of `states`, shape (n,), and its value with `paths.known` at the look."""
+        """Return the best plan from each of `states`, shape (n,), and its value with `paths.known` at the look."""
         out, values = np.empty((len(states), 4), np.int64), np.empty(len(states))
         actions = stopping.stops_from(self._arrays, self.model.discount, paths, self._room, states, out, values)
         plans = [
@@ -162,12 +219,13 @@ class _Stops:
         ]
         return plans, values
 
-    def _circle_for_nothing(self, clock: Clock, interrupts: Interrupts) -> None:
-        """Without discount: where looking always loses, go round for ever if that costs nothing.
+    def _add_free_cycles(self, budget: Budget) -> None:
+        """Without discount: where looking at every step loses, plan to stay in a cycle of plans that cost nothing, if there is
+        one.
 
-        No single plan of such a circle is better than what was there, so policy iteration alone does not find it; and once every
-        state that can be part of one is worth at least nothing, it ends with the best. The circles are what is left when states
-        from which every plan loses, or leads to such a state, are struck out again and again.
+        No single plan of such a cycle is better than the plan before, so policy iteration alone does not find it. Once every
+        state on such a cycle has a value of at least 0, policy iteration ends with the best plans. The states on cycles are those
+        left when states from which every plan loses, or leads to such a state, are removed repeatedly.
         """
         free = self._paths.touched.copy()
         below = np.flatnonzero(free & (self._paths.known < -stopping.SAME))
@@ -175,7 +233,7 @@ class _Stops:
             paths = self._paths._replace(known=np.where(free, 0.0, -np.inf), touched=self._paths.touched.copy())
             plans: dict[int, BlindPlan] = {}
             for piece in np.array_split(below, -(-len(below) // PIECE)):
-                if clock.stops(interrupts):
+                if budget.stops():
                     return
                 best, values = self._best_plans(paths, piece)
                 free[piece[values < 0]] = False
@@ -188,47 +246,3 @@ class _Stops:
 
 def _plan(actions: IntArray, ending: int, period: int) -> BlindPlan:
     return BlindPlan(tuple(actions.tolist()), then=ENDINGS[ending], repeat=period if ending == stopping.ON else 0)
-
-
-def with_q_mdp(model: Model, tolerance: float, clock: Clock) -> Plan:
-    """Act-then-measure as the paper runs it: the value of looking is estimated with values that hold when looking is free.
-
-    On a known model this can walk in circles for ever: going back always seems better than acting on a doubtful belief, and
-    never worth the price of a look.
-    """
-    control = Control(model, clock)
-    best = control.values.max(axis=1)
-
-    def policy(belief: Belief) -> Decision:
-        clock.check("the plans")
-        action = control(belief)
-        after = belief.predict(model, action)
-        if after.is_over:
-            return Decision(action, False)
-        running = belief.running_probability(model, action)
-        regret = best - control.values[:, control(after)]
-        price = float(belief.expected(model.measuring_costs[:, action]))
-        worth = model.discount * running * float(after.expected(regret)) - price
-        return Decision(action, after.known is None and worth >= 0)
-
-    schedule = unroll(model, policy, depth=LONGEST_PATH, settle=True)
-    upper = start_bound(model, *informed_bounds(model, clock, control.bounds))
-    return Plan(schedule, values_of(model, schedule), upper)
-
-
-def linear(model: Model, tolerance: float, clock: Clock) -> Plan:
-    """The paper's Bellman equations as printed, in which the value of a belief is the mean of its states' values.
-
-    That claim is false. The equations then are those of the fast informed bound, so that what they claim is at least the
-    optimum, while the schedule that is greedy in them may earn nothing.
-    """
-    values, vectors = informed_bounds(model, clock)
-
-    def policy(belief: Belief) -> Decision:
-        clock.check("the plans")
-        choice = int(np.argmax(belief.expected(vectors)))
-        return Decision(choice // 2, choice % 2 == 1)
-
-    schedule = unroll(model, policy, depth=LONGEST_PATH, settle=True)
-    claimed = start_bound(model, values, vectors)
-    return Plan(schedule, values_of(model, schedule), upper=claimed, claimed=claimed)

@@ -1,4 +1,4 @@
-"""The graph of beliefs from Python's side: room for it, and the schedule that it holds."""
+"""The graph of beliefs in Python: its allocation, the schedule behind its lower bounds, and policy iteration on its nodes."""
 
 from __future__ import annotations
 
@@ -20,15 +20,16 @@ from actmeasure.schedule import BlindPlan, Schedule
 
 __all__ = ["extract_schedule", "lower_upper_bounds", "make_graph", "make_scratch", "start_nodes", "with_more_room"]
 
-FIRST_CAPACITY = 1 << 12
-ENTRIES_PER_NODE = 16
+#: Nodes of a new graph, and entries for each of them.
+FIRST_CAPACITY, ENTRIES_PER_NODE = 1 << 12, 16
+#: Longest blind path that the search follows.
 LONGEST_PATH = 20_000
-#: A repeated action that surely ends the episode within so many steps is written out.
+#: A repeated action that surely ends the episode within this many steps is written out in the schedule.
 SOON = 20
 
 
 def make_graph(model: Model) -> Graph:
-    """An empty graph, with room for a node in which each state is known."""
+    """Return an empty graph, with capacity for a node in which each state is known."""
     # A power of two, as the hash table needs it.
     capacity = max(FIRST_CAPACITY, 1 << (model.n_states + model.n_actions).bit_length())
     entries = max(FIRST_CAPACITY * ENTRIES_PER_NODE, 4 * model.n_states * (model.n_actions + 2))
@@ -57,8 +58,8 @@ def _allocate(n_states: int, n_actions: int, capacity: int, entries: int) -> Gra
         error=floats(capacity, n_actions),
         margin=floats(capacity, n_actions),
         scale=floats(capacity),
-        way_out=np.full(capacity, -1, np.int32),
-        promise=np.full(capacity, -1, np.int32),
+        exit_choice=np.full(capacity, -1, np.int32),
+        lower_choice=np.full(capacity, -1, np.int32),
         parent=np.full(capacity, -1, np.int32),
         parent_action=np.zeros(capacity, np.int32),
         mixed_at=np.zeros(capacity, np.int64),
@@ -70,7 +71,7 @@ def _allocate(n_states: int, n_actions: int, capacity: int, entries: int) -> Gra
 
 
 def with_more_room(graph: Graph, most_bytes: int) -> Graph | None:
-    """A copy with twice the room for what is running short, or None if the two would take more than `most_bytes`."""
+    """Return a copy with twice the capacity for what is nearly full, or None if both would take more than `most_bytes`."""
     capacity, n_actions = graph.child.shape
     n_nodes, n_entries = int(graph.counts[kernel.NODES]), int(graph.counts[kernel.ENTRIES])
     more_nodes = 2 if kernel.is_short_of_nodes(graph) else 1
@@ -89,7 +90,7 @@ def with_more_room(graph: Graph, most_bytes: int) -> Graph | None:
 
 
 def make_scratch(n_states: int) -> Scratch:
-    """Room for the kernels to work in."""
+    """Return the work arrays of the kernels."""
     return Scratch(
         states=np.empty(n_states, np.int64),
         weights=np.empty(n_states),
@@ -99,9 +100,9 @@ def make_scratch(n_states: int) -> Scratch:
         path_weights=np.empty(LONGEST_PATH),
         actions_back=np.empty(LONGEST_PATH, np.int64),
         loosest=np.full(1, -1, np.int64),
-        circle_values=np.empty(LONGEST_PATH),
-        circle_rewards=np.empty(LONGEST_PATH),
-        circle_factors=np.empty(LONGEST_PATH),
+        cycle_values=np.empty(LONGEST_PATH),
+        cycle_rewards=np.empty(LONGEST_PATH),
+        cycle_factors=np.empty(LONGEST_PATH),
         leaving=np.empty(LONGEST_PATH),
         free=np.empty(LONGEST_PATH, np.bool_),
         used=np.zeros(n_states, np.bool_),
@@ -111,7 +112,7 @@ def make_scratch(n_states: int) -> Scratch:
 
 
 def start_nodes(model: Model, graph: Graph, bounds: Bounds, scratch: Scratch) -> tuple[npt.NDArray[np.int64], Any]:
-    """The nodes at which an episode may begin, and their probabilities: known states, or one belief if none is shown."""
+    """Return the nodes at which an episode may begin (known states, or one belief) and their probabilities."""
     if model.start_is_known:
         nodes = [kernel.node_of(graph, bounds, scratch, int(state)) for state in model.initial_states]
         return np.array(nodes, dtype=np.int64), model.initial_probabilities
@@ -124,7 +125,7 @@ def start_nodes(model: Model, graph: Graph, bounds: Bounds, scratch: Scratch) ->
 def extract_schedule(
     model: Model, graph: Graph, bounds: Bounds, starts: npt.NDArray[np.int64], scratch: Scratch
 ) -> Schedule:
-    """The schedule behind the lower bounds: at every node the choice that guarantees most."""
+    """Return the schedule behind the lower bounds: at every node the choice with the highest lower bound."""
     plans: dict[int, BlindPlan] = {}
     start_plan, waiting = None, []
     for node in starts:
@@ -142,14 +143,14 @@ def extract_schedule(
 
 
 def _plan(graph: Graph, bounds: Bounds, model: Model, node: int) -> tuple[BlindPlan, list[int]]:
-    """The plan that the lower bounds promise from a node, and the states that it may come to know."""
+    """Return the plan behind the lower bound of a node, and the states that it may come to know."""
     actions: list[int] = []
     seen = {node: 0}
-    while graph.expanded[node] and (model.discount < 1 or graph.promise[node] >= 0):
-        # Without discount, a choice that looks as good as another may lead round in a circle; a promise does not.
+    while graph.expanded[node] and (model.discount < 1 or graph.lower_choice[node] >= 0):
+        # Without discount, a choice of equal value may lead round in a cycle; the stored choices do not (see `back_up`).
         discounted = model.discount < 1
         choice = int(
-            kernel.best_lower_choice(graph, bounds, model.discount, node) if discounted else graph.promise[node]
+            kernel.best_lower_choice(graph, bounds, model.discount, node) if discounted else graph.lower_choice[node]
         )
         actions.append(choice // 2)
         node = int(graph.child[node, choice // 2])
@@ -172,7 +173,7 @@ def _plan(graph: Graph, bounds: Bounds, model: Model, node: int) -> tuple[BlindP
 
 
 def _repeating(model: Model, belief: Belief, actions: list[int], action: int) -> BlindPlan:
-    """Repeat an action for ever, or say how often where the episode is over after a few times."""
+    """Return the plan that repeats an action without end, or as often as it takes where the episode is soon over."""
     for times in range(1, SOON + 1):
         belief = belief.predict(model, action)
         if belief.is_over:
@@ -181,41 +182,39 @@ def _repeating(model: Model, belief: Belief, actions: list[int], action: int) ->
 
 
 def _belief(graph: Graph, node: int) -> Belief:
+    """Return the belief of a node."""
     entries = slice(graph.offsets[node], graph.offsets[node + 1])
     order = np.argsort(graph.states[entries])
     return Belief(graph.states[entries][order].astype(np.int64), graph.probabilities[entries][order])
 
 
 def _support(graph: Graph, node: int) -> list[int]:
+    """Return the states of a node's belief."""
     return [int(state) for state in graph.states[graph.offsets[node] : graph.offsets[node + 1]]]
 
 
 def _successors(graph: Graph, model: Model, node: int, action: int) -> list[int]:
-    """The non-terminal states that an action may lead to from a node that has not been expanded."""
+    """Return the non-terminal states that an action may lead to from a node that has not been expanded."""
     reached = {int(to) for state in _support(graph, node) for to in model.transitions.row(state, action)[0]}
     return [state for state in reached if not model.terminal[state]]
 
 
-# ----------------------------------------------------------------------------------------------------
-# Policy iteration on a part of the graph of beliefs, where backing up one node after the other takes too long.
+# --- Policy iteration on a part of the graph --------------------------------------------------------------------------
 #
-# Near discount 1 the bounds of known states hold each other up: a plan looks, comes to know a state whose plan looks, and so
-# on,
-# and every round of backing up takes only the share 1 - g off a gap. Some expanded nodes, all of them or those that the
-# best-looking schedule passes, are a decision problem of their own, in which every other node is worth its present bound, or
-# what
-# it were worth if the state there were shown for nothing, if that is less. With T the back-up of these nodes,
+# Near discount 1 the upper bounds of known states rest on each other: a plan looks, comes to know a state whose plan looks, and
+# so on, and a round of backing up takes only the fraction 1 - g off a gap. Some expanded nodes, all of them or those on the way
+# of the schedule with the highest bounds, are a decision problem of their own, in which the value of every other node is its
+# present upper bound, or that of its `reveal` if that is less. With T the back-up of these nodes, monotone and a contraction with
+# factor g,
 #
-#     T u <= u + d in every node  proves that  u + d / (1 - g)  are upper bounds,
+#     T u <= u + d in every node  implies  V <= u + d / (1 - g),
 #
-# so `u` may come from anywhere; here it comes from policy iteration, a sparse linear solve a step. T is rounded upwards as in
-# `kernels/belief_graph.py`.
-# ----------------------------------------------------------------------------------------------------
-
+# so `u` may come from anywhere. Here it comes from policy iteration, a sparse linear solve a step. T is rounded upwards as in
+# `kernels/belief_graph.py`, and so is u + d / (1 - g).
 
 IntArray = npt.NDArray[np.int64]
 
-#: Steps of policy iteration, and how often it is begun again with other bounds for blind choices; both take a handful.
+#: Most steps of policy iteration, and most restarts with other bounds for blind choices; usually a handful of each.
 MOST_STEPS, MOST_ROUNDS = 50, 5
 #: Relative change of the values that ends policy iteration.
 SETTLED = 1e-14
@@ -224,7 +223,7 @@ MOST_ENTRIES = 200_000
 
 
 def lower_upper_bounds(graph: Graph, bounds: Bounds, discount: float, on_the_way: IntArray) -> None:
-    """Lower upper bounds to what follows from those of all expanded nodes together, or of some, shape (n,), if all are too many.
+    """Lower the upper bounds of all expanded nodes by policy iteration, or of some, shape (n,), if all are too many.
 
     The discount is below 1.
     """
@@ -249,7 +248,7 @@ def lower_upper_bounds(graph: Graph, bounds: Bounds, discount: float, on_the_way
 
 
 class _Part:
-    """The equations of some nodes: blind choices lead to a node, looks to all states that are possible there."""
+    """The optimality equations of some nodes: blind choices lead to one node, looks to all states that are possible there."""
 
     def __init__(
         self, rewards: FloatArray, costs: FloatArray, factors: FloatArray, blind: IntArray, blind_constants: FloatArray,
@@ -300,7 +299,7 @@ class _Part:
         )
 
     def _if_shown(self, values: FloatArray) -> FloatArray:
-        """Return what the belief after each action is worth if its state is shown, rounded upwards, shape (n, A)."""
+        """Return the value of `reveal` at the belief after each action, rounded upwards, shape (n, A)."""
         mean = self.shown_constants + self.shown @ values
         shown = mean + self.roundings * (2 * self.scales + np.abs(mean))
         return np.where(self.beliefs >= 0, shown[self.beliefs], 0.0)
@@ -310,7 +309,7 @@ class _Part:
         return np.where(self.blind >= 0, values[self.blind], self.blind_constants)
 
     def choose_shown(self, values: FloatArray) -> None:
-        """Bound blind choices by what a free look is worth from now on where that is less at these values; either is sound."""
+        """Bound blind choices by `reveal` of their child from now on, where that is less at these values; either is sound."""
         self.counts_as_shown = self._if_shown(values) < self._unseen(values)
 
     def solve(self, values: FloatArray, discount: float) -> FloatArray:
@@ -330,7 +329,7 @@ class _Part:
         return proved
 
     def back_up(self, values: FloatArray) -> tuple[FloatArray, IntArray]:
-        """Return the best value of each node from values of all, rounded upwards, and the choice: 2 a blind, 2 a + 1 looking."""
+        """Return T u, rounded upwards, shape (n,), and the best choices: 2 a blind, 2 a + 1 with a look."""
         if_shown = self._if_shown(values)
         blind = self.rewards + self.factors * np.where(self.counts_as_shown, if_shown, self._unseen(values))
         looking = self.rewards - self.costs + self.factors * if_shown

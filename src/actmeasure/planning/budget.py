@@ -1,20 +1,24 @@
-"""How long planning may take, and how it is going."""
+"""How much planning may cost: a limit on seconds, on work, or on both, with progress, Ctrl-C and the reason for stopping."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from copy import copy
+from dataclasses import dataclass, field
 from typing import Literal
 
 from actmeasure.errors import PlanError
-from actmeasure.interrupts import Interrupts
+from actmeasure.interrupts import Interrupts, deferred_interrupts
 from actmeasure.kernels.jit import running_time
+from actmeasure.settings import real, whole
 
-__all__ = ["Clock", "Progress", "Stopped", "why_open"]
+__all__ = ["Budget", "Progress", "Stopped", "why_open"]
 
 #: Why planning stopped; see `Solution.stopped`.
-Stopped = Literal["closed", "time", "interrupted", "memory", "exhausted", "done"]
+Stopped = Literal["closed", "time", "beliefs", "interrupted", "memory", "exhausted", "done"]
 
 
 @dataclass(frozen=True)
@@ -27,82 +31,165 @@ class Progress:
 
 
 @dataclass
-class Clock:
-    """Keeps the time limit and the record of bounds.
+class Budget:
+    """What planning may spend, and what it has spent so far.
+
+    A limit on work makes planning deterministic: the same model gives the same plan on every machine. With a limit on seconds,
+    or without any limit, the plan may depend on the speed of the machine. Time in which kernels are compiled is not counted.
+
+    Parameters
+    ----------
+    seconds : float, optional
+        Time limit, from the creation of the budget; `solve` starts the clock anew.
+    work : int, optional
+        Limit on the work of one search: beliefs in its graph, plus `optimal.ROUND_WORK` for each round. Methods that do not
+        search spend none.
+    progress : bool or function
+        Called with every `Progress`; True prints the bounds to stderr.
+    interruptible : bool
+        Whether Ctrl-C stops planning. If not, it is held back until planning ends (see `deferred_interrupts`).
 
     Attributes
     ----------
-    limit : float or None
-        Seconds.
-    listener : function, optional
-        Called with every `Progress`.
+    spent : int
+        Work of the search that uses this budget.
+    record : list of Progress
+        Bounds so far, each at least as tight as the one before.
+
+    Examples
+    --------
+    >>> import actmeasure as am
+    >>> am.solve(am.problems.frozen_lake(4), tolerance=1e-12, budget=am.planning.Budget(work=100)).stopped
+    'beliefs'
     """
 
-    limit: float | None = None
-    listener: Callable[[Progress], None] | None = None
-    begun: float = field(default_factory=running_time)
-    record: list[Progress] = field(default_factory=list)
+    seconds: float | None = None
+    work: int | None = None
+    progress: bool | Callable[[Progress], None] = False
+    interruptible: bool = True
+    spent: int = field(default=0, init=False)
+    record: list[Progress] = field(default_factory=list, init=False, repr=False)
+    _begun: float = field(default_factory=running_time, init=False, repr=False)
+    _interrupts: Interrupts = field(default_factory=Interrupts, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.seconds is not None and not real(self.seconds, "seconds", PlanError, "a number above 0, or None") > 0:
+            raise PlanError(f"seconds is {self.seconds!r}, expected a number above 0, or None for no limit")
+        if self.work is not None:
+            self.work = whole(self.work, "work", 1, error=PlanError, what="a number of beliefs")
+        if not isinstance(self.progress, bool) and not callable(self.progress):
+            raise PlanError(f"progress is {self.progress!r}, expected True, False or a function")
 
     @property
-    def seconds(self) -> float:
-        """Seconds since the beginning, without those in which kernels were compiled."""
-        return running_time() - self.begun
+    def elapsed(self) -> float:
+        """Seconds since the clock was started, without those in which kernels were compiled."""
+        return running_time() - self._begun
+
+    @property
+    def is_out_of_time(self) -> bool:
+        """Whether the time limit has passed."""
+        return self.seconds is not None and self.elapsed >= self.seconds
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether Ctrl-C was pressed in the present block of `deferred_interrupts`, and is to stop planning."""
+        return self.interruptible and self._interrupts.requested
 
     @property
     def is_over(self) -> bool:
-        """Whether the time limit has passed."""
-        return self.limit is not None and self.seconds >= self.limit
+        """Whether there is a reason to stop."""
+        return self.stops() is not None
 
-    def stops(self, interrupts: Interrupts) -> Stopped | None:
-        """Why to stop now, if there is a reason."""
-        if interrupts.requested:
+    def stops(self) -> Stopped | None:
+        """Return why to stop now, or None to go on."""
+        if self.is_interrupted:
             return "interrupted"
-        return "time" if self.is_over else None
+        if self.is_out_of_time:
+            return "time"
+        return "beliefs" if self.work is not None and self.spent >= self.work else None
 
     def check(self, what: str) -> None:
-        """Raise a `PlanError` if the time is over before there are any bounds."""
-        if self.is_over and not self.record:
+        """Raise a `PlanError` if the time is over before there are any bounds; `what` was being computed."""
+        if self.is_out_of_time and not self.record:
             raise PlanError(
-                f"the time limit of {self.limit:g} s was over before any bound was found (it ran out while computing {what}); "
+                f"the time limit of {self.seconds:g} s was over before any bound was found (it ran out while computing {what}); "
                 "allow more time"
             )
 
-    def part(self, share: float, seconds: float = math.inf) -> Clock:
-        """The same clock and record with less time: a share of what is left, and so many seconds from now at most."""
-        left = math.inf if self.limit is None else self.limit - self.seconds
-        limit = self.seconds + min(share * left, seconds)
-        return replace(self, limit=None if math.isinf(limit) else limit)
+    def left(self, at_least: float) -> float | None:
+        """Return the seconds that are left, not less than `at_least`; None without a time limit."""
+        return None if self.seconds is None else max(self.seconds - self.elapsed, at_least)
+
+    def part(self, share: float, seconds: float = math.inf) -> Budget:
+        """Return a budget for a part of the planning, with the same record.
+
+        It has a share of the time that is left, and at most `seconds` from now, even if this budget has no limit at all. Where
+        only the work is limited, parts are not limited in time either, so that planning stays deterministic. The part counts
+        its own work, up to the same limit.
+        """
+        part = self._copy()
+        part.record = self.record
+        if self.work is None or self.seconds is not None:
+            left = math.inf if self.seconds is None else self.seconds - self.elapsed
+            limit = self.elapsed + min(share * left, seconds)
+            part.seconds = None if math.isinf(limit) else limit
+        return part
+
+    def started(self) -> Budget:
+        """Return the same budget with nothing spent and the clock at 0."""
+        budget = self._copy()
+        budget._begun = running_time()
+        return budget
+
+    def _copy(self) -> Budget:
+        budget = copy(self)
+        budget.spent, budget.record = 0, []
+        return budget
+
+    @contextmanager
+    def deferred_interrupts(self) -> Iterator[None]:
+        """Hold Ctrl-C back while this lasts; `stops` then returns "interrupted". Blocks may be nested."""
+        before = self._interrupts
+        try:
+            with deferred_interrupts() as self._interrupts:
+                yield
+        finally:
+            self._interrupts = before
 
     def note(self, lower: float, upper: float) -> None:
-        """Record bounds, or those from before where these were tighter, and tell the listener."""
+        """Record bounds, or those from before where these were tighter, and report them as progress."""
         if self.record:
             lower, upper = max(lower, self.record[-1].lower), min(upper, self.record[-1].upper)
-        progress = Progress(self.seconds, lower, upper)
-        self.record.append(progress)
-        if self.listener is not None:
-            self.listener(progress)
+        self.record.append(Progress(self.elapsed, lower, upper))
+        if self.progress is True:
+            _print_progress(self.record[-1])
+        elif self.progress:
+            self.progress(self.record[-1])
 
 
-# ----------------------------------------------------------------------------------------------------
-# Why a search ended before its bounds were as close as asked for, and what to do about it.
-# ----------------------------------------------------------------------------------------------------
+def _print_progress(progress: Progress) -> None:
+    gap = progress.upper - progress.lower
+    print(
+        f"\r{progress.seconds:7.1f} s   {progress.lower:.6g} <= optimum <= {progress.upper:.6g}   gap {gap:.2g}   ",
+        end="",
+        file=sys.stderr,
+        flush=True,
+    )
 
 
 def why_open(stopped: Stopped, discount: float, gain: str = "close the gap") -> str:
-    """A sentence for a reason to stop, where `gain` is what more time may do; empty where there was nothing more to do."""
-    match stopped:
-        case "time":
-            return f"The time limit was reached: more time may {gain}."
-        case "interrupted":
-            return f"Stopped with Ctrl-C: more time may {gain}."
-        case "memory":
-            return "The search's memory limit was reached: a larger tolerance, or a smaller discount, needs less."
-        case "exhausted" if discount == 1:
-            return (
-                "Without discount the search found nothing more to improve: a discount slightly below 1 closes the gap "
-                "further."
-            )
-        case "exhausted":
-            return "The search found nothing more to improve: it is as close as rounding allows, so ask for a larger tolerance."
-        case "closed" | "done":
-            return ""
+    """Return why planning stopped before the bounds were within the tolerance, and a remedy, as a sentence.
+
+    `gain` is what more time may do. The sentence is empty where there was nothing more to do.
+    """
+    reached = {"time": "The time limit was reached", "beliefs": "The limit on the work was reached"}
+    if stopped in ("time", "beliefs", "interrupted"):
+        more = "work" if stopped == "beliefs" else "time"
+        return f"{reached.get(stopped, 'Stopped with Ctrl-C')}: more {more} may {gain}."
+    if stopped == "memory":
+        return "The search's memory limit was reached: a larger tolerance, or a smaller discount, needs less."
+    if stopped == "exhausted" and discount == 1:
+        return "Without discount the search found nothing more to improve: a discount slightly below 1 closes the gap further."
+    if stopped == "exhausted":
+        return "The search found nothing more to improve: it is as close as rounding allows, so ask for a larger tolerance."
+    return ""

@@ -1,4 +1,4 @@
-"""Why a plan looks when it does: the worth of looking now against later, step by step."""
+"""Explain why a plan looks when it does: the value of looking at each step against that of not looking."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 
 __all__ = ["ExplainedStep", "Explanation", "LookValues", "explain", "plot_explanation", "weigh"]
 
-#: A plan that goes on for ever is explained for so many steps, or for its own length if that is more.
+#: Least number of steps that are explained of a plan without end.
 STEPS_SHOWN = 10
 
 
 def explain(solution: Solution, state: int | str | None = None) -> Explanation:
-    """Follow the plan for a known state (None: the start) and weigh a look at each of its steps."""
+    """Return the plan for a known state (None: the start) with the values of looking and not looking at each step."""
     model = solution.model
     known = _asked_state(solution, state)
     plan, belief = _plan_and_belief(solution, known)
@@ -55,17 +55,14 @@ def explain(solution: Solution, state: int | str | None = None) -> Explanation:
 
 
 def _known_values(solution: Solution) -> FloatArray:
-    """What is achieved from each state once it is known, shape (S,); NaN where that is not known.
-
-    Minus infinity is the truth about a state that has a plan, but elsewhere only a bound that says nothing.
-    """
+    """Return what is achieved from each state once it is known, shape (S,); NaN where there is no plan and no finite bound."""
     is_planned = np.zeros(solution.model.n_states, np.bool_)
     is_planned[list(solution.schedule)] = True
     return np.where(is_planned | np.isfinite(solution.values), solution.values, np.nan)
 
 
 def _asked_state(solution: Solution, state: int | str | None) -> int | None:
-    """The state whose plan is meant; None for a start that is not shown."""
+    """Return the state whose plan is to be explained; None for a start that is not shown."""
     model = solution.model
     if isinstance(state, str):
         return _state_named(model, state)
@@ -120,7 +117,7 @@ def _plan_and_belief(solution: Solution, state: int | None) -> tuple[BlindPlan, 
 
 
 def _follow(model: Model, plan: BlindPlan, belief: Belief) -> tuple[list[Belief], list[int], list[float]]:
-    """Beliefs before each step and after the last, the actions, and each step's chance that the episode goes on."""
+    """Return beliefs before each step and after the last, the actions, and the probability of running on at each step."""
     count = len(plan) if plan.then != "repeat" else max(len(plan), STEPS_SHOWN)
     beliefs = [belief]
     actions: list[int] = []
@@ -134,31 +131,36 @@ def _follow(model: Model, plan: BlindPlan, belief: Belief) -> tuple[list[Belief]
     return beliefs, actions, chances
 
 
-# ----------------------------------------------------------------------------------------------------
-# What an action is worth with a look and without one, at a belief and along a plan.
-# ----------------------------------------------------------------------------------------------------
+# --- Values of looking and not looking --------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
 class LookValues:
-    """Values of decisions at a belief, from what is achieved once a state is known, shape (S,); NaN where unknown."""
+    """Values of decisions at a belief, given the values of known states.
+
+    Attributes
+    ----------
+    model : Model
+    known : float64 array, shape (S,)
+        Value of each state once it is known; NaN where that is not known.
+    """
 
     model: Model
     known: FloatArray
 
     def looking(self, belief: Belief, action: int, otherwise: FloatArray | None = None) -> float:
-        """An action together with a look, after which one may also go on with what is worth `otherwise`, shape (S,)."""
+        """Return the value of an action with a look, after which one may also follow a plan of values `otherwise`, shape (S,)."""
         price = float(belief.expected(self.model.measuring_costs[:, action]))
         known = self.known if otherwise is None else np.maximum(self.known, otherwise)
         return self.shown(belief, action, known) - price
 
     def shown(self, belief: Belief, action: int, known: FloatArray) -> float:
-        """An action after which the state is shown for free, and then worth `known`, shape (S,)."""
+        """Return the value of an action after which the state is shown for free, with values `known`, shape (S,)."""
         after = belief.predict(self.model, action)
         return self.step(belief, action, 0.0 if after.is_over else float(after.expected(known)))
 
     def one_later(self, belief: Belief, action: int) -> float:
-        """An action without a look, then the best action with one, unless there is nothing to see by then."""
+        """Return the value of an action without a look, then the best action with one, unless the state is known by then."""
         after = belief.predict(self.model, action)
         if after.is_over:
             return self.step(belief, action, 0.0)
@@ -167,7 +169,7 @@ class LookValues:
         return self.step(belief, action, max(known, default=np.nan))
 
     def step(self, belief: Belief, action: int, ahead: float) -> float:
-        """An action after which the rest is worth `ahead`, if the episode still runs."""
+        """Return the value of an action after which the rest is worth `ahead`, if the episode still runs."""
         reward = float(belief.expected(self.model.rewards[:, action]))
         chance = belief.running_probability(self.model, action)
         return reward + (self.model.discount * chance * ahead if chance > 0 else 0.0)
@@ -181,9 +183,9 @@ class LookValues:
 def weigh(
     values: LookValues, plan: BlindPlan, beliefs: list[Belief], actions: list[int]
 ) -> tuple[list[float], list[float]]:
-    """What the plan is worth from each of its steps on, and what it is worth to look with that step.
+    """Return the value of the plan from each of its steps on, and that of looking with that step.
 
-    Whoever looks may ignore what is seen and go on with the plan, so no state is worth less than that.
+    After a look one may still go on with the plan, so no state that is seen is worth less than that.
     """
     model = values.model
     rest = values.known
@@ -201,7 +203,7 @@ def weigh(
 
 
 def _one_step_back(model: Model, belief: Belief, action: int, rest: FloatArray) -> FloatArray:
-    """Worth of an action in each state of a belief if the state after it is worth `rest`, both of shape (S,)."""
+    """Return the value of an action in each state of a belief if the next state has the value `rest`, both of shape (S,)."""
     rows = model.transitions.stacked()[belief.states * model.n_actions + action]
     worth = np.where(model.terminal, 0.0, np.nan)
     worth[belief.states] = model.rewards[belief.states, action] + model.discount * (rows @ rest)
@@ -209,7 +211,7 @@ def _one_step_back(model: Model, belief: Belief, action: int, rest: FloatArray) 
 
 
 def _tail_values(model: Model, plan: BlindPlan, belief: Belief, step: int) -> FloatArray:
-    """What a repeating plan is worth from a later step on in each state of the belief, shape (S,)."""
+    """Return the value of a repeating plan from a later step on in each state of the belief, shape (S,)."""
     actions = tuple(plan.decision(step + later).action for later in range(plan.repeat))
     tail = BlindPlan(actions, then="repeat", repeat=plan.repeat)
     there = model.replace(initial=belief.dense(model.n_states), reveal_start=True)
@@ -217,10 +219,7 @@ def _tail_values(model: Model, plan: BlindPlan, belief: Belief, step: int) -> Fl
     return np.where(model.terminal, 0.0, worth)
 
 
-# ----------------------------------------------------------------------------------------------------
-# A plan with the worth of looking at each of its steps: the result of `Solution.explain`.
-# ----------------------------------------------------------------------------------------------------
-
+# --- The result of `Solution.explain` ---------------------------------------------------------------------------------
 
 LOSES = "Loses without end from here on, as there is no discount."
 
@@ -235,15 +234,14 @@ class ExplainedStep:
         From 1.
     action : int
     belief : Belief
-        What is known before the step.
+        Before the step.
     running : float
-        Probability that the episode has come this far.
+        Probability that the episode is still running before the step.
     looking : float
-        Value of taking the action together with a look, as far as is known what can be achieved from the states it may show;
-        NaN if it may show one that the schedule has no plan for.
+        Value of taking the action together with a look; NaN if the look may show a state that the schedule has no plan for.
     waiting : float
-        Value of taking the action without a look: that of the plan, or, where the plan looks, of one more blind action and a
-        look with it, if there is anything to see by then.
+        Value of taking the action without a look: that of the plan, or, where the plan looks, of looking one step later, unless
+        the state is known by then.
     looks : bool
         Whether the plan looks with this step.
     """
@@ -258,13 +256,13 @@ class ExplainedStep:
 
     @property
     def measuring_value(self) -> float:
-        """What a look with this step is worth beyond its price; above 0: look. NaN where both ways lose without end."""
+        """Value of looking with this step minus that of not looking; above 0: look. NaN where both lose without end."""
         return self.looking - self.waiting
 
 
 @dataclass(frozen=True, eq=False)
 class Explanation:
-    """A plan with the worth of looking at each of its steps: `print` it, `plot` it, or take it `to_pandas`.
+    """A plan with the values of looking and not looking at each step; has `print`, `plot` and `to_pandas`.
 
     Attributes
     ----------
@@ -273,9 +271,9 @@ class Explanation:
         The state that was seen before the plan; None for a start that is not shown.
     plan : BlindPlan
     value : float
-        What the plan and all that follows is worth, discounted, from here on.
+        Discounted value of the plan and of all that follows.
     steps : tuple of ExplainedStep
-        Those of a plan that goes on for ever are cut off at some point.
+        A plan without end is cut off at some point.
     """
 
     model: Model
@@ -286,12 +284,12 @@ class Explanation:
 
     @property
     def title(self) -> str:
-        """Which plan this is, and what it does."""
+        """The state and the plan in words."""
         known = "At the start" if self.state is None else f"After seeing {self.model.state_name(self.state)}"
         return f"{known}: {self.plan.describe(self.model)}"
 
     def to_pandas(self) -> pd.DataFrame:
-        """A table with a row per step (needs the extra `data`)."""
+        """Return a table with a row per step (needs the extra `data`)."""
         pandas = pandas_for("Explanation.to_pandas")
         rows = [
             {
@@ -339,7 +337,7 @@ class Explanation:
 
     def _notes(self) -> Iterator[str]:
         if self.plan.then == "repeat" and not _is_over_after(self.model, self.steps[-1]):
-            yield "... and so on for ever."
+            yield "... and so on without end."
         if any(math.isnan(step.looking) or math.isnan(step.waiting) for step in self.steps):
             yield "?: a look may show a state that this schedule has no plan for."
 
@@ -351,18 +349,15 @@ def _is_over_after(model: Model, step: ExplainedStep) -> bool:
     return step.belief.predict(model, step.action).is_over
 
 
-# ----------------------------------------------------------------------------------------------------
-# The worth of looking along a plan, as a picture.
-# ----------------------------------------------------------------------------------------------------
-
+# --- Picture ----------------------------------------------------------------------------------------------------------
 
 BLIND = "#c9d1d6"
-#: Characters of a title, over some lines.
+#: Most characters of a title.
 TITLE_WIDTH = 150
 
 
 def plot_explanation(explanation: Explanation, path: str | os.PathLike[str] | None = None) -> Figure:
-    """Draw the measuring value along a plan, and save the picture if a path is given."""
+    """Draw the measuring value along a plan, and save the picture if a path is given; returns the figure."""
     place = None if path is None else check_path(path)
     steps = explanation.steps
     names = [explanation.model.action_name(step.action) for step in steps]
@@ -395,7 +390,7 @@ def plot_explanation(explanation: Explanation, path: str | os.PathLike[str] | No
 
 
 def _label_steps(axes: Axes, numbers: npt.NDArray[np.int64], names: list[str]) -> None:
-    """Step and action under the bars, of as many as there is room for."""
+    """Label the bars with step and action, some of them only where there are many."""
     stride = max(1, math.ceil(len(numbers) / 18))
     axes.set_xticks(
         numbers[::stride], [f"{number}\n{name}" for number, name in zip(numbers, names, strict=True)][::stride]

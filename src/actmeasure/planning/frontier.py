@@ -1,4 +1,4 @@
-"""The frontier between reward and looks: the result of `tradeoff`."""
+"""The frontier between reward and number of looks: the result of `tradeoff`, and its picture."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BudgetPlan", "Frontier", "FrontierPiece", "plot_frontier"]
 
-#: What a table of the pieces shows.
+#: Columns of `Frontier.to_pandas`.
 COLUMNS = (
     *("low", "high", "discounted_reward", "discounted_looks"),
     *("reward", "measurements", "steps", "scalarized_return"),
@@ -33,12 +33,12 @@ COLUMNS = (
 
 @dataclass(frozen=True, eq=False)
 class FrontierPiece:
-    """A schedule and the prices at which it is the best found.
+    """A schedule and the interval of prices at which it is the best found.
 
     Attributes
     ----------
     low, high : float
-        It is the best found from the price `low` to the price `high`, which is infinite for the last piece.
+        Ends of the interval; `high` is infinite for the last piece.
     schedule : Schedule
     discounted_looks : float
         Expected discounted number of looks; where costs are a table, the expected discounted cost at price 1.
@@ -78,7 +78,7 @@ class FrontierPiece:
         return self.evaluation.scalarized_return
 
     def value(self, price: float) -> float:
-        """Exact discounted return of the schedule when a look costs `price`."""
+        """Return the exact discounted return of the schedule when a look costs `price`."""
         return self.discounted_reward - price * self.discounted_looks
 
     def __repr__(self) -> str:
@@ -90,7 +90,7 @@ class FrontierPiece:
 
 @dataclass(frozen=True, eq=False)
 class BudgetPlan:
-    """The best found under a budget of expected discounted looks: a schedule, or a coin toss between two.
+    """The best plan found with limited expected discounted looks: a schedule, or a random choice between two.
 
     Attributes
     ----------
@@ -98,7 +98,7 @@ class BudgetPlan:
     pieces : tuple of FrontierPiece
         One, or two neighbours on the frontier, the one that looks more first.
     probability : float
-        Of following the first piece; toss the coin once, at the start of the episode.
+        Of following the first piece; the choice is made once, at the start of the episode.
     reward, looks : float
         Expected discounted reward and looks (or cost at price 1, where costs are a table).
     upper : float
@@ -123,7 +123,7 @@ class BudgetPlan:
 
 @dataclass(frozen=True, eq=False)
 class Frontier:
-    """What can be had at every price of a look, from below and from above.
+    """Lower and upper bounds on the optimum at every price of a look, and the schedules behind the lower ones.
 
     Where the model's measuring cost is a number, the price takes its place; where it is a table per state and action, the
     price multiplies that table.
@@ -132,9 +132,9 @@ class Frontier:
     ----------
     model : Model
     tolerance : float
-        What was asked for.
+        The gap that was asked for.
     pieces : tuple of FrontierPiece
-        The schedules found, from free looks to looks too dear to take.
+        The schedules found, in order of the price, from 0 up.
     prices : float64 array, shape (n,)
         Those that were solved, from 0 up.
     lower, upper : float64 arrays, shape (n,)
@@ -170,25 +170,25 @@ class Frontier:
 
     @property
     def note(self) -> str:
-        """Why the gap is above the tolerance and what to do, in a sentence; empty where it is not."""
+        """Why the gap is above the tolerance, and a remedy, as a sentence; empty where it is not."""
         return why_open(self.stopped, self.model.discount)
 
     def value(self, price: float) -> tuple[float, float]:
-        """Lower and upper bound on the optimum when a look costs `price`; the lower one is `schedule(price)`'s value."""
+        """Return lower and upper bound on the optimum at a price; the lower one is the value of `schedule(price)`."""
         upper = float(np.interp(_at_least_0(price, "price"), self.prices, self.upper))
         return self.piece(price).value(price), upper
 
     def schedule(self, price: float) -> Schedule:
-        """The best schedule found for a price."""
+        """Return the best schedule found for a price."""
         return self.piece(price).schedule
 
     def piece(self, price: float) -> FrontierPiece:
-        """The best piece for a price."""
+        """Return the best piece for a price."""
         at = _at_least_0(price, "price")
         return next(piece for piece in self.pieces if at <= piece.high)
 
     def budget(self, looks: float) -> BudgetPlan:
-        """The best found whose expected discounted looks (cost at price 1, where costs are a table) are within a budget.
+        """Return the best plan found with at most this many expected discounted looks (cost at price 1, if costs are a table).
 
         Its reward is within `gap` of the best possible: for every price, reward is at most the optimum plus price times looks.
         """
@@ -204,7 +204,7 @@ class Frontier:
         )
 
     def _neighbours(self, allowed: float) -> tuple[FrontierPiece, FrontierPiece, float]:
-        """Pieces with more and fewer looks than allowed, and the probability of the first."""
+        """Return the pieces with the next more and fewer looks than allowed, and the probability of the first."""
         if self.pieces[-1].discounted_looks > allowed:
             raise PlanError(
                 f"budget is {allowed:g}, but every schedule found looks {self.pieces[-1].discounted_looks:g} times or more "
@@ -218,14 +218,14 @@ class Frontier:
         return more, fewer, (allowed - fewer.discounted_looks) / (more.discounted_looks - fewer.discounted_looks)
 
     def to_pandas(self) -> pd.DataFrame:
-        """One row per piece: its prices, discounted and undiscounted figures."""
+        """Return a table with a row per piece: its prices, discounted and undiscounted figures."""
         pandas = pandas_for("Frontier.to_pandas")
         columns = {name: [getattr(piece, name) for piece in self.pieces] for name in COLUMNS}
         frame: pd.DataFrame = pandas.DataFrame(columns)
         return frame
 
     def plot(self, path_or_axes: str | os.PathLike[str] | Sequence[Any] | None = None) -> Any:
-        """Draw the value against the price (left) and the reward against the looks (right); the two axes are returned.
+        """Draw the value over the price (left) and the reward over the looks (right); returns the two axes.
 
         Parameters
         ----------
@@ -255,20 +255,17 @@ def _at_least_0(value: Any, name: str) -> float:
     return number
 
 
-# ----------------------------------------------------------------------------------------------------
-# The frontier as a picture.
-# ----------------------------------------------------------------------------------------------------
-
+# --- Picture ----------------------------------------------------------------------------------------------------------
 
 BOUND, BAND = "0.45", "0.88"
 #: Width and height in inches.
 SIZE = (9.0, 3.6)
-#: The picture goes on so far beyond the highest price that matters.
+#: Last price of the picture, as a multiple of the last price at which the schedule changes.
 MARGIN = 1.3
 
 
 def plot_frontier(frontier: Frontier, path_or_axes: str | os.PathLike[str] | Sequence[Any] | None = None) -> Any:
-    """Draw a frontier on a pair of axes, into a file or on a new figure; the axes are returned."""
+    """Draw a frontier on a pair of axes, into a file or on a new figure; returns the axes."""
     matplotlib_for("Frontier.plot")
     if isinstance(path_or_axes, (str, os.PathLike)):
         place = check_path(path_or_axes)
@@ -286,7 +283,7 @@ def _drawn(frontier: Frontier, axes: Any) -> Any:
 
 
 def _shown_axes() -> Any:
-    """Axes that a notebook or `pyplot.show` shows."""
+    """Return two new axes that a notebook or `pyplot.show` shows."""
     from matplotlib import pyplot
 
     return pyplot.subplots(1, 2, figsize=SIZE, layout="constrained")[1]
@@ -306,7 +303,7 @@ def _draw_values(frontier: Frontier, axes: Any) -> None:
     lower, upper = np.array([frontier.value(price) for price in prices]).T
     low, high = frontier.break_even
     if low < end:
-        # An interval that is closed to a point is still to be seen.
+        # With an edge, an interval that has closed to a point is still visible.
         axes.axvspan(low, min(high, end), facecolor=BAND, edgecolor=BOUND, linewidth=1, label="looking breaks even")
     axes.plot(prices, upper, color=BOUND, linestyle="--", linewidth=1, label="at most")
     axes.plot(prices, lower, color=INK, linewidth=1.5, label="achieved")
@@ -332,7 +329,7 @@ def _finish(axes: Any, across: str, up: str) -> None:
 
 
 def _last_price(frontier: Frontier) -> float:
-    """The price at which the picture ends: a little beyond the last change of schedule."""
+    """Return the last price of the picture, beyond the last change of schedule."""
     interesting = [frontier.pieces[-1].low, *(price for price in frontier.break_even if math.isfinite(price))]
     return MARGIN * max(interesting) or MARGIN * (float(frontier.prices[-1]) or 1.0)
 

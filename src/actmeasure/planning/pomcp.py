@@ -14,13 +14,12 @@ from actmeasure import statistics
 from actmeasure.belief import Belief
 from actmeasure.decision import Decision
 from actmeasure.errors import PlanError, quoted, unknown_name
-from actmeasure.interrupts import deferred_interrupts
 from actmeasure.kernels import pomcp, streams
 from actmeasure.kernels.simulate import World, first_state, move
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
-from actmeasure.planning.budget import Clock
-from actmeasure.planning.value_iteration import q_mdp
+from actmeasure.planning.bounds import q_mdp
+from actmeasure.planning.budget import Budget
 from actmeasure.settings import MOST_EPISODES, MOST_STEPS, real, truth, whole
 from actmeasure.world import world
 
@@ -379,23 +378,23 @@ def simulate(
         raise PlanError(f"the planner is {quoted(planner)}, expected a POMCP")
     count, seed = whole(episodes, "episodes", 1, MOST_EPISODES, PlanError), whole(seed, "seed", error=PlanError)
     max_steps = whole(max_steps, "max_steps", 1, MOST_STEPS, PlanError)
-    clock = Clock(None if time_limit is None else _seconds(time_limit))
+    budget = Budget(None if time_limit is None else _seconds(time_limit))
     arrays, entropy, stream = world(planner.model), streams.entropy_words(seed), streams.make_stream()
     results, lost, stopped = np.zeros((count, 4)), planner.lost, None
-    with deferred_interrupts() as interrupts:
+    with budget.deferred_interrupts():
         for episode in range(count):
             planner.reseed(seed, episode)
             streams.seed_stream(stream, entropy, episode, streams.WORLD)
             results[episode] = _one_episode(planner, arrays, stream, max_steps)
             if progress is not None:
                 progress(episode + 1, Mean.of(results[: episode + 1, 0]))
-            stopped = clock.stops(interrupts)
+            stopped = budget.stops()
             if stopped is not None:
                 break
     done = results[: episode + 1]
     stopped = "done" if len(done) == count or stopped is None else stopped
     discounted, total, looks, steps = (Mean.of(done[:, column]) for column in range(4))
-    return SimulatedReturn(discounted, total, looks, steps, len(done), clock.seconds, stopped, planner.lost - lost)
+    return SimulatedReturn(discounted, total, looks, steps, len(done), budget.elapsed, stopped, planner.lost - lost)
 
 
 def _seconds(limit: float) -> float:

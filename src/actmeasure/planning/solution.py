@@ -1,4 +1,4 @@
-"""What planning gives."""
+"""The results of planning: `Plan`, which a method returns, and `Solution`, which `solve` makes of it."""
 
 from __future__ import annotations
 
@@ -27,8 +27,38 @@ __all__ = ["Plan", "Solution", "solution_frame", "solution_notes", "solution_tex
 
 
 @dataclass(frozen=True, eq=False)
+class Plan:
+    """What a planning method returns: a schedule, and what the method knows about it. Only the schedule is needed.
+
+    Attributes
+    ----------
+    schedule : Schedule
+    upper : float or None
+        An upper bound on the optimum; `solve` computes the fast informed bound where there is none.
+    values : float64 array, shape (S,), or None
+        Lower bounds on what can be achieved from each state once it is known.
+    stopped : str
+        Why the method stopped; see `Solution`.
+    claimed : float or None
+        The value that the method ascribes to its schedule, where that may be false.
+    method_upper : float or None
+        An upper bound on the schedules of the method's kind.
+    evaluation : Evaluation or None
+        Of the schedule over all time, where the method computed it.
+    """
+
+    schedule: Schedule
+    upper: float | None = None
+    values: FloatArray | None = None
+    stopped: Stopped = "done"
+    claimed: float | None = None
+    method_upper: float | None = None
+    evaluation: Evaluation | None = None
+
+
+@dataclass(frozen=True, eq=False)
 class Solution:
-    """A schedule, what it is worth exactly, and how much better the best possible could be.
+    """A schedule, its exact value, and bounds on the optimum.
 
     Attributes
     ----------
@@ -42,18 +72,18 @@ class Solution:
     upper : float
         A sound upper bound on the optimum, whatever the method.
     values : float64 array, shape (S,)
-        What is achieved, at least, from each state once it is known.
+        Lower bounds on what is achieved from each state once it is known.
     seconds : float
         Time it took.
     stopped : str
         Why planning stopped. `closed`: the bounds are within the tolerance (`optimal`, and `never` for its own bound). `time`:
-        the time limit was over. `interrupted`: Ctrl-C. `memory`: the search may not grow any more. `exhausted`: the search
-        cannot get closer, because of rounding or because there is no discount. `done`: the method is no search, or `atm` is
-        finished.
+        the time limit was over. `beliefs`: the limit on the work was reached. `interrupted`: Ctrl-C. `memory`: the search may
+        not grow any more. `exhausted`: the search cannot get closer, because of rounding or because there is no discount.
+        `done`: the method is no search, or `atm` is finished.
     record : tuple of Progress
-        How the bounds closed.
+        The bounds over time.
     claimed : float or None
-        What the method itself says its schedule is worth, where that differs (`atm-linear`).
+        The value that the method ascribes to its schedule, where that differs (`atm-linear`).
     method_upper : float or None
         A bound on the best schedule of the method's kind, where it has one of its own (`never`).
     """
@@ -79,11 +109,11 @@ class Solution:
 
     @property
     def gap(self) -> float:
-        """How much better the optimum could be."""
+        """Upper minus lower bound: how much better the optimum could be."""
         return self.upper - self.lower
 
     def explain(self, state: int | str | None = None) -> Explanation:
-        """Why the plan looks when it does: belief and value of looking, now and later, at each of its steps.
+        """Return the belief and the value of looking, now and later, at each step of a plan: why it looks when it does.
 
         Parameters
         ----------
@@ -105,14 +135,14 @@ class Solution:
         return explain(self, state)
 
     def to_pandas(self) -> pd.DataFrame:
-        """A table with a row per plan: its state, the plan in words, steps, ending and value (needs the extra `data`).
+        """Return a table with a row per plan: its state, the plan in words, steps, ending and value (needs the extra `data`).
 
         The index is the state's number; a plan for a start that is not shown has -1.
         """
         return solution_frame(self)
 
     def table(self, plans: int = 20) -> str:
-        """Value, bounds, looks and the first `plans` plans in words, as a table for the terminal; `print` shows it too."""
+        """Return value, bounds, looks and the first `plans` plans as text; `print` shows the same."""
         return solution_text(self, plans)
 
     def plot(self, path: str | os.PathLike[str] | None = None, shape: tuple[int, int] | None = None) -> Figure:
@@ -139,12 +169,9 @@ class Solution:
         )
 
 
-# ----------------------------------------------------------------------------------------------------
-# A solution in words: what it is worth, how sure that is, and its plans.
-# ----------------------------------------------------------------------------------------------------
+# --- A solution as text and as a table --------------------------------------------------------------------------------
 
-
-#: Longer plans are shortened in the table; in the schedule and `to_pandas` they are complete.
+#: Largest width of a plan in the text; in the schedule and `to_pandas` plans are complete.
 PLAN_WIDTH = 90
 WITHOUT_END = (
     "Without discount this schedule loses without end, so it has no finite value; use the method 'optimal', or a discount "
@@ -153,7 +180,7 @@ WITHOUT_END = (
 
 
 def _rows(solution: Solution, most: int | None = None) -> list[dict[str, Any]]:
-    """A row for every plan of a solution, that of a hidden start first."""
+    """Return a row for every plan of a solution, that of a hidden start first."""
     model, schedule = solution.model, solution.schedule
     rows = []
     if schedule.start is not None and not model.start_is_known:
@@ -177,7 +204,7 @@ def _plan_row(model: Model, state: int | None, plan: BlindPlan, value: float) ->
 
 
 def solution_frame(solution: Solution) -> pd.DataFrame:
-    """A table with a row per plan."""
+    """Return a table with a row per plan."""
     pandas = pandas_for("Solution.to_pandas")
     columns = ["number", "state", "plan", "steps", "ending", "value"]
     frame: pd.DataFrame = pandas.DataFrame(_rows(solution), columns=columns).set_index("number")
@@ -185,7 +212,7 @@ def solution_frame(solution: Solution) -> pd.DataFrame:
 
 
 def solution_text(solution: Solution, plans: int) -> str:
-    """What a solution is worth, how sure that is, and its first plans in words."""
+    """Return value and bounds of a solution and its first plans as text."""
     facts = list(_facts(solution))
     width = max(len(name) for name, _ in facts)
     lines = [f"{name:<{width}}  {text}" for name, text in facts]
@@ -201,11 +228,10 @@ def solution_text(solution: Solution, plans: int) -> str:
 
 
 def solution_notes(solution: Solution) -> Iterator[str]:
-    """What the figures alone do not say, in sentences: a value that is not finite, and why a gap is open."""
+    """Yield sentences about a value that is not finite, and about why a gap is open."""
     if solution.value == -math.inf:
         yield WITHOUT_END
-    is_search = solution.method in ("optimal", "never")
-    gain = "close the gap" if is_search else "find better moments to look"
+    gain = "find better moments to look" if solution.method == "atm" else "close the gap"
     if reason := why_open(solution.stopped, solution.model.discount, gain):
         yield reason
 
@@ -237,33 +263,3 @@ def _episode(steps: float, ending: float) -> str:
     if math.isfinite(steps):
         return f"{steps:.4g} steps"
     return "never ends" if ending == 0 else f"ends with probability {ending:.4g}"
-
-
-# ----------------------------------------------------------------------------------------------------
-# What a planning method hands back before it is evaluated.
-# ----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class Plan:
-    """A schedule and what the method knows about it.
-
-    Attributes
-    ----------
-    schedule : Schedule
-    values : float64 array, shape (S,)
-        What can be achieved, at least, from each state once it is known.
-    upper : float
-        A bound on the optimum.
-    stopped : str
-        Why the method stopped; see `Solution`.
-    claimed : float or None
-    method_upper : float or None
-    """
-
-    schedule: Schedule
-    values: FloatArray
-    upper: float
-    stopped: Stopped = "done"
-    claimed: float | None = None
-    method_upper: float | None = None

@@ -1,11 +1,12 @@
-"""One way in to all planning methods."""
+"""`solve`: one entry to all planning methods, and the registry of their names."""
 
 from __future__ import annotations
 
 import math
 import re
-import sys
 from collections.abc import Callable
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -13,52 +14,77 @@ from actmeasure.errors import PlanError, quoted, unknown_name
 from actmeasure.evaluation import evaluate
 from actmeasure.markov import RoundingError
 from actmeasure.model import Model
-from actmeasure.planning import act_then_measure, baselines, optimal
-from actmeasure.planning.budget import Clock, Progress
+from actmeasure.planning.act_then_measure import ActThenMeasure, AtmLinear, AtmQmdp
+from actmeasure.planning.baselines import Always, Every, values_of
+from actmeasure.planning.bounds import informed_bounds, start_bound
+from actmeasure.planning.budget import Budget, Progress
+from actmeasure.planning.optimal import Never, Optimal
 from actmeasure.planning.solution import Plan, Solution
 from actmeasure.settings import real
 
-__all__ = ["METHODS", "method_of", "solve"]
+__all__ = ["METHODS", "Method", "method_of", "register", "solve"]
 
-#: Methods by name; `every-k` stands for any number.
-METHODS: dict[str, Callable[[Model, float, Clock], Plan]] = {
-    "optimal": optimal.optimal,
-    "atm": act_then_measure.exact,
-    "atm-qmdp": act_then_measure.with_q_mdp,
-    "atm-linear": act_then_measure.linear,
-    "always": baselines.always,
-    "never": optimal.never,
+
+@runtime_checkable
+class Method(Protocol):
+    """A planning method: an object with settings, and `solve`.
+
+    Settings are attributes. If it is a dataclass with a field `tolerance`, it gets the one that `am.solve` is called with.
+    """
+
+    def solve(self, model: Model, budget: Budget) -> Plan:
+        """Return a schedule for the model, with what the method knows about it.
+
+        Methods that can return something better later check `budget.stops()` as they go, and report bounds with `budget.note`.
+        """
+        ...
+
+
+#: Methods by name. `every-k` stands for `Every(k)` with any k.
+METHODS: dict[str, Method] = {
+    "optimal": Optimal(),
+    "atm": ActThenMeasure(),
+    "atm-qmdp": AtmQmdp(),
+    "atm-linear": AtmLinear(),
+    "always": Always(),
+    "never": Never(),
 }
-#: How far the value of a schedule may be above the bound, relatively.
+#: Relative amount by which the value of a schedule may exceed the upper bound because of rounding.
 ROUNDING = 1e-7
-#: A calendar with longer pauses is as good as none.
+#: Largest k of `every-k`.
 LARGEST_K = 10_000
 EVERY = re.compile(r"every-([1-9][0-9]*)")
 
 
 def solve(
     model: Model,
-    method: str = "optimal",
+    method: str | Method = "optimal",
     tolerance: float = 1e-6,
     time_limit: float | None = None,
     progress: bool | Callable[[Progress], None] = False,
+    *,
+    budget: Budget | None = None,
 ) -> Solution:
-    """Plan: what to do, when to look, and how good that provably is.
+    """Find a schedule: what to do and when to look, with its exact value and an upper bound on the optimum.
 
     Parameters
     ----------
     model : Model
-    method : str
+    method : str or Method
         `optimal`: bounds on the optimum within `tolerance`, or as close as the time allows. `atm`: act-then-measure, with the
-        best moment to look along its control. `atm-qmdp`: as the paper runs it, which can walk in circles for ever.
+        best moment to look along its control. `atm-qmdp`: as the paper runs it, which can go round in a cycle without end.
         `atm-linear`: the paper's equations as printed, whose claimed value is not what the schedule earns. `always`: look at
-        every step. `never`: the best plan that never looks. `every-3` (any number): look at every third step.
+        every step. `never`: the best plan that never looks. `every-3` (any number): look at every third step. A name given to
+        `register`, or an object with a method `solve(model, budget)`.
     tolerance : float
     time_limit : float, optional
         Seconds. `optimal`, `never` and `atm` then return the best so far with the bounds they have; so does Ctrl-C. The other
         methods have nothing to return before they are done.
     progress : bool or function
-        True prints the closing bounds; a function is called with every `Progress`.
+        True prints the bounds as they get closer; a function is called with every `Progress`.
+    budget : Budget, optional
+        Instead of `time_limit` and `progress`: a limit on the work as well, which makes the result independent of the machine's
+        speed. Its clock starts anew.
 
     Returns
     -------
@@ -73,82 +99,137 @@ def solve(
     >>> round(solution.value, 4)
     0.6805
     """
-    plan_with = method_of(method)
+    chosen = method_of(method)
     if not isinstance(model, Model):
         raise PlanError(f"the model is {quoted(model)}, expected a Model")
     if not 0 < real(tolerance, "tolerance", PlanError, "a number above 0, such as 1e-6") < math.inf:
         raise PlanError(f"tolerance is {tolerance!r}, expected a number above 0, such as 1e-6")
+    budget = _budget(budget, time_limit, progress)
+    plan = _with_tolerance(chosen, float(tolerance)).solve(model, budget)
+    if not isinstance(plan, Plan):
+        raise PlanError(f"the method {quoted(method)} returned {quoted(plan)}, expected a Plan")
+    return _solution(model, method if isinstance(method, str) else type(method).__name__, plan, budget)
+
+
+def register(name: str, method: Method) -> None:
+    """Make a planning method available as `solve(model, name)`, and in everything that takes a method's name.
+
+    Parameters
+    ----------
+    name : str
+        Not one that is taken.
+    method : Method
+        An object with a method `solve(model, budget)` that returns a `Plan`.
+
+    Examples
+    --------
+    >>> import actmeasure as am
+    >>> class Stay:
+    ...     def solve(self, model, budget):
+    ...         plan = am.BlindPlan((0,), then="repeat", repeat=1)
+    ...         return am.planning.Plan(am.Schedule({int(s): plan for s in model.initial_states}, model.n_states))
+    >>> am.planning.register("stay", Stay())
+    >>> am.solve(am.problems.frozen_lake(4), "stay").value
+    0.0
+    >>> del am.planning.METHODS["stay"]
+    """
+    if not isinstance(name, str) or not name.strip():
+        raise PlanError(f"the name of a planning method is {quoted(name)}, expected some text")
+    if name in METHODS or name.startswith("every-"):
+        raise PlanError(f"the planning method {quoted(name)} exists already; choose another name")
+    _check_method(method)
+    METHODS[name] = method
+
+
+def method_of(method: str | Method) -> Method:
+    """Return the method of a name, or the method itself; an unknown name is a `PlanError` that suggests a similar one."""
+    if not isinstance(method, str):
+        if isinstance(method, Method) and not isinstance(method, type):
+            return method
+        raise PlanError(unknown_name("method", method, [*METHODS, "every-3"]))
+    if method in METHODS:
+        return METHODS[method]
+    every = EVERY.fullmatch(method)
+    if every is not None and len(every[1]) <= len(str(LARGEST_K)) and int(every[1]) <= LARGEST_K:
+        return Every(int(every[1]))
+    if every is not None:
+        raise PlanError(f"the method is {quoted(method)}, expected k up to {LARGEST_K}; to look more rarely, use never")
+    if method.startswith("every-"):
+        raise PlanError(
+            f"the method is {quoted(method)}, expected every-k with k a whole number from 1 up, such as every-3"
+        )
+    raise PlanError(unknown_name("method", method, [*METHODS, "every-3"]))
+
+
+def _check_method(method: Any) -> None:
+    if isinstance(method, type) or not isinstance(method, Method):
+        raise PlanError(
+            f"the planning method is {quoted(method)}, expected an object with a method solve(model, budget) that returns a Plan"
+        )
+
+
+def _with_tolerance(method: Method, tolerance: float) -> Method:
+    """Return the method with this tolerance, if that is one of its settings."""
+    if is_dataclass(method) and any(field.name == "tolerance" for field in fields(method)):
+        return replace(method, tolerance=tolerance)
+    return method
+
+
+def _budget(budget: Budget | None, time_limit: float | None, progress: bool | Callable[[Progress], None]) -> Budget:
+    if budget is not None:
+        if not isinstance(budget, Budget):
+            raise PlanError(f"the budget is {quoted(budget)}, expected a Budget")
+        if time_limit is not None or progress is not False:
+            raise PlanError("a budget has its own time limit and progress; leave time_limit and progress out")
+        return budget.started()
     if time_limit is not None and not real(time_limit, "time_limit", PlanError, "seconds above 0, or None") > 0:
         raise PlanError(f"time_limit is {time_limit!r}, expected seconds above 0, or None for no limit")
     if not isinstance(progress, bool) and not callable(progress):
         raise PlanError(f"progress is {quoted(progress)}, expected True, False or a function")
-    clock = Clock(time_limit, _print_progress if progress is True else progress or None)
-    plan = plan_with(model, float(tolerance), clock)
+    return Budget(None if time_limit is None else float(time_limit), progress=progress)
+
+
+def _solution(model: Model, name: str, plan: Plan, budget: Budget) -> Solution:
+    """Evaluate the schedule exactly and check it against the upper bound."""
     try:
-        evaluation = evaluate(model, plan.schedule)
+        evaluation = evaluate(model, plan.schedule) if plan.evaluation is None else plan.evaluation
     except RoundingError as error:
         raise PlanError(
             "part of the problem is left with a chance so small that what a schedule earns is lost in rounding; use a discount "
             "below 1"
         ) from error
-    # Without discount, gains and losses that alternate for ever have no sum; nothing finite is certain then.
+    # Without discount, gains and losses that alternate without end have no sum; nothing finite is certain then.
     value = -math.inf if math.isnan(evaluation.discounted_return) else evaluation.discounted_return
-    _check_bound(model, value, plan.upper)
+    upper = start_bound(model, *informed_bounds(model, budget)) if plan.upper is None else plan.upper
+    _check_bound(model, value, upper)
+    bounds = values_of(model, plan.schedule) if plan.values is None else plan.values
     return Solution(
         model=model,
-        method=method,
+        method=name,
         schedule=plan.schedule,
         evaluation=evaluation,
         lower=value - evaluation.discounted_error,
-        upper=max(plan.upper, value),
-        values=np.where(np.isnan(evaluation.values), plan.values, evaluation.values),
-        seconds=clock.seconds,
+        upper=max(upper, value),
+        values=np.where(np.isnan(evaluation.values), bounds, evaluation.values),
+        seconds=budget.elapsed,
         stopped=plan.stopped,
-        record=tuple(clock.record),
+        record=tuple(budget.record),
         claimed=plan.claimed,
         method_upper=plan.method_upper,
     )
 
 
-def method_of(name: str) -> Callable[[Model, float, Clock], Plan]:
-    """The function behind a method's name; an unknown one is a `PlanError` that says what was probably meant."""
-    if isinstance(name, str) and name in METHODS:
-        return METHODS[name]
-    every = EVERY.fullmatch(str(name))
-    if every is not None and len(every[1]) <= len(str(LARGEST_K)) and int(every[1]) <= LARGEST_K:
-        return lambda model, tolerance, clock: baselines.every(model, int(every[1]), clock)
-    if every is not None:
-        raise PlanError(
-            f"the method is {quoted(name)}, but nobody looks so rarely; use never, or every-k with k up to {LARGEST_K}"
-        )
-    if str(name).startswith("every-"):
-        raise PlanError(
-            f"the method is {quoted(name)}, expected every-k with k a whole number from 1 up, such as every-3"
-        )
-    raise PlanError(unknown_name("method", name, [*METHODS, "every-3"]))
-
-
 def _check_bound(model: Model, value: float, upper: float) -> None:
-    """A value may exceed the bound by rounding only."""
+    """Raise an error if a value exceeds the upper bound by more than rounding."""
     scale = 1 + abs(upper) + float(np.abs(model.rewards).max())
     if value <= upper + ROUNDING * scale:
         return
     if model.discount == 1:
         raise PlanError(
-            "without discount, the schedule goes round for ever in a circle of gains and losses, which have no sum, or what it "
+            "without discount, the schedule goes round without end in a cycle of gains and losses, which have no sum, or what it "
             "earns is lost in rounding because ends are too unlikely; use a discount below 1"
         )
     raise RuntimeError(
         f"the schedule earns {value!r}, above the bound {upper!r} on every schedule; this is an error in actmeasure, not in "
         "your model: please report it with the model (model.save writes it to a file)"
-    )
-
-
-def _print_progress(progress: Progress) -> None:
-    gap = progress.upper - progress.lower
-    print(
-        f"\r{progress.seconds:7.1f} s   {progress.lower:.6g} <= optimum <= {progress.upper:.6g}   gap {gap:.2g}   ",
-        end="",
-        file=sys.stderr,
-        flush=True,
     )

@@ -1,4 +1,10 @@
-"""What to do at every price of a look, and under a budget of looks."""
+"""`tradeoff`: the best schedules for every price of a look.
+
+A schedule with discounted reward r and discounted looks l is worth r - price * l, a line in the price. The optimum is the highest
+of all these lines, so it is convex and never rises. Solving at one price gives a line, which is a lower bound at every price, and
+an upper bound at that price; between two solved prices the chord through their upper bounds is one too. New prices are solved
+where the lines found so far cross, at the crossing with the largest gap, until no gap is above the tolerance.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +18,9 @@ import numpy as np
 
 from actmeasure.errors import PlanError, quoted
 from actmeasure.evaluation import LONGEST, Evaluation, evaluate
-from actmeasure.interrupts import Interrupts, deferred_interrupts
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
-from actmeasure.planning.budget import Clock, Stopped
+from actmeasure.planning.budget import Budget, Stopped
 from actmeasure.planning.frontier import Frontier, FrontierPiece
 from actmeasure.planning.solution import Solution
 from actmeasure.planning.solve import solve
@@ -53,7 +58,7 @@ def tradeoff(
     model : Model
         Its measuring cost, if a number, is replaced by the price; a table per state and action is multiplied by it.
     tolerance : float
-        At every price, the bounds on the optimum are to be so close.
+        Largest difference of the bounds on the optimum, at every price.
     time_limit : float, optional
         Seconds. When they are over, or Ctrl-C is pressed, the frontier so far is returned, with the gap that is left.
     progress : bool or function
@@ -83,13 +88,12 @@ def tradeoff(
         raise PlanError(f"time_limit is {time_limit!r}, expected seconds above 0, or None for no limit")
     steps = whole(horizon, "horizon", 1, LONGEST, PlanError)
     listener = _print_progress if progress is True else progress or None
-    search = PriceSearch(PriceBounds(model, asked, steps), Clock(time_limit), listener)
-    with deferred_interrupts() as interrupts:
-        search.run(interrupts)
-        stopped_by_hand = interrupts.requested
-    if progress is True:
-        print(file=sys.stderr)
-    return search.frontier(stopped_by_hand)
+    search = PriceSearch(PriceBounds(model, asked, steps), Budget(time_limit), listener)
+    with search.budget.deferred_interrupts():
+        search.run()
+        if progress is True:
+            print(file=sys.stderr)
+        return search.frontier()
 
 
 def _print_progress(progress: TradeoffProgress) -> None:
@@ -101,27 +105,21 @@ def _print_progress(progress: TradeoffProgress) -> None:
     )
 
 
-# ----------------------------------------------------------------------------------------------------
-# The search for the frontier between reward and looks: which prices of a look to solve, and for how long.
-#
-# New prices are solved where the lines found so far cross, at the crossing that leaves the largest gap, until none is above the
-# tolerance.
-# ----------------------------------------------------------------------------------------------------
+# --- Which prices to solve, and for how long --------------------------------------------------------------------------
 
-
-#: Each price is solved to this share of the tolerance; the rest is room for the chords between prices.
+#: Tolerance at a single price, as a share of the whole; the rest is left for the chords between prices.
 SOLVING_SHARE = 0.25
-#: The best schedule that never looks may take so many seconds, or so many times what the first price took, to be found.
+#: Time for the best schedule that never looks: the larger of these seconds and this multiple of the time of the first price.
 NEVER_SECONDS, NEVER_TIMES = 60.0, 5.0
-#: With a time limit, no single price takes more than this share of the time that is left.
+#: With a time limit, the share of the remaining time that a single price may take.
 TIME_SHARE = 0.25
-#: What is left in the end goes to the prices that are most open, by this share each.
+#: The same when prices with the largest gaps are solved again at the end.
 LAST_TIME_SHARE = 0.6
 
 
 @dataclass(frozen=True)
 class TradeoffProgress:
-    """How far the frontier is after some seconds: prices solved and the largest gap left, infinite before the first."""
+    """State of the frontier after some seconds: prices solved and the largest gap, infinite before the first."""
 
     seconds: float
     solved: int
@@ -130,17 +128,17 @@ class TradeoffProgress:
 
 @dataclass(eq=False)
 class PriceSearch:
-    """Solves price after price.
+    """Solve price after price until the frontier is closed.
 
     Attributes
     ----------
     found : PriceBounds
-        What is known so far.
-    clock : Clock
+        Lines and bounds so far.
+    budget : Budget
     listener : function, optional
         Called with every `TradeoffProgress`.
     gap : float
-        The largest gap when it was last told.
+        The largest gap when it was last reported.
     stops : dict
         Why the solver stopped at each price solved.
     unsolved : set
@@ -150,20 +148,20 @@ class PriceSearch:
     """
 
     found: PriceBounds
-    clock: Clock
+    budget: Budget
     listener: Callable[[TradeoffProgress], None] | None
     gap: float = math.inf
     stops: dict[float, Stopped] = field(default_factory=dict)
     unsolved: set[float] = field(default_factory=set)
     tried_again: set[float] = field(default_factory=set)
 
-    def run(self, interrupts: Interrupts) -> None:
-        """Solve price after price until the gap is closed, time is over or Ctrl-C is pressed."""
-        self._solve_first(interrupts)
-        if not self._is_over(interrupts):
+    def run(self) -> None:
+        """Solve price after price until the gap is closed or the budget is over."""
+        self._solve_first()
+        if not self.budget.is_over:
             self._never()
         self._tell()
-        while not self._is_over(interrupts):
+        while not self.budget.is_over:
             price, share = self.found.next_price(self.unsolved), TIME_SHARE
             if price is None:
                 price, share = self._most_open(), LAST_TIME_SHARE
@@ -172,21 +170,18 @@ class PriceSearch:
             try:
                 self._solve(price, share)
             except PlanError:
-                # There is no bound at this price, in its share of the time or at all. Those at other prices still hold, and
-                # the chord between them counts this one as open; so it is left out, and the search goes on elsewhere.
+                # There is no bound at this price, in its share of the time or at all. The bounds at other prices still hold, and
+                # the gap below their chord counts; so this price is left out, and the search goes on at others.
                 self.unsolved.add(price)
             else:
                 self._tell()
 
-    def _is_over(self, interrupts: Interrupts) -> bool:
-        return self.clock.is_over or interrupts.requested
-
-    def _solve_first(self, interrupts: Interrupts) -> None:
-        """Solve at price 0, without which there is nothing; if its share of the time is too short, with all of it."""
+    def _solve_first(self) -> None:
+        """Solve at price 0, which every bound needs; if its share of the time is too short, with all of the time."""
         try:
             self._solve(0.0)
         except PlanError:
-            if self.clock.limit is None or interrupts.requested:
+            if self.budget.seconds is None or self.budget.is_interrupted:
                 raise
             self._solve_with_all_time(0.0)
 
@@ -194,10 +189,10 @@ class PriceSearch:
         try:
             self._solve(price, share=1.0)
         except PlanError as error:
-            if not self.clock.is_over:
+            if not self.budget.is_out_of_time:
                 raise
             raise PlanError(
-                f"the time limit of {self.clock.limit:g} s was over before there was a bound at any price; allow more time"
+                f"the time limit of {self.budget.seconds:g} s was over before there was a bound at any price; allow more time"
             ) from error
 
     def _solve(self, price: float, share: float = TIME_SHARE) -> None:
@@ -207,48 +202,50 @@ class PriceSearch:
         self.stops[price] = solution.stopped
 
     def _never(self) -> None:
-        # Without it the frontier only says less about where looking breaks even, as bounds on the optimum hold for it too.
+        # Without this solution only the break-even price is less precise, as bounds on the optimum hold for it too.
         with suppress(PlanError):
-            limit = max(NEVER_SECONDS, NEVER_TIMES * self.clock.seconds)
+            limit = max(NEVER_SECONDS, NEVER_TIMES * self.budget.elapsed)
             solution = self._solution(self.found.model, "never", limit)
             self.found.add_schedule(solution.schedule)
             if solution.method_upper is not None:
                 self.found.never_upper = solution.method_upper
 
     def _solution(self, model: Model, method: str, limit: float | None, share: float = TIME_SHARE) -> Solution:
-        if self.clock.limit is not None:
-            allowed = share * max(self.clock.limit - self.clock.seconds, 1e-3)
+        if self.budget.seconds is not None:
+            allowed = share * max(self.budget.seconds - self.budget.elapsed, 1e-3)
             limit = allowed if limit is None else min(limit, allowed)
         return solve(model, method, SOLVING_SHARE * self.found.tolerance, limit, lambda _: self._tell_again())
 
     def _most_open(self) -> float | None:
-        """The solved price with the largest gap, if time may have been the reason for it, once."""
-        price = None if self.clock.limit is None else self.found.most_open(self.tried_again)
+        """Return the solved price with the largest gap, each once; None without a time limit, as gaps then have other reasons."""
+        price = None if self.budget.seconds is None else self.found.most_open(self.tried_again)
         if price is not None:
             self.tried_again.add(price)
         return price
 
     def _tell(self) -> None:
-        """Say how far the frontier is."""
+        """Report the present gap."""
         if self.listener is not None:
             self.gap = self.found.gap()
             self._tell_again()
 
     def _tell_again(self) -> None:
-        """Say that the search still runs, as a single price may take long."""
+        """Report the last gap again: a single price may take long."""
         if self.listener is not None:
-            self.listener(TradeoffProgress(self.clock.seconds, len(self.found.uppers), self.gap))
+            self.listener(TradeoffProgress(self.budget.elapsed, len(self.found.uppers), self.gap))
 
-    def frontier(self, by_hand: bool) -> Frontier:
-        """The frontier so far; `by_hand` where Ctrl-C is the reason that there is no more."""
-        return self.found.frontier(self.clock.seconds, self._stopped(by_hand))
+    def frontier(self) -> Frontier:
+        """Return the frontier so far."""
+        return self.found.frontier(self.budget.elapsed, self._stopped())
 
-    def _stopped(self, by_hand: bool) -> Stopped:
+    def _stopped(self) -> Stopped:
         reasons = set(self.stops.values())
-        is_short = self.clock.limit is not None and (self.clock.is_over or bool(self.unsolved) or "time" in reasons)
+        is_short = self.budget.seconds is not None and (
+            self.budget.is_out_of_time or bool(self.unsolved) or "time" in reasons
+        )
         if self.found.gap() <= self.found.tolerance:
             return "closed"
-        if by_hand:
+        if self.budget.is_interrupted:
             return "interrupted"
         if is_short:
             return "time"
@@ -256,26 +253,19 @@ class PriceSearch:
 
 
 def _at_price(model: Model, price: float) -> Model:
+    """Return the model with this price of a look, or with its table of prices multiplied by it."""
     cost = model.measuring_cost
     return model.replace(measuring_cost=price if isinstance(cost, float) else price * cost)
 
 
-# ----------------------------------------------------------------------------------------------------
-# What is known about the optimum at every price of a look: schedules from below, bounds from above.
-#
-# A schedule with discounted reward `r` and discounted looks `l` is worth `r - price * l`, a line in the price. The optimum is
-# the
-# highest of all these lines, so it is convex and never rises. Solving at one price gives a line (from below) and an upper bound
-# there; between two solved prices the chord through their upper bounds is one too.
-# ----------------------------------------------------------------------------------------------------
+# --- Lines and bounds so far ------------------------------------------------------------------------------------------
 
-
-#: A crossing is solved only if its gap exceeds that of the prices around it by this share of the tolerance: what is left
-#: there otherwise is what the solver left open, and further prices would not close it.
+#: A crossing is solved only if its gap exceeds that of the prices around it by this share of the tolerance: otherwise the gap
+#: is the solver's, and further prices would not close it.
 CROSSING_SHARE = 0.5
-#: Pieces that add less than this share of the tolerance are left out.
+#: Pieces that rise above their neighbours by less than this share of the tolerance are left out.
 NEGLIGIBLE_SHARE = 0.01
-#: No price beyond this many times the largest reward is tried (divided by the largest cost where costs are a table).
+#: Largest price tried, as a multiple of the largest reward (divided by the largest cost where costs are a table).
 LARGEST_PRICE = 1e6
 
 
@@ -305,23 +295,19 @@ class PriceBounds:
     never_upper: float = math.inf
 
     def add_schedule(self, schedule: Schedule) -> None:
-        """Take a schedule in, if its figures are finite.
-
-        Without discount, one can look, or lose, for ever; it is then worth nothing at any price above 0.
-        """
+        """Add a schedule's line, if it is finite: without discount a schedule may look, or lose, without end."""
         line = _line(self.model, schedule, self.horizon)
         if math.isfinite(line.reward) and math.isfinite(line.looks):
             self.lines.append(line)
 
     def add_bound(self, price: float, upper: float) -> None:
-        """Take an upper bound on the optimum at a price in."""
+        """Add an upper bound on the optimum at a price."""
         self.uppers[price] = min(upper, self.uppers.get(price, math.inf))
 
     def next_price(self, unsolved: Collection[float]) -> float | None:
-        """Where to solve next, but not at prices found `unsolved`; None if no gap is worth it.
+        """Return the crossing of lines with the largest gap, except at `unsolved` prices; None if no gap needs another price.
 
-        That is where lines cross and the gap is largest. If every schedule found has to look, the frontier goes down for ever,
-        and is followed up to the largest price.
+        If every schedule found has to look, the frontier falls without end, and is followed up to the largest price.
         """
         (prices, uppers), pieces = self._outer(), self._inner()
         largest = self._largest_price()
@@ -345,7 +331,7 @@ class PriceBounds:
         return best
 
     def most_open(self, besides: Collection[float]) -> float | None:
-        """The solved price with the largest gap, if that is above the tolerance, `besides` some."""
+        """Return the solved price with the largest gap, if that is above the tolerance, except those in `besides`."""
         prices, uppers = self._outer()
         gaps = uppers - envelope_values(self._inner(), prices)
         gaps[np.isin(prices, list(besides))] = 0.0
@@ -353,7 +339,7 @@ class PriceBounds:
         return float(prices[worst]) if gaps[worst] > self.tolerance else None
 
     def gap(self) -> float:
-        """Largest difference of the envelopes, which is at a solved price, at a crossing, or beyond them all."""
+        """Return the largest difference of the envelopes, which is at a solved price or at a crossing."""
         (prices, uppers), pieces = self._outer(), self._inner()
         if not pieces or (pieces[-1].line.looks > 0 and prices[-1] < self._largest_price()):
             return math.inf
@@ -385,7 +371,7 @@ class PriceBounds:
         return low, high
 
     def frontier(self, seconds: float, stopped: Stopped) -> Frontier:
-        """The frontier so far."""
+        """Return the frontier so far."""
         pieces = self._inner()
         if not pieces:
             raise PlanError(
@@ -417,17 +403,14 @@ def _line(model: Model, schedule: Schedule, horizon: int) -> Line:
     reward, looks = evaluation.discounted_reward, evaluation.discounted_measurements
     if not isinstance(model.measuring_cost, float):
         looks = reward - evaluation.discounted_return
-        # What is left of a difference of equal sums is rounding, and would look like a look.
+        # A difference of equal sums is rounding, and no look.
         looks = 0.0 if looks <= ROUNDING * (1 + abs(reward)) else looks
     return Line(schedule, evaluation, reward, looks)
 
 
-# ----------------------------------------------------------------------------------------------------
-# Lines in the price of a look, and the envelopes that they and the bounds on the optimum form.
-# ----------------------------------------------------------------------------------------------------
+# --- Lines in the price, and envelopes --------------------------------------------------------------------------------
 
-
-#: Looks that differ by less than this, relatively, are the same up to rounding.
+#: Relative difference up to which two numbers of looks are equal.
 ROUNDING = 1e-12
 
 
@@ -454,7 +437,7 @@ class Piece:
 
 
 def envelope(lines: list[Line], negligible: float) -> list[Piece]:
-    """The highest of the lines at every price from 0 to infinity, without pieces that hardly rise above their neighbours."""
+    """Return the upper envelope of lines for prices from 0 to infinity, without pieces that rise by less than `negligible`."""
     kept = [piece.line for piece in _highest(lines)]
     while len(kept) > 1:
         rises = [_rise(kept, i) for i in range(len(kept) - 1)]
@@ -487,13 +470,13 @@ def crossing(steep: Line, flat: Line) -> float:
 
 
 def _rise(lines: list[Line], i: int) -> float:
-    """How far line `i` of an envelope rises above the others, at most; not for the last line, which rises without end."""
+    """Return how far line `i` of an envelope rises above the others at most; not for the last line, which has no limit."""
     price = 0.0 if i == 0 else crossing(lines[i - 1], lines[i + 1])
     return lines[i].at(price) - lines[i + 1].at(price)
 
 
 def tightened_bounds(uppers: dict[float, float]) -> tuple[FloatArray, FloatArray]:
-    """Solved prices in order and the bounds there, made tighter: the optimum never rises with the price, and is convex."""
+    """Return the solved prices in order and the bounds there, tightened as the optimum is convex and never rises."""
     prices = np.array(sorted(uppers))
     bounds = np.minimum.accumulate([uppers[price] for price in prices])
     hull: list[int] = []
@@ -505,12 +488,12 @@ def tightened_bounds(uppers: dict[float, float]) -> tuple[FloatArray, FloatArray
 
 
 def _is_above(x: FloatArray, y: FloatArray, left: int, middle: int, right: int) -> bool:
-    """Whether the middle point is on or above the chord of the others."""
+    """Whether the middle point is on or above the chord between the other two."""
     return bool((y[middle] - y[left]) * (x[right] - x[left]) >= (y[right] - y[left]) * (x[middle] - x[left]))
 
 
 def envelope_values(pieces: list[Piece], prices: FloatArray) -> FloatArray:
-    """The inner envelope at some prices."""
+    """Return the values of the inner envelope at some prices."""
     if not pieces:
         return np.full(len(prices), -np.inf)
     rewards, looks = (np.array([getattr(piece.line, name) for piece in pieces]) for name in ("reward", "looks"))
@@ -518,7 +501,7 @@ def envelope_values(pieces: list[Piece], prices: FloatArray) -> FloatArray:
 
 
 def price_at_value(pieces: list[Piece], value: float) -> float:
-    """The price up to which the inner envelope is above a value."""
+    """Return the price up to which the inner envelope is above a value."""
     for piece in pieces:
         if piece.line.at(piece.low) <= value:
             return piece.low
@@ -529,10 +512,10 @@ def price_at_value(pieces: list[Piece], value: float) -> float:
 
 
 def price_at_bound(prices: FloatArray, uppers: FloatArray, value: float) -> float:
-    """The price from which on the outer envelope is at most a value."""
+    """Return the price from which on the outer envelope is at most a value."""
     below = np.flatnonzero(uppers <= value)
     if not len(below):
         return math.inf
     i = int(below[0])
-    # Turned around, a falling stretch of the envelope rises, as interpolation wants it.
+    # In reverse order the values rise, as `interp` requires.
     return float(np.interp(value, uppers[[i, i - 1]], prices[[i, i - 1]])) if i > 0 else float(prices[0])

@@ -1,0 +1,98 @@
+"""What planning may spend, and why it stops."""
+
+import signal
+
+import pytest
+
+import actmeasure as am
+from actmeasure.planning import Budget
+
+
+def test_reasons_to_stop():
+    budget = Budget(work=10)
+    assert budget.stops() is None
+    budget.spent = 10
+    assert budget.stops() == "beliefs"
+    budget.seconds = 0.0
+    assert budget.stops() == "time"
+    with budget.deferred_interrupts():
+        signal.raise_signal(signal.SIGINT)
+        assert budget.stops() == "interrupted"
+    assert budget.stops() == "time"
+
+
+def test_ctrl_c_is_held_back_and_counts_in_all_parts():
+    budget = Budget()
+    with budget.deferred_interrupts():
+        part = budget.part(0.5)
+        with part.deferred_interrupts():
+            signal.raise_signal(signal.SIGINT)
+            assert part.stops() == "interrupted"
+        assert budget.stops() == "interrupted"
+        assert budget.part(0.5).stops() == "interrupted"
+
+
+def test_a_budget_that_is_not_interruptible():
+    budget = Budget(work=10, interruptible=False)
+    with budget.deferred_interrupts():
+        signal.raise_signal(signal.SIGINT)
+        assert budget.stops() is None
+
+
+def test_parts_of_the_time():
+    part = Budget(seconds=100).part(0.25)
+    assert part.seconds == pytest.approx(25, abs=1)
+    assert Budget(seconds=100).part(0.25, seconds=2).seconds == pytest.approx(2, abs=1)
+    assert Budget().part(0.25, seconds=2).seconds == pytest.approx(2, abs=1)
+    assert Budget().part(0.25).seconds is None
+
+
+def test_a_limit_on_work_alone_keeps_the_clock_out():
+    budget = Budget(work=100)
+    budget.spent = 100
+    part = budget.part(0.25, seconds=2)
+    assert part.seconds is None
+    assert part.work == 100
+    assert part.spent == 0
+    assert Budget(seconds=100, work=100).part(0.25).seconds == pytest.approx(25, abs=1)
+
+
+def test_bounds_that_are_noted_never_get_wider():
+    heard = []
+    budget = Budget(progress=heard.append)
+    budget.note(0.0, 1.0)
+    budget.part(0.5).note(-1.0, 0.5)
+    assert [(each.lower, each.upper) for each in budget.record] == [(0.0, 1.0), (0.0, 0.5)]
+    assert heard == budget.record
+
+
+def test_a_budget_can_be_used_again():
+    lake = am.problems.frozen_lake(4)
+    budget = Budget(work=100)
+    first, second = am.solve(lake, tolerance=1e-12, budget=budget), am.solve(lake, tolerance=1e-12, budget=budget)
+    assert first.stopped == second.stopped == "beliefs"
+    assert not budget.record
+    assert "limit on the work was reached" in str(first)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"seconds": 0}, "seconds is 0, expected a number above 0"),
+        ({"seconds": "1"}, "seconds is '1', expected a number above 0"),
+        ({"work": 0}, "work is 0, expected a number of beliefs from 1 up"),
+        ({"work": 1.5}, "work is 1.5"),
+        ({"progress": "yes"}, "progress is 'yes', expected True, False or a function"),
+    ],
+)
+def test_wrong_limits(settings, message):
+    with pytest.raises(am.PlanError, match=message):
+        Budget(**settings)
+
+
+def test_a_budget_and_a_time_limit_are_one_too_many():
+    lake = am.problems.frozen_lake(4)
+    with pytest.raises(am.PlanError, match="leave time_limit and progress out"):
+        am.solve(lake, time_limit=1.0, budget=Budget(work=10))
+    with pytest.raises(am.PlanError, match="expected a Budget"):
+        am.solve(lake, budget=10)
