@@ -25,29 +25,30 @@ import numpy.typing as npt
 __all__ = [
     "LAST",
     "LEVEL",
-    "Estimate",
+    "Interval",
     "difference",
     "expected_means",
     "half_width",
     "interquartile_mean",
     "mean",
     "probability_of_improvement",
+    "running_mean",
     "running_means",
 ]
 
 FloatArray = npt.NDArray[np.float64]
 
-#: Results are means of so many last episodes, as in the paper.
+#: Number of last episodes whose mean is the result of a run, as in the paper.
 LAST = 50
-#: How often an interval is to hold the true value.
+#: Coverage of intervals.
 LEVEL = 0.95
-#: Share of the runs that an interquartile mean leaves out at either end.
+#: Fraction of the runs that an interquartile mean leaves out at either end.
 QUARTER = 0.25
-#: Differences between runs below this share of their size are rounding.
+#: Relative difference between runs below which they count as equal.
 ROUNDING = 1e-12
 
 
-class Estimate(NamedTuple):
+class Interval(NamedTuple):
     """A value and an interval for it; the interval is unknown (NaN) for a single run, and for runs that are all alike."""
 
     value: Any
@@ -63,7 +64,7 @@ def half_width(deviation: npt.ArrayLike, count: npt.ArrayLike) -> FloatArray:
     return half
 
 
-def mean(runs: npt.ArrayLike) -> Estimate:
+def mean(runs: npt.ArrayLike) -> Interval:
     """Return the mean over runs with its interval.
 
     Parameters
@@ -82,7 +83,7 @@ def mean(runs: npt.ArrayLike) -> Estimate:
     return _around(centre, half_width(_deviation(values), len(values)))
 
 
-def interquartile_mean(runs: npt.ArrayLike) -> Estimate:
+def interquartile_mean(runs: npt.ArrayLike) -> Interval:
     """Return the mean over runs without the lowest and the highest quarter, with its interval; shapes as for `mean`.
 
     Examples
@@ -100,7 +101,7 @@ def interquartile_mean(runs: npt.ArrayLike) -> Estimate:
     return _around(centre, half_width(_deviation(winsorized) * np.sqrt(count / kept), kept))
 
 
-def difference(one: npt.ArrayLike, other: npt.ArrayLike) -> Estimate:
+def difference(one: npt.ArrayLike, other: npt.ArrayLike) -> Interval:
     """Return by how much the mean of `one` is above that of `other`, averaged over problems, with its interval.
 
     Runs of one seed on several problems depend on each other, so that a seed's mean over problems is one observation. Where both
@@ -126,8 +127,8 @@ def difference(one: npt.ArrayLike, other: npt.ArrayLike) -> Estimate:
                   _by_seed(right - np.nanmean(right, axis=1, keepdims=True)))  # fmt: skip
 
 
-def probability_of_improvement(one: npt.ArrayLike, other: npt.ArrayLike) -> Estimate:
-    """Return how likely a run of `one` earns more than a run of `other`, ties counting half: the mean over problems.
+def probability_of_improvement(one: npt.ArrayLike, other: npt.ArrayLike) -> Interval:
+    """Return the probability that a run of `one` earns more than a run of `other`, ties counting half: the mean over problems.
 
     The placement of a run is the share of the other agent's runs on the same problem that it beats. A seed's mean placement over
     problems is one observation, and the interval Welch's t for the two agents' placements.
@@ -148,7 +149,7 @@ def probability_of_improvement(one: npt.ArrayLike, other: npt.ArrayLike) -> Esti
     value = float(np.nanmean(won, axis=(1, 2)).mean())
     ours, theirs = _mean_of_known(won, 2), _mean_of_known(won, 1)
     found = _welch(value, _by_seed(ours), _by_seed(theirs))
-    return Estimate(value, *(float(np.clip(bound, 0.0, 1.0)) for bound in found[1:]))
+    return Interval(value, *(float(np.clip(bound, 0.0, 1.0)) for bound in found[1:]))
 
 
 def expected_means(runs: npt.ArrayLike, count: int) -> tuple[float, float]:
@@ -178,8 +179,23 @@ def running_means(episodes: npt.ArrayLike, window: int = LAST) -> FloatArray:
     return means
 
 
+def running_mean(values: npt.ArrayLike, window: int) -> FloatArray:
+    """Return the mean of each value and those before it, `window` in all; of fewer at the beginning.
+
+    Examples
+    --------
+    >>> running_mean([1, 2, 3, 4], 2).tolist()
+    [1.0, 1.5, 2.5, 3.5]
+    """
+    sums = np.concatenate([[0.0], np.cumsum(values, dtype=np.float64)])
+    end = np.arange(1, len(sums))
+    begin = np.maximum(0, end - window)
+    means: FloatArray = (sums[end] - sums[begin]) / (end - begin)
+    return means
+
+
 def _quantile(freedom: FloatArray | float) -> FloatArray:
-    """Return the upper quantile of Student's t for so many degrees of freedom."""
+    """Return the upper quantile of Student's t for a number of degrees of freedom."""
     from scipy.special import stdtrit  # here, because it takes a while to load
 
     found: FloatArray = np.asarray(stdtrit(freedom, (1 + LEVEL) / 2), dtype=np.float64)
@@ -196,21 +212,21 @@ def _deviation(values: FloatArray) -> FloatArray:
     return found
 
 
-def _around(centre: Any, half: FloatArray) -> Estimate:
-    return Estimate(*(_plain(np.asarray(one)) for one in (centre, centre - half, centre + half)))
+def _around(centre: Any, half: FloatArray) -> Interval:
+    return Interval(*(_plain(np.asarray(one)) for one in (centre, centre - half, centre + half)))
 
 
-def _welch(value: float, one: FloatArray, other: FloatArray) -> Estimate:
+def _welch(value: float, one: FloatArray, other: FloatArray) -> Interval:
     """Return an interval around a difference of means of independent observations, from those of either side."""
     counts = np.array([len(one), len(other)])
     if counts.min() < 2:
-        return Estimate(value, float("nan"), float("nan"))
+        return Interval(value, float("nan"), float("nan"))
     errors = np.array([_deviation(one), _deviation(other)]) ** 2 / counts
     if errors.sum() == 0:
-        return Estimate(value, float("nan"), float("nan"))
+        return Interval(value, float("nan"), float("nan"))
     freedom = errors.sum() ** 2 / (errors**2 / (counts - 1)).sum()
     half = float(_quantile(freedom) * np.sqrt(errors.sum()))
-    return Estimate(value, value - half, value + half)
+    return Interval(value, value - half, value + half)
 
 
 def _won(one: FloatArray, other: FloatArray) -> FloatArray:
@@ -220,7 +236,7 @@ def _won(one: FloatArray, other: FloatArray) -> FloatArray:
 
 
 def _mean_of_known(values: FloatArray, axis: int) -> FloatArray:
-    """Return means without NaN; NaN where there is nothing else."""
+    """Return means over the values that are not NaN; NaN where there are none."""
     known = ~np.isnan(values)
     count = known.sum(axis=axis)
     total = np.where(known, values, 0.0).sum(axis=axis)

@@ -6,7 +6,7 @@ from synthetic import own_study
 from typer.testing import CliRunner
 
 from actmeasure.cli import app
-from actmeasure.cli import paper as paper_command
+from actmeasure.cli import studies as study_commands
 from actmeasure.errors import StudyError
 from actmeasure.paper import experiments
 from actmeasure.studies import LocalEngine, run_study
@@ -28,7 +28,7 @@ def test_a_folder_without_a_study_is_a_sentence_and_exit_code_2(tmp_path):
 
 def test_paper_runs_the_study_in_full_or_in_small(monkeypatch, tmp_path):
     asked = []
-    monkeypatch.setattr(paper_command, "run_and_report", lambda *arguments: asked.append(arguments))
+    monkeypatch.setattr(study_commands, "_run_and_report", lambda *arguments: asked.append(arguments))
     for arguments in (["paper"], ["paper", "--quick", "--out", str(tmp_path), "--workers", "1", "--json"]):
         assert CliRunner().invoke(app, arguments).exit_code == 0
     (full, nowhere, _, _, plain, *_), (quick, where, engine, report, as_json, file, in_small, keep) = asked

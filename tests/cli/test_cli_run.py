@@ -13,7 +13,7 @@ import typer
 from study_tools import InlineEngine, stored
 
 import actmeasure as am
-from actmeasure.cli import app, output, running
+from actmeasure.cli import app, output, studies
 from actmeasure.studies import PartProgress, StudyProgress, code, read_study, report
 
 STUDY = """\
@@ -40,7 +40,7 @@ def study(tmp_path, monkeypatch):
 def inline(monkeypatch):
     """No processes, and trials that fail where wished."""
     engine = InlineEngine()
-    monkeypatch.setattr(running, "make_engine", lambda *arguments: engine)
+    monkeypatch.setattr(studies, "_make_engine", lambda *arguments: engine)
     return engine
 
 
@@ -63,7 +63,7 @@ def test_help_has_examples_and_loads_nothing_heavy():
 
 def test_run_stores_shows_and_goes_on(study):
     done = subprocess.run([*COMMAND, study, "--no-report"], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[1].split()[:5] == ["lakes", "5", "0", "0", "0"]
+    assert done.stdout.splitlines()[2].split()[:5] == ["lakes", "5", "0", "0", "0"]
     assert done.stderr.splitlines()[-1] == "Results: results/mine"  # after progress, on a busy machine
     assert len(stored(Path("results/mine"))) == 5
     again = subprocess.run(
@@ -148,7 +148,7 @@ def test_failed_trials_are_told(study, inline, capsys):
     inline._fails = lambda trial: "no luck" if trial.seed == 1 and trial.agent.name == "amrl-q" else ""
     assert call(study, "--no-report") == 1
     out, err = capsys.readouterr()
-    assert out.splitlines()[1].split()[:5] == ["lakes", "4", "0", "1", "0"]
+    assert out.splitlines()[2].split()[:5] == ["lakes", "4", "0", "1", "0"]
     assert err == (
         "Failed: [b]learner on chain, seed 1: no luck\n"
         "1 trial failed; run the same again to try them once more. Results: results/mine\n"
@@ -198,24 +198,24 @@ def test_ctrl_c_on_a_terminal(study):
         pass
     assert process.wait(60) == 130
     os.close(master)
-    assert process.stdout.read().splitlines()[1].split()[4] != "0"
+    assert process.stdout.read().splitlines()[2].split()[4] != "0"
     process.stdout.close()
     assert b"Stopped with Ctrl-C; run the same again to do what is left." in shown
 
 
 def test_bars_show_every_part(monkeypatch):
-    monkeypatch.setattr(output, "PATIENCE", 0.0)
-    bars = output._StudyBars()
+    monkeypatch.setattr(output, "SHOW_AFTER_SECONDS", 0.0)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    drawn = []
+    monkeypatch.setattr(output, "_new_bars", lambda make=output._new_bars: drawn.append(make()) or drawn[0])
     now = StudyProgress((PartProgress("a", "A", 1, 4, 61.0), PartProgress("b", "[b]B", 0, 2, 700.0)), 700.0)
-    bars.show(now)
-    try:
-        left = [(task.description, task.completed, task.total, task.fields["left"]) for task in bars._bars.tasks]
-    finally:
-        bars.stop()
+    with output.study_bars() as show:
+        show(now)
+    left = [(task.description, task.completed, task.total, task.fields["text"]) for task in drawn[0].tasks]
     assert left == [
         ("a", 1, 4, "about 61 s left"),
         ("b", 0, 2, "about 12 min left"),
-        ("all", 1, 6, "about 12 min left (Ctrl-C: stop, go on later)"),
+        ("all", 1, 6, "trials, about 12 min left (Ctrl-C: stop, go on later)"),
     ]
 
 
@@ -232,6 +232,6 @@ def test_a_log_gets_a_line_now_and_then(capsys, monkeypatch):
     with output.study_bars() as show:
         show(now)
         assert capsys.readouterr().err == ""
-        monkeypatch.setattr(output, "BETWEEN_LINES", 0.0)
+        monkeypatch.setattr(output, "LINE_SECONDS", 0.0)
         show(now)
         assert capsys.readouterr().err == "1 of 6 trials, about 12 min left\n"

@@ -116,7 +116,7 @@ class Started:
     @property
     def workers(self):
         children = psutil.Process(self.process.pid).children()
-        return [child for child in children if "--multiprocessing-fork" in child.cmdline()]
+        return [child for child in children if "loky.backend.popen_loky_posix" in child.cmdline()]
 
     def end(self):
         text, _ = self.process.communicate(timeout=60)

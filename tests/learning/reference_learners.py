@@ -40,11 +40,11 @@ class ReferenceAtmq:
     def count(self, state, action, successor, reward):
         self.counts[state, action, successor] += 1
         self.received[state, action] += reward
-        self.hope(state, action)
+        self.update_optimistic(state, action)
 
     # What actions are worth.
 
-    def hope(self, state, action):
+    def update_optimistic(self, state, action):
         """Q_opt = Q + max(0, (N_opt - alpha_{s,a}) / N_opt * (R_max - Q)), while alpha_{s,a} < N_opt."""
         alpha, N_opt, Q = 1 + self.measured(state, action), self.settings.optimism, self.Q[state, action]
         bonus = (N_opt - alpha) / N_opt * (self.largest_reward - Q) if alpha < N_opt else 0.0
@@ -56,7 +56,7 @@ class ReferenceAtmq:
 
     def move(self, state, action, target, rate):
         self.Q[state, action] = (1 - rate) * self.Q[state, action] + rate * target
-        self.hope(state, action)
+        self.update_optimistic(state, action)
 
     def modelled(self, state, action):
         return self.mean_reward(state, action) + self.discount * self.psi(state, action)
@@ -66,7 +66,7 @@ class ReferenceAtmq:
             self.largest_reward = reward
             for state in range(self.n_states):
                 for action in range(self.n_actions):
-                    self.hope(state, action)
+                    self.update_optimistic(state, action)
 
     def observe(self, belief, action, reward, cost, observation, terminated):
         """Everything that is learned from a step but for training; an observation of None is a step without a look."""

@@ -61,15 +61,15 @@ def test_both_looks_learn_from_the_state_seen_or_the_likeliest(
         if seen is not None:
             reference.count(believed, action, following)
         elif not ends:
-            following = int(agent._mind.memory[amrl_q.BELIEVED])
+            following = int(agent._tables.memory[amrl_q.BELIEVED])
             assert following in reference.likeliest(believed, action)
         reference.learn(believed, action, reward, following, ends)
         reference_table = reference.Q[:n_states]
         assert abs(agent.q_values() - reference_table).max() <= 1e-12 * (1 + abs(reference_table).max())
-        assert abs(agent._mind.values - reference.Q.ravel()).max() <= 1e-12 * (1 + abs(reference.Q).max())
+        assert abs(agent._tables.values - reference.Q.ravel()).max() <= 1e-12 * (1 + abs(reference.Q).max())
         assert agent.counts.measured.tolist() == reference.counts.sum(axis=2).ravel().tolist()
         believed = following
-        assert agent._mind.memory[amrl_q.BELIEVED] == believed
+        assert agent._tables.memory[amrl_q.BELIEVED] == believed
         assert agent.belief().is_over == (believed == n_states)
         if ends:
             believed = successor % n_states
@@ -119,7 +119,7 @@ def test_ties_are_broken_at_random_and_looking_comes_first():
 def test_it_explores_for_a_share_of_the_planned_episodes(share, planned, exploring):
     agent = am.agents.make("amrl-q", exploring_share=share)
     agent.prepare(am.agents.Task.of_model(am.problems.measuring_value(), planned))
-    assert agent._rules.exploring_episodes == exploring
+    assert agent._parameters.exploring_episodes == exploring
 
 
 def test_exploration_stops_where_it_should():
@@ -138,7 +138,7 @@ def test_of_an_unknown_number_all_episodes_explore():
     agent = am.agents.make("amrl-q")
     task = am.agents.Task.of_model(am.problems.measuring_value(), None)
     agent.prepare(task)
-    assert agent._rules.exploring_episodes > 10**15
+    assert agent._parameters.exploring_episodes > 10**15
     huge = am.agents.make("amrl-q")
     am.train(huge, am.problems.measuring_value(), episodes=2, planned_episodes=10**30)
     assert huge.episodes_done == 2

@@ -10,7 +10,7 @@ from strategies import examples
 
 import actmeasure as am
 from actmeasure.kernels import atmq, particles, streams
-from actmeasure.kernels.learned_model import with_more_room
+from actmeasure.kernels.learned_model import is_full, with_doubled_capacity
 from actmeasure.learning.atmq import AtmqSettings
 
 CLOSE = 1e-9
@@ -23,80 +23,80 @@ def stream_for(seed):
 
 
 class Pair:
-    """A kernel mind and a reference, which are told the same."""
+    """Tables of the kernel and a reference, which are told the same."""
 
     def __init__(self, n_states, n_actions, costs, largest, chosen, seed=0, discount=0.9):
         self.n_states, self.n_actions, self.chosen = n_states, n_actions, chosen
         task = am.agents.Task(n_states, n_actions, costs, discount, None, True, None, None)
-        self.rules = chosen.rules(task)
+        self.parameters = chosen.parameters(task)
         flat = np.ascontiguousarray(costs, dtype=float).reshape(-1)
-        self.mind = atmq.make_mind(n_states, n_actions, flat, largest, chosen.particles, 2)
+        self.tables = atmq.make_tables(n_states, n_actions, flat, largest, chosen.particles, 2)
         dense = np.broadcast_to(np.asarray(costs, dtype=float), (n_states, n_actions))
         self.reference = ReferenceAtmq(n_states, n_actions, dense, largest, discount, chosen)
         self.stream = stream_for(seed)
 
     def belief(self, which=None):
-        held = self.mind.particles
-        which = self.mind.memory[atmq.NOW] if which is None else which
+        held = self.tables.particles
+        which = self.tables.memory[atmq.NOW] if which is None else which
         size, total = held.sizes[which], held.totals[which]
         weights = held.times[which, :size] / total
         return dict(zip(held.states[which, :size].tolist(), weights.tolist(), strict=True))
 
     def following(self):
-        return self.belief(1 - self.mind.memory[atmq.NOW])
+        return self.belief(1 - self.tables.memory[atmq.NOW])
 
     def begin(self, state):
-        atmq.begin(self.mind, state, np.zeros(0, np.int64), np.zeros(0), self.stream)
+        atmq.begin(self.tables, state, np.zeros(0, np.int64), np.zeros(0), self.stream)
 
     def make_room(self):
-        if atmq.needs_room(self.mind):
-            self.mind = self.mind._replace(counts=with_more_room(self.mind.counts))
+        if is_full(self.tables.counts):
+            self.tables = self.tables._replace(counts=with_doubled_capacity(self.tables.counts))
 
     def insist(self, action, measure):
         """Decide in place of the learner."""
-        self.mind.memory[atmq.ACTION] = action
+        self.tables.memory[atmq.ACTION] = action
         if not measure:
-            now = self.mind.memory[atmq.NOW]
-            until = self.rules.prior_until
+            now = self.tables.memory[atmq.NOW]
+            until = self.parameters.prior_until
             particles.predict(
-                self.mind.particles, now, self.mind.counts, self.n_actions, action, until, self.stream
+                self.tables.particles, now, self.tables.counts, self.n_actions, action, until, self.stream
             )  # fmt: skip
 
     def observe(self, reward, cost, observation, terminated):
         """Learn without training, and believe in what was seen or else predicted."""
-        before, action = self.belief(), int(self.mind.memory[atmq.ACTION])
+        before, action = self.belief(), int(self.tables.memory[atmq.ACTION])
         predicted = self.reference.next_belief(self.following(), observation)
         self.make_room()
         seen = atmq.NOTHING if observation is None else observation
-        silent = self.rules._replace(training_updates=0)
-        atmq.observe(self.mind, silent, reward, cost, seen, terminated, self.stream)
+        silent = self.parameters._replace(training_updates=0)
+        atmq.observe(self.tables, silent, reward, cost, seen, terminated, self.stream)
         self.reference.observe(before, action, reward, cost, observation, terminated)
         if not terminated:
             assert self.belief() == pytest.approx(predicted)
 
     def train_once(self):
         """One training update; the pair that changed is found by looking for it."""
-        before = self.mind.values.copy()
-        atmq.train(self.mind, self.rules._replace(training_updates=1), self.stream)
-        changed = np.flatnonzero(self.mind.values != before)
+        before = self.tables.values.copy()
+        atmq.train(self.tables, self.parameters._replace(training_updates=1), self.stream)
+        changed = np.flatnonzero(self.tables.values != before)
         assert len(changed) <= 1
         for pair in changed:
             self.reference.train(*divmod(int(pair), self.n_actions))
 
     def check_tables(self):
-        mind, reference, shape = self.mind, self.reference, (self.n_states + 1, self.n_actions)
+        tables, reference, shape = self.tables, self.reference, (self.n_states + 1, self.n_actions)
         size = 1 + abs(reference.Q_opt).max()
-        assert abs(mind.values.reshape(shape) - reference.Q).max() <= CLOSE * size
-        assert abs(mind.optimistic.reshape(shape) - reference.Q_opt).max() <= CLOSE * size
-        best = mind.optimistic.reshape(shape).max(axis=1)
-        assert mind.best.tolist() == best.tolist()
-        assert mind.optimistic.reshape(shape)[np.arange(self.n_states + 1), mind.greedy].tolist() == best.tolist()
-        assert abs(mind.sums[atmq.BEST_SUM] - best[:-1].sum()) <= CLOSE * size * self.n_states
-        assert mind.sums[atmq.LARGEST_REWARD] == reference.largest_reward
+        assert abs(tables.values.reshape(shape) - reference.Q).max() <= CLOSE * size
+        assert abs(tables.optimistic.reshape(shape) - reference.Q_opt).max() <= CLOSE * size
+        best = tables.optimistic.reshape(shape).max(axis=1)
+        assert tables.best.tolist() == best.tolist()
+        assert tables.optimistic.reshape(shape)[np.arange(self.n_states + 1), tables.greedy].tolist() == best.tolist()
+        assert abs(tables.sums[atmq.BEST_SUM] - best[:-1].sum()) <= CLOSE * size * self.n_states
+        assert tables.sums[atmq.LARGEST_REWARD] == reference.largest_reward
         self.check_counts()
 
     def check_counts(self):
-        counts, reference = self.mind.counts, self.reference
+        counts, reference = self.tables.counts, self.reference
         dense = np.zeros_like(reference.counts).reshape(-1, self.n_states + 1)
         for pair, first in enumerate(counts.first):
             entry = first
@@ -116,15 +116,15 @@ class Pair:
             for action in range(self.n_actions):
                 pair = state * self.n_actions + action
                 size = 1 + abs(self.reference.Q_opt).max()
-                psi = atmq.expected_best(self.mind, self.rules, pair)
+                psi = atmq.expected_best(self.tables, self.parameters, pair)
                 assert abs(psi - self.reference.psi(state, action)) <= CLOSE * size
-                target = atmq.modelled_target(self.mind, self.rules, pair)
+                target = atmq.modelled_target(self.tables, self.parameters, pair)
                 assert abs(target - self.reference.modelled(state, action)) <= CLOSE * size
 
     def check_ready(self):
         needs = self.chosen.training_needs
         often = self.reference.counts.sum(axis=2).max(axis=1)
-        ready = self.mind.ready[: self.mind.memory[atmq.READY]].tolist()
+        ready = self.tables.ready[: self.tables.memory[atmq.READY]].tolist()
         assert sorted(ready) == (np.flatnonzero(often >= needs).tolist() if needs else [])
 
 
@@ -177,7 +177,7 @@ def play(both, event, check_decision=None):
     own, action, measure, successor, reward, ends = event
     empty = not both.belief()
     if own or empty:
-        action, measure = atmq.decide(both.mind, both.rules, both.stream)
+        action, measure = atmq.decide(both.tables, both.parameters, both.stream)
         if check_decision:
             check_decision(both, action, measure)
     else:
@@ -219,7 +219,7 @@ def test_presets_over_many_steps(preset):
                 both.check_tables()
         both.check_tables()
         both.check_expectations()
-        assert both.mind.counts.measured.sum() > 100
+        assert both.tables.counts.measured.sum() > 100
 
 
 def decision_is_sound(both, action, measure):
@@ -232,7 +232,7 @@ def decision_is_sound(both, action, measure):
     if reference.explores(belief, action):
         assert measure
         return
-    held = both.mind.particles
+    held = both.tables.particles
     assert held.totals[0] == held.totals[1], "no particle is lost on the way"
     if reference.is_spread(following) or reference.is_settled(belief, following):
         assert measure
@@ -251,12 +251,12 @@ def test_decisions_are_those_of_the_equations(both, events):
         play(both, event, decision_is_sound)
 
 
-def looks_for(both, rules, cost):
+def looks_for(both, parameters, cost):
     """Whether the learner would look if a look after the action it will take were expected to cost that."""
-    stream, price = both.stream.copy(), both.mind.costs.copy()
-    both.mind.costs[:] = cost
-    decision = atmq.decide(both.mind, rules, stream)
-    both.mind.costs[:] = price
+    stream, price = both.stream.copy(), both.tables.costs.copy()
+    both.tables.costs[:] = cost
+    decision = atmq.decide(both.tables, parameters, stream)
+    both.tables.costs[:] = price
     return decision
 
 
@@ -264,35 +264,35 @@ def looks_for(both, rules, cost):
 @settings(max_examples=150)
 def test_looking_pays_up_to_exactly_what_it_is_worth(both, events):
     """A little cheaper, and the learner looks; a little dearer, and it does not."""
-    rules = both.rules._replace(exploratory_measurements=0, most_states=10**6, settled_below=0.0)
+    parameters = both.parameters._replace(exploratory_measurements=0, most_states=10**6, settled_below=0.0)
     both.begin(0)
     for event in events:
         play(both, event)
         belief = both.belief()
         if not belief or both.reference.end in belief:
             continue
-        action, _ = looks_for(both, rules, 1e9)
+        action, _ = looks_for(both, parameters, 1e9)
         costs, both.reference.costs = both.reference.costs, np.zeros_like(both.reference.costs)
         worth = both.reference.measuring_values(belief, action, both.following())
         both.reference.costs = costs
         if np.ptp(worth) > CLOSE:  # two actions tie, of which either may be taken
             continue
         little = 1e-6 * (1 + worth[0])
-        assert looks_for(both, rules, worth[0] + little) == (action, False)
-        assert looks_for(both, rules, worth[0] - little) == (action, True)
+        assert looks_for(both, parameters, worth[0] + little) == (action, False)
+        assert looks_for(both, parameters, worth[0] - little) == (action, True)
 
 
 def test_the_expected_cost_of_a_look():
     """Where it depends on state and action, it is that of the action taken, in the belief before it."""
     costs = np.array([[0.1, 0.2], [0.4, 0.8], [5.0, 6.0]])
     both = Pair(3, 2, costs, 0.0, AtmqSettings())
-    held = both.mind.particles
+    held = both.tables.particles
     held.sizes[0], held.totals[0] = 3, 100
     held.states[0, :3], held.times[0, :3] = [1, 0, 3], [50, 30, 20]  # some believe that the episode is over
-    assert atmq._cost(both.mind, 0, 0) == pytest.approx(0.5 * 0.4 + 0.3 * 0.1)
-    assert atmq._cost(both.mind, 0, 1) == pytest.approx(0.5 * 0.8 + 0.3 * 0.2)
+    assert atmq._cost(both.tables, 0, 0) == pytest.approx(0.5 * 0.4 + 0.3 * 0.1)
+    assert atmq._cost(both.tables, 0, 1) == pytest.approx(0.5 * 0.8 + 0.3 * 0.2)
     same = Pair(3, 2, 0.25, 0.0, AtmqSettings())
-    assert atmq._cost(same.mind, 0, 1) == 0.25
+    assert atmq._cost(same.tables, 0, 1) == 0.25
 
 
 @pytest.mark.parametrize(("optimistic", "looks"), [(False, True), (True, False)])
@@ -301,10 +301,10 @@ def test_where_looking_is_worth_exactly_its_cost(optimistic, looks):
     chosen = AtmqSettings(optimistic_measuring=optimistic, exploratory_measurements=0, optimism=1, prior_until=0)
     both = Pair(3, 2, 0.0, 0.0, chosen)
     both.begin(0)
-    both.mind.memory[atmq.ACTION] = 0
+    both.tables.memory[atmq.ACTION] = 0
     both.observe(0.0, 0.0, 1, False)
     both.begin(0)
-    assert atmq.decide(both.mind, both.rules, both.stream)[1] == looks
+    assert atmq.decide(both.tables, both.parameters, both.stream)[1] == looks
 
 
 def test_random_measuring():
@@ -313,12 +313,12 @@ def test_random_measuring():
         chosen = AtmqSettings(random_measuring=chance, exploratory_measurements=0, optimism=1, prior_until=0)
         both = Pair(2, 1, 0.5, 0.0, chosen, seed=3)
         both.begin(0)
-        both.mind.memory[atmq.ACTION] = 0
+        both.tables.memory[atmq.ACTION] = 0
         both.observe(0.0, 0.0, 1, False)
         looks = 0
         for _ in range(2000):
             both.begin(0)
-            looks += atmq.decide(both.mind, both.rules, both.stream)[1]
+            looks += atmq.decide(both.tables, both.parameters, both.stream)[1]
         assert stats.binomtest(looks, 2000, chance).pvalue > 1e-6
 
 
@@ -327,7 +327,7 @@ def test_ties_are_broken_at_random():
     drawn = np.zeros(4)
     for _ in range(4000):
         both.begin(1)
-        drawn[atmq.decide(both.mind, both.rules, both.stream)[0]] += 1
+        drawn[atmq.decide(both.tables, both.parameters, both.stream)[0]] += 1
     assert stats.chisquare(drawn).pvalue > 1e-6
 
 
@@ -341,19 +341,19 @@ def test_training_draws_states_and_actions_as_it_says(needs, greedy, n_actions):
     rng = np.random.default_rng(0)
     for _ in range(12 * n_actions):
         both.begin(int(rng.integers(4)))
-        both.mind.memory[atmq.ACTION] = int(rng.integers(n_actions))
+        both.tables.memory[atmq.ACTION] = int(rng.integers(n_actions))
         both.observe(float(rng.random()), 0.1, int(rng.integers(5)), False)
-    both.mind.values[: 5 * n_actions] = -10.0 - rng.random(5 * n_actions)  # every update can be told by the change
+    both.tables.values[: 5 * n_actions] = -10.0 - rng.random(5 * n_actions)  # every update can be told by the change
     for pair in range(5 * n_actions):
-        atmq._update(both.mind, both.rules, pair // n_actions, pair, 0.0, 0.0)
-        both.reference.Q.reshape(-1)[pair] = both.mind.values[pair]
-        both.reference.hope(*divmod(pair, n_actions))
+        atmq._update(both.tables, both.parameters, pair // n_actions, pair, 0.0, 0.0)
+        both.reference.Q.reshape(-1)[pair] = both.tables.values[pair]
+        both.reference.update_optimistic(*divmod(pair, n_actions))
     chances = both.reference.training_chances()
     drawn, still = np.zeros_like(chances), 0
     for _ in range(6000):
-        before = both.mind.values.copy()
-        atmq.train(both.mind, both.rules._replace(training_updates=1), both.stream)
-        changed = np.flatnonzero(both.mind.values != before)
+        before = both.tables.values.copy()
+        atmq.train(both.tables, both.parameters._replace(training_updates=1), both.stream)
+        changed = np.flatnonzero(both.tables.values != before)
         still += not len(changed)
         drawn.reshape(-1)[changed] += 1
     able = (both.reference.counts.sum(axis=2) >= needs) & (chances > 0)
@@ -368,11 +368,11 @@ def test_training_makes_as_many_updates_as_it_says():
     chosen = AtmqSettings(training_needs=0, learning_rate=1e-3)
     both = Pair(50, 4, 0.1, 1.0, chosen, seed=1)
     copy = both.stream.copy()
-    atmq.train(both.mind, both.rules._replace(training_updates=25), both.stream)
+    atmq.train(both.tables, both.parameters._replace(training_updates=25), both.stream)
     for _ in range(25):
         streams.random(copy)
     assert both.stream.tolist() == copy.tolist()
-    assert 20 <= np.count_nonzero(both.mind.values) <= 25
+    assert 20 <= np.count_nonzero(both.tables.values) <= 25
 
 
 def test_values_stay_bounded_where_rewards_add_up():
@@ -387,10 +387,10 @@ def test_values_stay_bounded_where_rewards_add_up():
 
 
 def test_hope_begins_with_the_largest_reward_of_the_task_or_the_setting():
-    for given_reward, hope in ((None, 1.0), (5.0, 5.0), (-2.0, -2.0)):
+    for given_reward, largest in ((None, 1.0), (5.0, 5.0), (-2.0, -2.0)):
         agent = am.agents.make("atmq", largest_reward=given_reward)
         agent.prepare(am.agents.Task.of_model(am.problems.measuring_value()))
-        assert (agent.q_values(optimistic=True) == hope).all()
+        assert (agent.q_values(optimistic=True) == largest).all()
         assert (agent.q_values() == 0).all()
 
 
@@ -398,13 +398,13 @@ def test_hope_grows_with_the_largest_reward_seen_where_the_task_does_not_tell():
     agent = am.agents.make("atmq")
     agent.prepare(am.agents.Task(3, 2, 0.1, 0.95, None, True, None, None))
     agent.reseed(0, 0)
-    hopes = []
+    bonuses = []
     for reward in (-1.0, 2.0, 1.0, 4.0):
         agent.begin(0)
         agent.decide()
         agent.observe(reward, 0.1, 1, False, False)
-        hopes.append(agent.q_values(optimistic=True)[2, 0])
-    assert hopes == pytest.approx([1.0, 0.95 * 2, 0.95 * 2, 0.95 * 4])
+        bonuses.append(agent.q_values(optimistic=True)[2, 0])
+    assert bonuses == pytest.approx([1.0, 0.95 * 2, 0.95 * 2, 0.95 * 4])
 
 
 @pytest.mark.parametrize(
@@ -424,9 +424,9 @@ def test_looking_when_acting_leads_nowhere(numbers, below, looks):
     both = Pair(4, 1, 0.5, 0.0, chosen)
     for state in range(4):
         both.begin(state)
-        both.mind.memory[atmq.ACTION] = 0
+        both.tables.memory[atmq.ACTION] = 0
         both.observe(0.0, 0.0, max(state, 3 * (state == 2)), False)
-    held, now, states = both.mind.particles, both.mind.memory[atmq.NOW], np.flatnonzero(numbers)
+    held, now, states = both.tables.particles, both.tables.memory[atmq.NOW], np.flatnonzero(numbers)
     held.sizes[now] = len(states)
     held.states[now, : len(states)], held.times[now, : len(states)] = states, np.array(numbers)[states]
-    assert atmq.decide(both.mind, both.rules, both.stream) == (0, looks)
+    assert atmq.decide(both.tables, both.parameters, both.stream) == (0, looks)

@@ -4,6 +4,7 @@ import io
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import gymnasium
 import numpy as np
@@ -13,13 +14,15 @@ from hypothesis import strategies as st
 from strategies import examples, models
 
 import actmeasure as am
-from actmeasure.learning.foresight import reliance
+from actmeasure.learning.foresight import ForesightState, Phase, reliance
 from actmeasure.planning.optimal import solve_within
 
 EPISODES = ("scalarized_return", "reward", "measurements", "steps", "terminated")
 LAKE = am.problems.frozen_lake(4, measuring_cost=0.05)
 FREE = np.flatnonzero(~LAKE.terminal)
 ANYWHERE = np.where(LAKE.terminal, 0.0, 1 / len(FREE))
+#: Format version 1: most of the state is in one array.
+OLD_FILE = Path(__file__).parent.parent / "golden" / "agent-foresight.npz"
 
 
 def make(**given_settings):
@@ -95,7 +98,7 @@ class TestContract:
             agent = am.agents.make("foresight")
             episodes = am.train(agent, env, episodes=300, seed=0, max_steps=200)
             # Steps cost, so that less than nothing is the best there is, and no reason to explore for ever.
-            assert agent.finished or not shown
+            assert agent.phase is Phase.FOLLOWING or not shown
             assert episodes.scalarized_return[-50:].mean() > episodes.scalarized_return[:50].mean()
 
     @pytest.mark.parametrize("discount", [0.5, 0.999, 1.0])
@@ -202,10 +205,17 @@ class TestFiles:
             ("needed", lambda a: a * 0),
             ("needed", lambda a: a[:-1]),
             ("state_values", lambda a: a + 1),
-            ("hope", lambda a: np.append(a, a)),
-            ("hope", lambda a: a * np.nan),
-            ("kept", lambda a: a[:-1]),
-            ("kept", lambda a: a * np.nan),
+            ("optimistic_value", lambda a: np.append(a, a)),
+            ("optimistic_value", lambda a: a * np.nan),
+            ("phase", lambda a: a * 0 + 3),
+            ("phase", lambda a: a * 0 - 1),
+            ("phase", lambda a: a[None]),
+            ("explored", lambda a: a * 0 - 1),
+            ("planned_at", lambda a: a * 0 + 2**60),
+            ("plan_failed", lambda a: a * 0 + 2),
+            ("value", lambda a: a * np.nan),
+            ("steps_since_undersampled", lambda a: a * 0 - 1),
+            ("exploration_cost", lambda a: a * np.nan),
             ("plan_of_state", lambda a: a + 100),
             ("plan_of_state", lambda a: a[:-1]),
             ("plan_actions", lambda a: a + 4),
@@ -223,6 +233,64 @@ class TestFiles:
         path, arrays = self.saved(tmp_path)
         with pytest.raises(am.AgentError, match=r"agent\.npz: "):
             self.load(path, arrays | {key: change(arrays[key])})
+
+    def test_the_state_is_stored_by_name(self, tmp_path):
+        path, arrays = self.saved(tmp_path)
+        agent = am.agents.load(path)
+        assert agent.state == ForesightState(
+            Phase(int(arrays["phase"])), int(arrays["explored"]), int(arrays["plans_made"]), int(arrays["planned_at"]),
+            bool(arrays["plan_failed"]), bool(arrays["plan_is_precise"]), float(arrays["value"]), float(arrays["upper"]),
+        )  # fmt: skip
+        assert agent.plans_made > 0
+
+    def test_the_state_of_a_file_of_version_1(self):
+        agent = am.agents.load(OLD_FILE)
+        with np.load(OLD_FILE) as archive:
+            kept, optimistic_value = archive["kept"], archive["hope"]
+        expected = ForesightState(Phase.EXPLORING, 59, 1, 22, False, True, *kept[[5, 6]])
+        assert agent.state == expected
+        assert agent._tables.optimistic_value == optimistic_value
+        assert agent._tables.budget[0] == kept[11] > 0
+
+    @pytest.mark.parametrize(
+        ("entries", "phase"),
+        [([0, 0], Phase.EXPLORING), ([1, 0], Phase.CONFIRMING), ([1, 1], Phase.FOLLOWING), ([0, 1], None)],
+    )
+    def test_phases_in_files_of_version_1(self, entries, phase, tmp_path):
+        arrays = self.old_arrays()
+        arrays["kept"][:2] = entries
+        if phase is None:
+            with pytest.raises(am.AgentError, match="its phase contradicts itself"):
+                self.load(tmp_path / "agent.npz", arrays)
+        else:
+            assert self.load(tmp_path / "agent.npz", arrays).phase is phase
+
+    def test_a_file_of_version_1_of_an_agent_without_a_plan(self, tmp_path):
+        arrays, largest = self.old_arrays(), np.finfo(np.float64).max
+        arrays["kept"][[5, 6, 7]] = -largest, largest, 0
+        agent = self.load(tmp_path / "agent.npz", arrays)
+        assert (agent.value, agent.upper, agent.plans_made) == (-np.inf, np.inf, 0)
+
+    @pytest.mark.parametrize(
+        ("key", "change"),
+        [
+            ("kept", lambda a: a[:-1]),
+            ("kept", lambda a: a * np.nan),
+            *(("kept", lambda a, i=i: np.where(np.arange(a.size) == i, -1.0, a)) for i in (2, 3, 7, 12)),
+            *(("kept", lambda a, i=i: np.where(np.arange(a.size) == i, 1e17, a)) for i in (2, 3, 7, 12)),
+            ("hope", lambda a: np.append(a, a)),
+            ("hope", lambda a: a * np.nan),
+            ("phase", lambda a: np.array(0)),
+        ],
+    )
+    def test_damage_in_files_of_version_1(self, key, change, tmp_path):
+        arrays = self.old_arrays()
+        with pytest.raises(am.AgentError, match=r"agent\.npz: "):
+            self.load(tmp_path / "agent.npz", arrays | {key: change(arrays.get(key))})
+
+    def old_arrays(self):
+        with np.load(OLD_FILE) as archive:
+            return {name: archive[name] for name in archive.files}
 
     def test_truncated_files(self, tmp_path):
         path, _ = self.saved(tmp_path)

@@ -5,6 +5,7 @@ import pytest
 
 import actmeasure as am
 from actmeasure.interrupts import deferred_interrupts
+from actmeasure.learning.foresight import Phase
 from actmeasure.planning.optimal import solve_within
 
 LAKE = am.problems.frozen_lake(4, measuring_cost=0.05)
@@ -30,7 +31,7 @@ def corridor(length: int, step: float = 0.0, back: float = 0.0, end: float = 0.0
 def test_a_task_without_discount_is_explored_as_any_other():
     lake = am.problems.frozen_lake(12, "semi-slippery", measuring_cost=0.05, seed=1002, discount=1.0)
     agent, episodes = trained(lake, 1200, max_steps=1000)
-    assert agent.finished
+    assert agent.phase is Phase.FOLLOWING
     assert episodes.scalarized_return[-500:].mean() > 0.4  # the best known is 0.475
 
 
@@ -62,7 +63,7 @@ def test_ends_are_learned_without_looks(seed):
     agent, _ = trained(corridor(4, end=0.03), 2000, seed)
     successors, chances = agent.model().transitions.row(0, 0)
     (ends,) = chances[successors == agent.model().n_states - 1]
-    ended, taken = agent._mind.ended[0], agent._mind.taken[0]
+    ended, taken = agent._tables.ended[0], agent._tables.taken[0]
     assert ends == pytest.approx(ended / taken)
     assert ends == pytest.approx(0.03, abs=4 * np.sqrt(0.03 * 0.97 / 2000))
 
@@ -75,7 +76,7 @@ def test_the_outlook_is_there_at_any_time():
             agent.outlook()
         for _ in range(12):
             am.train(agent, model, 10, seed=seed, max_steps=200)
-            contradicted += not np.isfinite(agent._worth_of_the_last_plan(agent.model()))
+            contradicted += not np.isfinite(agent._value_of_plan(agent.model()))
             seen = agent.outlook(samples=2)
             assert seen.low <= seen.high
             assert 0 <= seen.gain <= seen.most_gain
@@ -109,7 +110,7 @@ def test_ctrl_c_does_not_change_a_plan():
 
 def test_steps_that_cost_are_no_reason_to_search_on():
     agent, episodes = trained(corridor(15, step=-0.1), 500, max_steps=200)
-    assert agent.finished
+    assert agent.phase is Phase.FOLLOWING
     assert agent.explored < 100
     assert episodes.scalarized_return[-100:].mean() == pytest.approx(-0.5)
 
@@ -118,7 +119,7 @@ def test_looks_of_different_prices_are_paid_as_they_are():
     cost = np.full((LAKE.n_states, LAKE.n_actions), 0.05)
     cost[3] = 20.0
     agent, episodes = trained(LAKE.replace(measuring_cost=cost), 1000, max_steps=1000)
-    assert agent.finished
+    assert agent.phase is Phase.FOLLOWING
     assert episodes.scalarized_return[-500:].mean() > 0.8
 
 
@@ -126,7 +127,7 @@ def test_the_belief_at_a_start_that_is_not_shown():
     free = np.where(LAKE.terminal, 0.0, 1.0)
     model = LAKE.replace(initial=free / free.sum(), reveal_start=False)
     agent, _ = trained(model, 600, max_steps=1000)
-    assert agent.follows
+    assert agent.phase is not Phase.EXPLORING
     agent.begin(None)
     assert agent.belief().states.tolist() == np.flatnonzero(free).tolist()
 
@@ -155,6 +156,6 @@ def test_starts_that_were_not_seen_yet_are_something_new():
     start = np.r_[0.91, np.full(9, 0.01), 0.0]
     model = am.Model.from_arrays(P, R, measuring_cost=0.05, terminal=[False] * 10 + [True], initial=start)
     agent, _ = trained(model, 30)
-    unseen = start[:10][~agent._mind.is_seen[:10]].sum()
+    unseen = start[:10][~agent._tables.is_seen[:10]].sum()
     assert agent.outlook(samples=1).unexplored >= unseen > 0
-    assert not agent.finished
+    assert agent.phase is not Phase.FOLLOWING

@@ -304,7 +304,7 @@ def test_damaged_likeliest_successors(place, tmp_path):
         ({"largest_reward": True}, "largest_reward is True"),
         ({"reveal_start": 1}, "reveal_start is 1"),
         ({"start_is_told": "yes"}, "start_is_told is 'yes'"),
-        ({"version": 2}, "update actmeasure"),
+        ({"version": 3}, "update actmeasure"),
         ({"format": "actmeasure model"}, "not an agent file of actmeasure"),
         ({"surprise": 1}, "unknown key 'surprise'"),
     ],

@@ -11,9 +11,10 @@ import pytest
 from synthetic import own_study, results_of
 
 from actmeasure.paper import experiments, reporting
+from actmeasure.paper.deviations import deviations
 from actmeasure.paper.reporting import knows as is_paper
 from actmeasure.paper.reporting import report as paper_report
-from actmeasure.paper.tables import PaperTables, deviations
+from actmeasure.paper.tables import PaperTables
 from actmeasure.studies.report.document import render
 
 QUICK = experiments.paper_study(quick=True)
@@ -195,10 +196,10 @@ def test_any_unfinished_study_has_a_report(seed):
     }
     tables = PaperTables(results_of(QUICK, keep=lambda trial: trial.hash in there))
     differences = deviations(tables.cells, tables.means)
-    for items in reporting.findings(tables, differences):
+    for items in reporting._findings(tables, differences):
         assert not any("nan" in text.split() for text in items.items)
-    reporting.comparisons_section(tables.comparisons)
-    reporting.deviations_section(differences)
+    reporting._comparisons(tables.comparisons)
+    reporting._deviations(differences)
 
 
 def test_the_closest_agent_is_named_and_others_only_if_there_are_some():
@@ -210,7 +211,7 @@ def test_the_closest_agent_is_named_and_others_only_if_there_are_some():
             keep=lambda trial: trial.agent is None or trial.agent.label in names,
         )  # fmt: skip
         tables = PaperTables(some)
-        (items,) = reporting.findings(tables, deviations(tables.cells, tables.means))
+        (items,) = reporting._findings(tables, deviations(tables.cells, tables.means))
         return next(text for text in items.items if text.startswith("In Table 1"))
 
     assert sentence("Foresight") == "In Table 1 Foresight is never more than 0.05 below the best known return."

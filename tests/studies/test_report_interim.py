@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import time
 
 import pytest
@@ -42,7 +43,7 @@ def attend_until(reports, now, condition):
 
 @pytest.fixture
 def at_once(monkeypatch):
-    for name in ("FIRST_SECONDS", "PATIENCE_SECONDS", "EVERY_SECONDS", "APART"):
+    for name in ("FIRST_SECONDS", "FIRST_SECONDS_AT_MOST", "EVERY_SECONDS", "COMPUTING_TIMES"):
         monkeypatch.setattr(interim, name, 0.0)
 
 
@@ -88,19 +89,19 @@ def test_a_report_that_fails_is_one_warning_and_nothing_else(tmp_path, at_once):
 def test_a_process_that_is_killed_is_a_warning(tmp_path, at_once):
     said = []
     with InterimReports(tmp_path, said.append) as reports:
-        reports.attend(progress(1, 1))
-        reports._worker.process.kill()
-        attend_until(reports, progress(1, 1), lambda: said)
-        reports.attend(progress(2, 2))  # and that is all
-        assert reports._worker is None
+        attend_until(reports, progress(1, 1), lambda: reports._pool and reports._pool.workers[0].pid)
+        os.kill(reports._pool.workers[0].pid, signal.SIGKILL)
+        attend_until(reports, progress(2, 1), lambda: said)
+        reports.attend(progress(3, 2))  # and that is all
+        assert reports._pool is None
     assert "was killed" in said[0]
 
 
 def test_only_what_the_process_itself_had_begun_is_removed(tmp_path, at_once):
     """`actmeasure report` may be writing to the same folder."""
     with InterimReports(tmp_path, lambda trouble: None) as reports:
-        reports.attend(progress(1, 1))
-        worker = reports._worker.process.pid
+        attend_until(reports, progress(1, 1), lambda: reports._pool and reports._pool.workers[0].pid)
+        worker = reports._pool.workers[0].pid
         for process in (worker, worker + 1, int(f"{worker}0")):
             (tmp_path / f".actmeasure-{process}-0123456789abcdef.tmp").write_bytes(b"half")
     left = {path.name.split("-")[1] for path in tmp_path.glob(".actmeasure-*.tmp")}
@@ -117,24 +118,24 @@ def test_when_reports_are_written(monkeypatch):
     """When every part has something, or after a while; then once a minute, or less often if they take long."""
     asked, clock = [], [100.0]
 
-    class Worker:
-        def __init__(self, work, directory):
-            self.connection, self.answers = self, []
+    class Pool:
+        """A worker that has started at once, and is done when it has an answer."""
 
-        def say(self, message):
-            asked.append(clock[0])
+        def __init__(self, count):
+            self.workers, self.future, self.pid, self.answers = [self], "starting", None, [1]
 
-        def poll(self):
-            return bool(self.answers)
+        def wait(self, seconds):
+            return self.workers if self.future and self.answers else []
 
-        def recv(self):
+        def result(self):
+            self.future, self.pid = None, 1
             return self.answers.pop()
 
-        def kill(self): ...
+        def submit(self, function, directory):
+            self.future = "writing"
+            asked.append(clock[0])
 
-        def end(self): ...
-
-    monkeypatch.setattr(interim, "WorkerProcess", Worker)
+    monkeypatch.setattr(interim, "WorkerPool", Pool)
     monkeypatch.setattr(interim.time, "perf_counter", lambda: clock[0])
     reports = InterimReports("nowhere")
 
@@ -145,23 +146,25 @@ def test_when_reports_are_written(monkeypatch):
 
     assert at(1, 1, 1) == []  # short studies need none
     assert at(5, 1, 0) == []
+    at(6, 1, 1)
     assert at(6, 1, 1) == [6]
     assert at(30, 2, 2) == [6]  # still being written
-    reports._worker.answers.append((2.0, ""))
+    reports._pool.answers.append((2.0, ""))
     assert at(31, 2, 2) == [6]
     assert at(90, 2, 2) == [6]
     assert at(91, 2, 2) == [6, 91]
-    reports._worker.answers.append((15.0, ""))
+    reports._pool.answers.append((15.0, ""))
     at(92, 3, 3)
     assert at(200, 3, 3) == [6, 91]
     assert at(242, 3, 3) == [6, 91, 242]
-    reports._worker.answers.append((1.0, ""))
+    reports._pool.answers.append((1.0, ""))
     at(243, 3, 3)
     assert at(400, 3, 3) == [6, 91, 242]  # nothing is new
     assert at(401, 4, 4) == [6, 91, 242]  # all is done, and the last report is made by others
     late = InterimReports("nowhere")
     asked.clear()
     clock[0] += 21
+    late.attend(progress(1, 0))
     late.attend(progress(1, 0))
     assert len(asked) == 1
 

@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import signal
 import sys
+import threading
 
 import numpy as np
 import pandas as pd
@@ -13,10 +14,11 @@ from scipy import stats
 
 import actmeasure as am
 from actmeasure.learning import RandomAgent
-from actmeasure.studies import SeedRuns, processes, train_agent
+from actmeasure.statistics import running_mean
+from actmeasure.studies import SeedRuns, pool, train_agent
 from actmeasure.studies import seeds as seed_training
-from actmeasure.studies.seed_runs import learning_curve, running_mean
-from actmeasure.studies.seeds import Ledger
+from actmeasure.studies.seed_runs import learning_curve
+from actmeasure.studies.seeds import FinishedEpisodes, Training
 
 #: More episodes than are ever finished here.
 ENDLESS = 1_000_000
@@ -74,7 +76,7 @@ def test_a_run_that_takes_long_is_handed_over_and_gives_the_same(lake, monkeypat
     monkeypatch.setattr(seed_training, "TRIAL_SECONDS", 0.0)
     monkeypatch.setattr(seed_training, "STARTING_SECONDS", -1e9)
     monkeypatch.setattr(seed_training, "available_cores", lambda: 2)
-    monkeypatch.setattr("actmeasure.studies.seeds.DELIVERY_SECONDS", 0.0)
+    monkeypatch.setattr(seed_training, "DELIVERY_SECONDS", 0.0)
     shown = []
     runs = am.train_seeds("amrl-q", lake, 200, 3, progress=shown.append)
     assert same(runs, am.train_seeds("amrl-q", lake, 200, 3, workers=1))
@@ -82,18 +84,18 @@ def test_a_run_that_takes_long_is_handed_over_and_gives_the_same(lake, monkeypat
 
 
 def test_a_short_run_starts_no_processes(lake, monkeypatch):
-    monkeypatch.setattr(seed_training, "train_in_processes", lambda *_: pytest.fail("started processes"))
+    monkeypatch.setattr(seed_training, "_train_in_workers", lambda *_: pytest.fail("started processes"))
     assert len(am.train_seeds("random", lake, 10, 4)) == 4
 
 
 def test_progress_tells_the_recent_return_of_running_seeds():
     shown = []
     runs = made_up(100, 100)
-    ledger = Ledger((0, 1), 100, shown.append)
-    ledger.show()
-    ledger.add(0, runs.episodes[0])
-    ledger.add(1, runs.episodes[1].first(70))
-    ledger.show()
+    finished = FinishedEpisodes((0, 1), 100, shown.append)
+    finished.show()
+    finished.add(0, runs.episodes[0])
+    finished.add(1, runs.episodes[1].first(70))
+    finished.show()
     assert (shown[0].done, shown[0].total) == (0, 200)
     assert math.isnan(shown[0].recent_return)
     assert shown[1].done == 170
@@ -119,7 +121,7 @@ def test_ctrl_c_keeps_what_is_done(lake, count):
 
 
 def test_ctrl_c_before_the_first_episode_leaves_nothing_to_return(lake, monkeypatch):
-    monkeypatch.setattr(seed_training, "run_seed", lambda *_: signal.raise_signal(signal.SIGINT))
+    monkeypatch.setattr(Training, "run", lambda *_: signal.raise_signal(signal.SIGINT))
     with pytest.raises(KeyboardInterrupt):
         am.train_seeds("random", lake, 5, 2, workers=1)
 
@@ -140,6 +142,13 @@ def test_a_killed_worker_is_said_and_the_rest_kept(lake):
 
 
 @pytest.mark.slow
+def test_agents_defined_where_they_are_used_can_be_sent(lake):
+    """In a script or a notebook, also without `if __name__ == "__main__":`."""
+    here = am.train_seeds(lambda: RandomAgent(0.5), lake, 20, 2, workers=1)
+    assert same(am.train_seeds(lambda: RandomAgent(0.5), lake, 20, 2, workers=2), here)
+
+
+@pytest.mark.slow
 def test_a_failing_worker_is_said(lake):
     with pytest.raises(
         am.AgentError, match=r"seed [01] failed: ZeroDivisionError: nothing to divide by; pass workers=1"
@@ -152,25 +161,24 @@ def test_own_agents_are_made_anew_for_every_seed(lake):
     own = am.train_seeds(RandomAgent, lake, 20, 2, settings=settings)
     assert same(own, am.train_seeds("random", lake, 20, 2, settings=settings))
     assert own.agent == "RandomAgent"
-    assert len(am.train_seeds(lambda: RandomAgent(0.5), lake, 20, 2)) == 2  # stays in this process
+    unsendable = threading.Lock()
+
+    def make():
+        return RandomAgent(0.5 if unsendable else 0.1)
+
+    assert len(am.train_seeds(make, lake, 20, 2)) == 2  # stays in this process
     with pytest.raises(am.AgentError, match="cannot be sent to worker processes"):
-        am.train_seeds(lambda: RandomAgent(0.5), lake, 20, 2, workers=2)
+        am.train_seeds(make, lake, 20, 2, workers=2)
     trained = RandomAgent()
     am.train(trained, lake, 1)
     with pytest.raises(am.AgentError, match="makes a new agent at every call"):
         am.train_seeds(lambda: trained, lake, 20, 2)
 
 
-def test_a_script_that_would_start_itself_is_told(lake, monkeypatch):
-    monkeypatch.setattr(multiprocessing.current_process(), "_inheriting", True, raising=False)
-    with pytest.raises(am.AgentError, match="__main__"):
-        am.train_seeds("random", lake, 5, 2, workers=2)
-
-
 def test_processes_that_may_start_none_do_not(monkeypatch):
-    assert processes.available_cores() >= 1
+    assert pool.available_cores() >= 1
     monkeypatch.setattr(multiprocessing.current_process(), "_config", {"daemon": True})
-    assert processes.available_cores() == 1
+    assert pool.available_cores() == 1
 
 
 @pytest.mark.parametrize(

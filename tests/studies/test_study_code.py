@@ -68,14 +68,17 @@ LEARNERS = {"amrl-q", "atmq", "dyna-atmq", "foresight"}
         ("actmeasure.kernels.atmq", {"atmq", "dyna-atmq"}),
         ("actmeasure.learning.foresight", {"foresight"}),
         ("actmeasure.kernels.graph_search", {"foresight", "plan"}),
-        ("actmeasure.studies.trial", {"plan"}),
+        ("actmeasure.studies.plans", {"plan"}),
+        ("actmeasure.studies.trial", LEARNERS | {"plan"}),
+        ("actmeasure.studies.expense", set()),
+        ("actmeasure.studies.pool", set()),
         ("actmeasure.learning.train", LEARNERS),
         ("actmeasure.problems.frozen_lake", LEARNERS | {"plan"}),
         ("actmeasure.model", LEARNERS | {"plan"}),
         ("actmeasure.problems.chain", set()),
         ("actmeasure.files.json_format", set()),
         ("actmeasure.studies.report.tables", set()),
-        ("actmeasure.cli.running", set()),
+        ("actmeasure.cli.studies", set()),
         ("actmeasure.errors", set()),
     ],
 )
@@ -174,7 +177,7 @@ def test_an_agent_from_outside_that_calls_a_planner_counts_with_it(
     for module, counts in (
         ("actmeasure.kernels.graph_search", planner),
         ("actmeasure.problems.chain", chain),
-        ("actmeasure.cli.running", False),
+        ("actmeasure.cli.studies", False),
         ("actmeasure.studies.report.tables", False),
     ):
         source = code._source(module)

@@ -23,7 +23,7 @@ from actmeasure.studies.engines.base import Order
 HERE = Path(__file__).parent
 SCRIPT = """
 import sys
-sys.path.insert(0, sys.argv[1])
+sys.path[:0] = sys.argv[1], sys.argv[1] + "/.."
 from actmeasure.experiments import RayEngine, run_study
 from study_tools import small_study
 from test_study_local import SLOW
@@ -179,7 +179,7 @@ def test_the_token_is_read_although_ray_was_loaded_before(tmp_path, with_token):
     code = (
         "import os, sys, ray\n"
         "from actmeasure.studies import RayEngine, run_study\n"
-        "sys.path.insert(0, sys.argv[1])\n"
+        "sys.path[:0] = sys.argv[1], sys.argv[1] + '/..'\n"
         "from test_study_ray import TINY\n"
         "assert not run_study(TINY, sys.argv[2], RayEngine(sys.argv[3])).failures\n"
         "assert 'RAY_AUTH_MODE' not in os.environ\n"

@@ -14,10 +14,9 @@ from study_tools import InlineEngine, small_study, stored, tables
 import actmeasure as am
 from actmeasure.paper.experiments import paper_study
 from actmeasure.studies import AgentSpec, Part, ProblemSpec, Study, read_results, run_study, runner
-from actmeasure.studies.journal import available_memory, total_memory, workers_that_fit
-from actmeasure.studies.progress import Pace
+from actmeasure.studies.expense import WORKER_BYTES, Expense, ExpenseEstimator, Pace
+from actmeasure.studies.machine import available_memory, total_memory, workers_that_fit
 from actmeasure.studies.runner import check_study, in_order
-from actmeasure.studies.trial import WORKER_BYTES, Appraiser, Expense
 
 
 def part_counts(summary):
@@ -128,7 +127,7 @@ def test_all_have_their_first_seed_before_any_has_a_second(finished):
     rounds = [trial.seed for trial in ran]
     assert rounds == sorted(rounds)
     assert set(rounds) == {0, 1, 2, 3}
-    expected = {trial.hash: Appraiser().appraise(trial, None).work for trial in ran}
+    expected = {trial.hash: ExpenseEstimator().estimate(trial, None).work for trial in ran}
     second = [expected[trial.hash] for trial in ran if trial.seed == 1]
     assert second == sorted(second)
     third = [trial for trial in small_study().trials() if trial.seed < 3 and trial.kind == "train"]
@@ -139,8 +138,8 @@ def test_all_have_their_first_seed_before_any_has_a_second(finished):
 def test_there_is_soon_something_of_everything():
     """A part whose trials are all long does not wait for a part of which there are many."""
     study = paper_study()
-    appraiser = Appraiser()
-    expected = {trial.hash: appraiser.appraise(trial, None).work for trial in study.trials()}
+    appraiser = ExpenseEstimator()
+    expected = {trial.hash: appraiser.estimate(trial, None).work for trial in study.trials()}
     order = in_order(study, {trial.hash: trial for trial in study.trials()}, lambda trial: expected[trial.hash])
     place = {trial.hash: number for number, trial in enumerate(order)}
     for part in study.parts:
@@ -156,7 +155,7 @@ def test_a_summary_is_a_table_and_json(finished):
     summary = finished[1]
     lines = summary.table().splitlines()
     assert lines[0].split() == ["part", "done", "now", "found", "failed", "left", "computing"]
-    assert lines[2].split()[:5] == ["second", "4", "0", "0", "0"]
+    assert lines[3].split()[:5] == ["second", "4", "0", "0", "0"]
     assert json.loads(json.dumps(summary.to_json()))["parts"][0]["done"] == 18
 
 
@@ -188,12 +187,16 @@ def test_fewer_workers_where_memory_would_not_suffice():
     assert workers_that_fit([giga] * 10, 4, 16 * giga) == 4
     assert workers_that_fit([giga] * 10, 4, 3 * giga) == 3
     assert workers_that_fit([5 * giga, giga], 4, 3 * giga) == 1
-    assert workers_that_fit([giga], 4, None) == 1
-    assert workers_that_fit([giga] * 3, 2, None) == 2
+    assert workers_that_fit([giga], 4, giga // 2) == 1
+    assert workers_that_fit([giga] * 3, 2, 16 * giga) == 2
     assert 0 < available_memory() <= total_memory()
     plan, training = (trial for trial in small_study().trials() if trial.seed == 0 and trial.method in ("optimal", "")
                       and trial.problem.label == "chain" and (trial.agent is None or trial.agent.name == "random"))  # fmt: skip
-    assert Appraiser().appraise(plan, None).memory > Appraiser().appraise(training, None).memory >= WORKER_BYTES
+    assert (
+        ExpenseEstimator().estimate(plan, None).memory
+        > ExpenseEstimator().estimate(training, None).memory
+        >= WORKER_BYTES
+    )
 
 
 def test_estimates_learn_from_what_trials_take():

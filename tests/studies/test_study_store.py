@@ -259,7 +259,7 @@ def test_a_full_disk_loses_nothing(tmp_path):
     """Files may not grow beyond what the first trials need; the long one does not fit, until there is room."""
     code = """
 import resource, sys
-sys.path.insert(0, sys.argv[2])
+sys.path[:0] = sys.argv[2], sys.argv[2] + "/studies"
 from study_tools import InlineEngine
 from test_study_store import FULL
 from actmeasure.errors import StudyError

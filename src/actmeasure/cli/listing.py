@@ -1,4 +1,4 @@
-"""The commands that list what there is: `problems` and `agents`."""
+"""The commands `problems` and `agents`, which list and describe them."""
 
 from __future__ import annotations
 

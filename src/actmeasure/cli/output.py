@@ -1,4 +1,4 @@
-"""What the commands print: tables, JSON and remarks; and where pictures go."""
+"""What the commands print: tables, JSON, remarks and progress; and the paths of pictures."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from actmeasure.studies import SeedProgress, StudyProgress
 
 __all__ = [
+    "EXIT_CODES",
     "Json",
     "Plot",
     "TimeLimit",
@@ -42,6 +43,14 @@ __all__ = [
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines; a number that is infinite is null there.")]
 Plot = Annotated[Path | None, typer.Option(help="Draw a picture into this file, such as plans.png or plans.svg.")]
+TimeLimit = Annotated[float | None, typer.Option(help="Seconds; then the best so far is shown. Ctrl-C does the same.")]
+
+#: Exit codes of training and studies: all done, something failed, stopped with Ctrl-C.
+EXIT_CODES = {"done": 0, "failed": 1, "interrupted": 130}
+#: Seconds after which progress is shown.
+SHOW_AFTER_SECONDS = 2.0
+#: Seconds between two lines of progress where stderr is a file.
+LINE_SECONDS = 60.0
 
 
 def print_json(found: Any) -> None:
@@ -78,12 +87,12 @@ def print_rows(rows: list[dict[str, Any]], as_json: bool, hidden: Collection[str
 
 
 def say(text: str) -> None:
-    """A remark on stderr, so that what is printed stays what was asked for."""
+    """Print a remark on stderr, so that stdout holds only what was asked for."""
     typer.echo(escaped(text, keep="\n"), err=True)
 
 
 def picture_path(path: Path | None) -> Path | None:
-    """The path of a picture, if it can be drawn to; better to know now than after a long search."""
+    """Return the path of a picture after checking that it can be written; called before a long search."""
     if path is None:
         return None
     from actmeasure.drawing import check_path
@@ -92,7 +101,7 @@ def picture_path(path: Path | None) -> Path | None:
 
 
 def model_json(model: Model) -> dict[str, Any]:
-    """The figures of a model, without its tables of transitions and rewards."""
+    """Return the sizes, discount and measuring cost of a model as JSON data."""
     cost = model.measuring_cost
     return {
         "states": model.n_states,
@@ -103,7 +112,7 @@ def model_json(model: Model) -> dict[str, Any]:
 
 
 def schedule_json(model: Model, schedule: Schedule) -> dict[str, Any]:
-    """The plan for a start that is not shown, or None, and those for the known states."""
+    """Return a schedule as JSON data: the plan for a hidden start, or None, and those for the known states."""
     return {
         "start": None if schedule.start is None else _plan_json(model, schedule.start),
         "plans": [
@@ -114,7 +123,7 @@ def schedule_json(model: Model, schedule: Schedule) -> dict[str, Any]:
 
 
 def _name(names: Sequence[str] | None, number: int) -> str:
-    """A name as it is in the data, which JSON escapes by itself, or the number."""
+    """Return a name as it is in the data (JSON escapes it), or the number."""
     return str(number) if names is None else names[number]
 
 
@@ -123,24 +132,11 @@ def _plan_json(model: Model, plan: BlindPlan) -> dict[str, Any]:
     return {"actions": list(plan.actions), "action_names": names, "then": plan.then, "repeat": plan.repeat}
 
 
-# ----------------------------------------------------------------------------------------------------
-# How it goes, on the terminal.
-# ----------------------------------------------------------------------------------------------------
-
-
-#: Progress is shown when something takes longer than this, in seconds.
-PATIENCE = 2.0
-#: Seconds between two lines in a log.
-BETWEEN_LINES = 60.0
-
-TimeLimit = Annotated[float | None, typer.Option(help="Seconds; then the best so far is shown. Ctrl-C does the same.")]
-
-
 @contextmanager
 def status_line() -> Iterator[Callable[[str], None]]:
-    """A line on stderr that says how it goes, once that takes long; nothing where nobody watches.
+    """Give a function that shows a line of progress on a terminal; the line appears after `SHOW_AFTER_SECONDS`.
 
-    What is run inside is expected to take Ctrl-C as a wish for the best so far; if it could not, a sentence says so.
+    What is run inside is expected to return its best result so far after Ctrl-C; if it cannot, an error says so.
     """
     line = _StatusLine() if sys.stderr.isatty() else None
     try:
@@ -153,14 +149,14 @@ def status_line() -> Iterator[Callable[[str], None]]:
 
 
 class _StatusLine:
-    """A line on stderr that appears after a while."""
+    """A line on stderr with a spinner."""
 
     def __init__(self) -> None:
         self._begun = time.perf_counter()
         self._status: Status | None = None
 
     def show(self, text: str) -> None:
-        if time.perf_counter() - self._begun < PATIENCE:
+        if time.perf_counter() - self._begun < SHOW_AFTER_SECONDS:
             return
         if self._status is None:
             from rich.console import Console
@@ -176,128 +172,130 @@ class _StatusLine:
 
 @contextmanager
 def training_bar() -> Iterator[Callable[[SeedProgress], None]]:
-    """A bar on stderr with the current return and the time left, once training takes long; nothing where nobody watches."""
-    bar = _TrainingBar() if sys.stderr.isatty() else None
-    try:
-        yield (lambda now: None) if bar is None else bar.show
-    finally:
-        if bar is not None:
-            bar.stop()
+    """Give a function that shows the progress of training; see `_display`."""
+    with _display("episodes") as show:
 
+        def show_training(now: SeedProgress) -> None:
+            recent = "?" if math.isnan(now.recent_return) else f"{now.recent_return:.3g}"
+            show([Bar("", now.done, now.total, f"return {recent}")], "stopping" if now.stopping else "Ctrl-C: stop")
 
-class _TrainingBar:
-    """A bar on stderr that appears after a while."""
-
-    def __init__(self) -> None:
-        self._begun = time.perf_counter()
-        self._bar: Progress | None = None
-        self._task: TaskID
-
-    def show(self, now: SeedProgress) -> None:
-        if time.perf_counter() - self._begun < PATIENCE:
-            return
-        if self._bar is None:
-            self._bar = _new_bar()
-            self._task = self._bar.add_task("", total=now.total, completed=now.done, recent="", hint="")
-            self._bar.start()
-        recent = "?" if math.isnan(now.recent_return) else f"{now.recent_return:.3g}"
-        hint = "stopping" if now.stopping else "Ctrl-C: stop"
-        self._bar.update(self._task, completed=now.done, recent=recent, hint=hint)
-
-    def stop(self) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-
-
-def _new_bar() -> Progress:
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    return Progress(
-        BarColumn(bar_width=10),
-        MofNCompleteColumn(),
-        TextColumn("episodes, return {task.fields[recent]},"),
-        TimeRemainingColumn(),
-        TextColumn("left ({task.fields[hint]})"),
-        console=Console(stderr=True),
-        transient=True,
-    )
+        yield show_training
 
 
 @contextmanager
 def study_bars() -> Iterator[Callable[[StudyProgress], None]]:
-    """A bar on stderr for each part of a study, with the time left, once it takes long; in a log, a line now and then."""
-    if not sys.stderr.isatty():
-        yield _StudyLines().show
-        return
-    bars = _StudyBars()
+    """Give a function that shows the progress of a study, part by part; see `_display`."""
+    with _display("trials") as show:
+
+        def show_study(now: StudyProgress) -> None:
+            parts = [Bar(part.name, part.done, part.total, "", part.seconds_left) for part in now.parts]
+            done, total = sum(part.done for part in now.parts), sum(part.total for part in now.parts)
+            show([*parts, Bar("all", done, total, "", now.seconds_left)], "Ctrl-C: stop, go on later")
+
+        yield show_study
+
+
+@contextmanager
+def work_bar() -> Iterator[Callable[[str, int, int], None]]:
+    """Give a function that shows what is being done (`doing, done, total`); see `_display`."""
+    with _display("done") as show:
+        yield lambda doing, done, total: show([Bar(doing, done, total)], "Ctrl-C: stop, keep what is done")
+
+
+class Bar(NamedTuple):
+    """One bar of progress: its title, what is done of how much, a remark, and the seconds left (None: by the pace so far)."""
+
+    title: str
+    done: int
+    total: int
+    remark: str = ""
+    seconds_left: float | None = None
+
+
+@contextmanager
+def _display(unit: str) -> Iterator[Callable[[Sequence[Bar], str], None]]:
+    """Give a function that shows bars and a hint: on a terminal after `SHOW_AFTER_SECONDS`, in a log as lines.
+
+    A log gets a line every `LINE_SECONDS`, about the last bar.
+    """
+    display = _Bars(unit) if sys.stderr.isatty() else _Lines(unit)
     try:
-        yield bars.show
+        yield display.show
     finally:
-        bars.stop()
+        display.stop()
 
 
-class _StudyLines:
-    """Lines on stderr, for those who look into a log to see whether it goes on."""
+class _Bars:
+    """Bars on stderr, which begin anew when their titles change."""
 
-    def __init__(self) -> None:
-        self._last = time.perf_counter()
-
-    def show(self, now: StudyProgress) -> None:
-        if time.perf_counter() - self._last < BETWEEN_LINES:
-            return
-        self._last = time.perf_counter()
-        done, total = sum(part.done for part in now.parts), sum(part.total for part in now.parts)
-        print(f"{done:,} of {total:,} trials, {_time_left(now.seconds_left)}", file=sys.stderr, flush=True)
-
-
-class _StudyBars:
-    """Bars on stderr that appear after a while."""
-
-    def __init__(self) -> None:
-        self._begun = time.perf_counter()
+    def __init__(self, unit: str) -> None:
+        self._unit, self._begun = unit, time.perf_counter()
+        self._titles: list[str] = []
         self._bars: Progress | None = None
         self._tasks: list[TaskID] = []
 
-    def show(self, now: StudyProgress) -> None:
-        if time.perf_counter() - self._begun < PATIENCE:
+    def show(self, bars: Sequence[Bar], hint: str) -> None:
+        if time.perf_counter() - self._begun < SHOW_AFTER_SECONDS:
             return
-        if self._bars is None:
-            self._bars = _new_study_bars()
-            self._tasks = [self._bars.add_task(part.name, total=part.total, left="") for part in now.parts]
-            self._tasks.append(self._bars.add_task("all", total=sum(part.total for part in now.parts), left=""))
+        titles = [bar.title for bar in bars]
+        if self._bars is None or titles != self._titles:
+            self.stop()
+            self._titles, self._bars = titles, _new_bars()
+            self._tasks = [self._bars.add_task(bar.title, total=bar.total, completed=bar.done, text="") for bar in bars]
             self._bars.start()
-        *tasks, whole = self._tasks
-        for task, part in zip(tasks, now.parts, strict=True):
-            self._bars.update(task, completed=part.done, left=_time_left(part.seconds_left))
-        done = sum(part.done for part in now.parts)
-        self._bars.update(whole, completed=done, left=f"{_time_left(now.seconds_left)} (Ctrl-C: stop, go on later)")
+        for task, bar in zip(self._tasks, bars, strict=True):
+            self._bars.update(task, completed=bar.done)
+            by_pace = self._bars.tasks[self._bars.task_ids.index(task)].time_remaining
+            left = bar.seconds_left if bar.seconds_left is not None else math.nan if by_pace is None else by_pace
+            text = ", ".join(part for part in (bar.remark, time_left(left)) if part)
+            self._bars.update(task, text=f"{self._unit}, {text} ({hint})" if task == self._tasks[-1] else text)
 
     def stop(self) -> None:
         if self._bars is not None:
             self._bars.stop()
 
 
-def _new_study_bars() -> Progress:
+class _Lines:
+    """Lines on stderr, which show in a log whether work goes on."""
+
+    def __init__(self, unit: str) -> None:
+        self._unit, self._begun = unit, time.perf_counter()
+        self._last = self._begun
+
+    def show(self, bars: Sequence[Bar], hint: str) -> None:
+        now = time.perf_counter()
+        if now - self._last < LINE_SECONDS:
+            return
+        self._last, bar = now, bars[-1]
+        by_pace = (now - self._begun) * (bar.total - bar.done) / bar.done if bar.done else math.nan
+        left = time_left(by_pace if bar.seconds_left is None else bar.seconds_left)
+        text = ", ".join(part for part in (f"{bar.done:,} of {bar.total:,} {self._unit}", bar.remark, left) if part)
+        print(text, file=sys.stderr, flush=True)
+
+    def stop(self) -> None:
+        """Lines need no end."""
+
+
+def _new_bars() -> Progress:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
     return Progress(
         TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=20),
+        BarColumn(bar_width=10),
         MofNCompleteColumn(),
-        TextColumn("{task.fields[left]}", markup=False),
+        TextColumn("{task.fields[text]}", markup=False),
         console=Console(stderr=True),
         transient=True,
     )
 
 
-def _time_left(seconds: float) -> str:
-    """How long something is still going to take, roughly.
+def time_left(seconds: float) -> str:
+    """Return in words how many seconds are left, rounded; "" for NaN.
 
     Examples
     --------
-    >>> _time_left(0), _time_left(42.3), _time_left(754), _time_left(12_000), _time_left(math.nan)
+    >>> time_left(0), time_left(42.3), time_left(754), time_left(12_000), time_left(math.nan)
     ('done', 'about 42 s left', 'about 13 min left', 'about 3.3 h left', '')
     """
     if math.isnan(seconds):
@@ -307,53 +305,3 @@ def _time_left(seconds: float) -> str:
     if seconds < 100:
         return f"about {seconds:.0f} s left"
     return f"about {seconds / 60:.0f} min left" if seconds < 6000 else f"about {seconds / 3600:.1f} h left"
-
-
-@contextmanager
-def work_bar() -> Iterator[Callable[[str, int, int], None]]:
-    """A bar on stderr with what is being done and the time left, once it takes long; nothing where nobody watches."""
-    bar = _WorkBar() if sys.stderr.isatty() else None
-    try:
-        yield (lambda doing, done, total: None) if bar is None else bar.show
-    finally:
-        if bar is not None:
-            bar.stop()
-
-
-class _WorkBar:
-    """A bar on stderr that appears after a while and begins anew with every kind of work."""
-
-    def __init__(self) -> None:
-        self._begun = time.perf_counter()
-        self._doing = ""
-        self._bar: Progress | None = None
-        self._task: TaskID
-
-    def show(self, doing: str, done: int, total: int) -> None:
-        if time.perf_counter() - self._begun < PATIENCE:
-            return
-        if self._bar is None or self._doing != doing:
-            self.stop()
-            self._doing, self._bar = doing, _new_work_bar()
-            self._task = self._bar.add_task(doing, total=total, completed=done)
-            self._bar.start()
-        self._bar.update(self._task, completed=done)
-
-    def stop(self) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-
-
-def _new_work_bar() -> Progress:
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-
-    return Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=20),
-        TaskProgressColumn(),
-        TimeRemainingColumn(),
-        TextColumn("left (Ctrl-C: stop, keep what is done)"),
-        console=Console(stderr=True),
-        transient=True,
-    )

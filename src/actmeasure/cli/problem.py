@@ -1,4 +1,4 @@
-"""The problem that a command is about: a name with settings, or a model file."""
+"""Arguments that choose a problem: a name with settings, or a model file."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ Settings = Annotated[
     list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A setting of the problem; may be repeated.")
 ]
 
-#: How Python writes what JSON calls true, false and null.
+#: Python's words for true, false and null of JSON.
 PYTHON_WORDS = {"True": True, "False": False, "None": None}
 
 
 def read_settings(given: list[str] | None, option: str = "--set", example: str = "size=8") -> dict[str, Any]:
-    """Settings as they are typed behind an option: values are JSON or what Python writes instead, or else text.
+    """Return the settings given with an option: values are JSON, Python's True, False or None, or else text.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def _value(text: str) -> Any:
 def read_model(
     problem: str, settings: Mapping[str, Any], cost: float | None = None, discount: float | None = None
 ) -> Model:
-    """The model of a named problem with settings, or of a file, at another cost or discount where they are given."""
+    """Return the model of a named problem with settings, or of a file, with another cost or discount where given."""
     given = {"measuring_cost": cost, "discount": discount}
     changes = {name: value for name, value in given.items() if value is not None}
     for name, option in (("measuring_cost", "--cost"), ("discount", "--discount")):
@@ -77,7 +77,7 @@ def read_model(
 
 
 def _is_file(problem: str) -> bool:
-    """Whether a file is meant: no problem has a dot or a slash in its name."""
+    """Return whether a file is meant: no problem has a dot or a slash in its name."""
     return bool(Path(problem).suffix) or "/" in problem or "\\" in problem
 
 

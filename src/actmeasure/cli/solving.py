@@ -29,7 +29,19 @@ if TYPE_CHECKING:
     from actmeasure.planning.budget import Progress
     from actmeasure.planning.solution import Solution
 
-__all__ = ["METHOD", "Depth", "Episodes", "PomcpOptions", "Seed", "Simulations", "register", "solve_by_simulation"]
+__all__ = ["register"]
+
+#: The method that has options of its own.
+POMCP_METHOD = "pomcp"
+
+Simulations = Annotated[
+    int | None, typer.Option(metavar="N", help="With pomcp: simulations for each decision, 25,000 unless told.")
+]
+Depth = Annotated[int | None, typer.Option(metavar="N", help="With pomcp: steps that it looks ahead, 25 unless told.")]
+Episodes = Annotated[
+    int | None, typer.Option(metavar="N", help="With pomcp: episodes that are simulated, 100 unless told.")
+]
+Seed = Annotated[int | None, typer.Option(help="With pomcp: of the random numbers, 0 unless told.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -67,13 +79,13 @@ def solve(
     what they earn is simulated.
     """
     given = read_settings(settings)
-    options = PomcpOptions(simulations, depth, episodes, seed)
-    if method == METHOD:
+    options = _PomcpOptions(simulations, depth, episodes, seed)
+    if method == POMCP_METHOD:
         if plot is not None:
             raise PlanError(
                 "pomcp makes no plans in advance that could be drawn; leave --plot out, or use another method"
             )
-        solve_by_simulation(read_model(problem, given, cost, discount), options, time_limit, as_json)
+        _solve_by_simulation(read_model(problem, given, cost, discount), options, time_limit, as_json)
         return
     options.refuse(method)
     model = read_model(problem, given, cost, discount)
@@ -106,7 +118,7 @@ def _draw(solution: Solution, place: Path, settings: Mapping[str, Any]) -> None:
 
 
 def _lake_shape(model: Model, settings: Mapping[str, Any]) -> tuple[int, int] | None:
-    """Rows and columns of a lake's map; None for other models, and for lakes from a file that cannot be a square."""
+    """Return rows and columns of a lake's map; None for other models, and for lakes from a file that cannot be a square."""
     from actmeasure.planning.lake_plot import is_lake
 
     if not is_lake(model):
@@ -146,25 +158,8 @@ def _solution_json(solution: Solution) -> dict[str, Any]:
     }
 
 
-# ----------------------------------------------------------------------------------------------------
-# What `solve --method pomcp` does.
-# ----------------------------------------------------------------------------------------------------
-
-
-METHOD = "pomcp"
-
-Simulations = Annotated[
-    int | None, typer.Option(metavar="N", help="With pomcp: simulations for each decision, 25,000 unless told.")
-]
-Depth = Annotated[int | None, typer.Option(metavar="N", help="With pomcp: steps that it looks ahead, 25 unless told.")]
-Episodes = Annotated[
-    int | None, typer.Option(metavar="N", help="With pomcp: episodes that are simulated, 100 unless told.")
-]
-Seed = Annotated[int | None, typer.Option(help="With pomcp: of the random numbers, 0 unless told.")]
-
-
 @dataclass(frozen=True)
-class PomcpOptions:
+class _PomcpOptions:
     """Options that are for pomcp alone; None where they are not given."""
 
     simulations: int | None
@@ -173,14 +168,14 @@ class PomcpOptions:
     seed: int | None
 
     def refuse(self, method: str) -> None:
-        """Say that an option does not go with another method."""
+        """Raise an error if an option is given that does not go with another method."""
         for name, value in asdict(self).items():
             if value is not None:
-                raise PlanError(f"--{name} is for --method {METHOD}, but the method is {method!r}; leave it out")
+                raise PlanError(f"--{name} is for --method {POMCP_METHOD}, but the method is {method!r}; leave it out")
 
 
-def solve_by_simulation(model: Model, options: PomcpOptions, time_limit: float | None, as_json: bool) -> None:
-    """Let POMCP act in simulated episodes, and print what it earns."""
+def _solve_by_simulation(model: Model, options: _PomcpOptions, time_limit: float | None, as_json: bool) -> None:
+    """Run POMCP in simulated episodes, and print its return."""
     from actmeasure.planning import POMCP
     from actmeasure.planning.pomcp import Mean, simulate
 
@@ -195,6 +190,6 @@ def solve_by_simulation(model: Model, options: PomcpOptions, time_limit: float |
 
         found = simulate(planner, episodes, seed, time_limit=time_limit, progress=progress)
     if as_json:
-        print_json({"method": METHOD, **settings, "seed": seed, **asdict(found), "model": model_json(model)})
+        print_json({"method": POMCP_METHOD, **settings, "seed": seed, **asdict(found), "model": model_json(model)})
     else:
         typer.echo(f"POMCP, {settings['simulations']:,} simulations a decision, depth {settings['depth']}\n\n{found}")

@@ -58,12 +58,7 @@ def tradeoff(
     from actmeasure.planning.tradeoff import tradeoff as trade
 
     with status_line() as show:
-        frontier = trade(
-            model,
-            tolerance,
-            time_limit,
-            lambda now: show(_progress_text(now)),
-        )
+        frontier = trade(model, tolerance, time_limit, lambda now: show(_progress_text(now)))
     allowed = None if budget is None else frontier.budget(budget)
     if as_json:
         print_json(_frontier_json(frontier, allowed))
@@ -101,7 +96,7 @@ def _is_number(model: Model) -> bool:
 
 
 def _unit(model: Model) -> str:
-    """What a schedule spends: looks or, where they cost differently, what they cost at price 1."""
+    """Return the unit in which a schedule spends: looks or, where they cost differently, their cost at price 1."""
     return "looks" if _is_number(model) else "cost of looks"
 
 
@@ -112,7 +107,7 @@ def _break_even(low: float, high: float) -> str:
 
 
 def _certainty(frontier: Frontier) -> list[str]:
-    """How much better anything could be and, where that is more than asked for, why."""
+    """Return how much better any schedule could be and, where that is above the tolerance, why."""
     if frontier.closed:
         return [f"Nothing is better by more than {frontier.gap:.2g} at any price ({frontier.seconds:.2g} s)."]
     if math.isinf(frontier.gap):

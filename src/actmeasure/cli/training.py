@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from actmeasure.cli.output import Json, model_json, picture_path, print_json, say, training_bar
+from actmeasure.cli.output import EXIT_CODES, Json, model_json, picture_path, print_json, say, training_bar
 from actmeasure.cli.problem import Cost, Discount, Settings, read_model, read_settings
 from actmeasure.errors import AgentError
 
@@ -20,10 +20,7 @@ if TYPE_CHECKING:
     from actmeasure.model import Model
     from actmeasure.studies import SeedRuns
 
-__all__ = ["archive_path", "print_runs", "register", "save_agent", "saved_agent", "table_path"]
-
-#: Exit codes of runs that ended early.
-EXIT_CODES = {"done": 0, "failed": 1, "interrupted": 130}
+__all__ = ["register"]
 
 Problem = Annotated[
     str,
@@ -98,13 +95,13 @@ def train(
     """
     chosen = read_settings(agent_settings, "--agent-set", "preset=paper")
     _check(agent, chosen, episodes, seeds, first_seed, save, go_on)
-    table, picture, archive = table_path(out), picture_path(plot), archive_path(save, problem)
+    table, picture, archive = _table_path(out), picture_path(plot), _archive_path(save, problem)
     model = read_model(problem, read_settings(settings), cost, discount)
-    one = saved_agent(go_on, agent, model, planned) if go_on else _new_agent(agent or "", chosen, archive)
+    one = _saved_agent(go_on, agent, model, planned) if go_on else _new_agent(agent or "", chosen, archive)
     from actmeasure.studies import train_agent, train_seeds
 
     with warnings.catch_warnings(), training_bar() as show:
-        warnings.simplefilter("ignore", RuntimeWarning)  # said below, in the manner of commands
+        warnings.simplefilter("ignore", RuntimeWarning)  # printed below instead
         try:
             if go_on or save:
                 runs = train_agent(one, model, episodes, first_seed, max_steps, planned, show)
@@ -114,7 +111,7 @@ def train(
         except KeyboardInterrupt:
             say("Stopped with Ctrl-C before the first episode was over: there is nothing to show.")
             raise typer.Exit(EXIT_CODES["interrupted"]) from None
-    print_runs(runs, model, {"problem": problem, "settings": chosen, "max_steps": max_steps}, as_json)
+    _print_runs(runs, model, {"problem": problem, "settings": chosen, "max_steps": max_steps}, as_json)
     if table is not None:
         runs.save(table)
         say(f"Episodes: {table}")
@@ -122,7 +119,7 @@ def train(
         runs.plot(picture)
         say(f"Picture: {picture}")
     if archive is not None:
-        save_agent(one, archive)
+        _save_agent(one, archive)
         say(f"Agent: {archive}, after {one.episodes_done:,} episodes; go on with --continue, --first-seed {first_seed}")
     if runs.stopped != "done":
         say(runs.note)
@@ -138,7 +135,7 @@ def _check(
     save: Path | None,
     go_on: Path | None,
 ) -> None:
-    """Refuse what cannot be, before anything is loaded for it."""
+    """Raise an error for options that do not go together, before anything is loaded."""
     for name, value, least in (("--episodes", episodes, 1), ("--seeds", seeds, 1), ("--first-seed", first_seed, 0)):
         if value < least:
             raise AgentError(f"{name} is {value}, expected a whole number from {least} up")
@@ -156,7 +153,7 @@ def _check(
 
 
 def _new_agent(name: str, chosen: Mapping[str, Any], archive: Path | None) -> Agent:
-    """A fresh agent of that name, if one can be made by name and, where it is to be, saved."""
+    """Return a fresh agent of that name, after checking that it can be made by name and, if wanted, saved."""
     from actmeasure.learning import LearningAgent, make
 
     if name == "schedule":
@@ -174,13 +171,8 @@ def _new_agent(name: str, chosen: Mapping[str, Any], archive: Path | None) -> Ag
     return made
 
 
-# ----------------------------------------------------------------------------------------------------
-# What is printed and kept of a training run.
-# ----------------------------------------------------------------------------------------------------
-
-
-def table_path(path: Path | None) -> Path | None:
-    """The path of a table of episodes, if it can be written; better to know now than after a long run."""
+def _table_path(path: Path | None) -> Path | None:
+    """Return the path of a table of episodes after checking that it can be written, before a long run."""
     if path is None:
         return None
     from actmeasure.studies.seed_runs import check_table_path
@@ -188,8 +180,8 @@ def table_path(path: Path | None) -> Path | None:
     return check_table_path(path)
 
 
-def archive_path(path: Path | None, problem: str) -> Path | None:
-    """The path of a saved agent, if it can be written and is not that of the problem."""
+def _archive_path(path: Path | None, problem: str) -> Path | None:
+    """Return the path of a saved agent after checking that it can be written and is not that of the problem."""
     if path is None:
         return None
     from actmeasure.files.atomic import check_place
@@ -202,8 +194,8 @@ def archive_path(path: Path | None, problem: str) -> Path | None:
     return path
 
 
-def saved_agent(path: Path, name: str | None, model: Model, planned: int | None) -> Agent:
-    """The agent to go on with, if it was trained on the same problem."""
+def _saved_agent(path: Path, name: str | None, model: Model, planned: int | None) -> Agent:
+    """Return the saved agent after checking that it was trained on the same problem."""
     from actmeasure.learning import load
     from actmeasure.learning.agent import Task
 
@@ -220,7 +212,7 @@ def saved_agent(path: Path, name: str | None, model: Model, planned: int | None)
 
 
 def _differences(before: Task, now: Task) -> list[tuple[str, Any, Any]]:
-    """What two tasks differ in, in words."""
+    """Return the differences between two tasks: in what, before and now."""
     import numpy as np
 
     found: list[tuple[str, Any, Any]] = [
@@ -238,7 +230,7 @@ def _cost(task: Task) -> str:
     return f"{task.measuring_cost:g}" if isinstance(task.measuring_cost, float) else "another table"
 
 
-def save_agent(agent: Agent, path: Path) -> None:
+def _save_agent(agent: Agent, path: Path) -> None:
     """Write an agent that learns."""
     from actmeasure.learning import LearningAgent
 
@@ -246,7 +238,7 @@ def save_agent(agent: Agent, path: Path) -> None:
         agent.save(path)
 
 
-def print_runs(runs: SeedRuns, model: Model, order: Mapping[str, Any], as_json: bool) -> None:
+def _print_runs(runs: SeedRuns, model: Model, order: Mapping[str, Any], as_json: bool) -> None:
     """Print the results as a table, or as JSON with what was asked for."""
     if not as_json:
         typer.echo(runs.table())

@@ -1,16 +1,20 @@
-"""Where things stand in a TOML file, which `tomllib` does not tell.
+"""Line numbers of the keys of a TOML file, which `tomllib` does not give, for error messages.
 
-The text is walked once more, after `tomllib` has found it to be valid, so that there is nothing to check here.
+The text is read a second time, after `tomllib` has found it to be valid, so that nothing is checked here.
 """
 
 from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
 
-__all__ = ["Place", "toml_lines"]
+import msgspec
 
-#: The way to a value: keys, and numbers of what is in arrays.
+__all__ = ["KeyLines", "Place", "toml_lines", "validation_place"]
+
+#: The path to a value: keys of tables, and indices of arrays.
 Place = tuple[str | int, ...]
 
 BLANK = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
@@ -24,19 +28,72 @@ OTHER = re.compile(r"[^,\]}#\n]+")
 
 
 def toml_lines(text: str) -> dict[Place, int]:
-    r"""The line, counted from 1, of every key, table and element of an array in a valid TOML text.
+    r"""Return the line, counted from 1, of every key, table and element of an array in a valid TOML text.
 
     Examples
     --------
     >>> toml_lines('[[part]]\nagents = [\n "a",\n {name = "b"},\n]\n')[("part", 0, "agents", 1, "name")]
     4
     """
-    walk = _Walk(text)
-    walk.document()
-    return walk.lines
+    scanner = _Scanner(text)
+    scanner.document()
+    return scanner.lines
 
 
-class _Walk:
+@dataclass(frozen=True)
+class KeyLines:
+    """The line of every key and table of a file.
+
+    Attributes
+    ----------
+    name : str
+        The path of the file; empty if there is none.
+    lines : mapping from Place to int
+    """
+
+    name: str
+    lines: Mapping[Place, int]
+
+    @classmethod
+    def of(cls, text: str, name: str) -> KeyLines:
+        """Return the lines of a valid TOML text from a file of that name."""
+        return cls(name, toml_lines(text))
+
+    def place(self, key: Place) -> str:
+        """Return `prices.toml, line 3: ` for the beginning of a message; of a key that is missing, the line of its table."""
+        while key and key not in self.lines:
+            key = key[:-1]
+        if key:
+            return f"{self.name}, line {self.lines[key]}: "
+        return f"{self.name}: " if self.name else ""
+
+
+def validation_place(error: msgspec.ValidationError) -> tuple[Place, str | None]:
+    """Return the path to the value that msgspec refused, and the key that it lacks or must not have, if that is the reason.
+
+    Examples
+    --------
+    >>> class Part(msgspec.Struct):
+    ...     seeds: list[int]
+    >>> try:
+    ...     msgspec.convert({"part": [{"seeds": [1, "two"]}]}, dict[str, list[Part]])
+    ... except msgspec.ValidationError as error:
+    ...     print(error)
+    Expected `int`, got `str` - at `$[...][0].seeds[1]`
+    >>> validation_place(msgspec.ValidationError("Expected `int`, got `str` - at `$.part[0].seeds[1]`"))
+    (('part', 0, 'seeds', 1), None)
+    >>> validation_place(msgspec.ValidationError("Object contains unknown field `sedes` - at `$.part[0]`"))
+    (('part', 0), 'sedes')
+    """
+    problem, _, path = str(error).partition(" - at `$")
+    field = re.fullmatch(r"Object (?:missing required|contains unknown) field `(.*)`", problem, re.DOTALL)
+    parts = re.findall(r"\.(\w+)|\[(\d+)\]", path.partition("[...]")[0])
+    return tuple(name or int(index) for name, index in parts), field[1] if field else None
+
+
+class _Scanner:
+    """One pass over a TOML text that notes the line of every key."""
+
     def __init__(self, text: str) -> None:
         self._text, self._at = text, 0
         self.lines: dict[Place, int] = {}
@@ -68,7 +125,7 @@ class _Walk:
         self.lines.setdefault(place, self._text.count("\n", 0, self._at) + 1)
 
     def _keys(self) -> list[str]:
-        """The keys of a dotted key."""
+        """Scan a dotted key and return its keys."""
         keys = []
         while True:
             self._skip(SPACE)
@@ -80,7 +137,7 @@ class _Walk:
             self._at += 1
 
     def _inside(self, table: Place, key: str) -> Place:
-        """A table in a table; of an array of tables the last one."""
+        """Return the place of a table in a table; of an array of tables, that of its last one."""
         place = (*table, key)
         return (*place, self._counts[place] - 1) if place in self._counts else place
 
@@ -110,7 +167,7 @@ class _Walk:
         return (*place, number)
 
     def _pair(self, table: Place) -> None:
-        """`key = value`"""
+        """Scan `key = value`."""
         begin = self._at
         keys = self._keys()
         after, self._at = self._at + 1, begin  # behind the equals sign
@@ -131,7 +188,7 @@ class _Walk:
             self._skip(STRING if self._text[self._at] in "\"'" else OTHER)
 
     def _sequence(self, place: Place, end: str, in_table: bool) -> None:
-        """An array, or a table in braces."""
+        """Scan an array, or a table in braces."""
         self._at += 1
         number = 0
         self._skip(BLANK)

@@ -1,4 +1,9 @@
-"""Act-then-measure Q-learning: how it chooses, when it looks, what it learns from a step."""
+"""Act-then-measure Q-learning (Krale et al., 2023): control, measuring, and the updates of a step.
+
+The belief is a set of particles, moved by the measured transitions while the agent does not look. Every pair (state, action)
+has a value Q and an optimistic value: Q plus an exploration bonus that falls with the number of measurements. Control maximises
+the optimistic value in the belief.
+"""
 
 from __future__ import annotations
 
@@ -12,17 +17,19 @@ from actmeasure.kernels.particles import Particles, draw, exclude_end, know, mak
 from actmeasure.kernels.simulate import Record, World, first_state, move, write
 from actmeasure.kernels.streams import AGENT, WORLD, random, seed_stream
 
-#: What is remembered from step to step: which of the two beliefs is held, the last action, how many states are trained.
+#: Entries of `memory`: which of the two particle sets is the current belief, the last action, the number of states in `ready`.
 NOW, ACTION, READY = 0, 1, 2
-#: Sums that are kept up to date: of the best values of all states; and the largest reward.
+#: Entries of `sums`: the sum of `best` over all states, and the largest reward so far.
 BEST_SUM, LARGEST_REWARD = 0, 1
+#: Entries of `position` in a run: the episode in the record, the state of the world, and whether the episode is running.
+EPISODE, STATE, RUNNING = 0, 1, 2
 NOTHING = -1
-#: Values closer than this, relatively, are taken for equal.
+#: Relative difference of values below which they are ties.
 TIE = 1e-12
 
 
-class Rules(NamedTuple):
-    """The settings of the learner; those of `AtmqSettings`, as plain numbers."""
+class AtmqParameters(NamedTuple):
+    """The settings of `AtmqSettings` that the kernels need, as plain numbers."""
 
     discount: float
     learning_rate: float
@@ -43,61 +50,106 @@ class Rules(NamedTuple):
     training_needs: int
 
 
-class Mind(NamedTuple):
-    """Everything the learner knows; the state n_states, of value 0, stands for the end of the episode."""
+class AtmqTables(NamedTuple):
+    """Counts, belief and value tables of the learner; the state S, of value 0, stands for the end of the episode."""
 
     counts: Counts
     particles: Particles
     values: Any  # float64 ((S + 1) * A,): Q
-    optimistic: Any  # float64 ((S + 1) * A,): moved towards the largest reward the less a pair was measured
-    best: Any  # float64 (S + 1,): largest optimistic value
+    optimistic: Any  # float64 ((S + 1) * A,): Q and the exploration bonus
+    best: Any  # float64 (S + 1,): largest optimistic value of each state
     greedy: Any  # int64 (S + 1,): its action
-    ready: Any  # int64 (S,): states with a pair that can be trained, the first memory[READY] of them
-    costs: Any  # float64 (1,) or (S * A,): of a measurement
+    ready: Any  # int64 (S,): states with a pair that was measured often enough for training, the first memory[READY] entries
+    costs: Any  # float64 (1,) or (S * A,): cost of a look
     sums: Any  # float64 (2,)
     memory: Any  # int64 (3,)
-    scores: Any  # float64 (A,): room for the values of actions in a belief
+    scores: Any  # float64 (A,): scratch space for the values of actions in a belief
 
 
-def make_mind(n_states: int, n_actions: int, costs: Any, largest_reward: float, particles: int, room: int) -> Mind:
-    """Before the first episode: every value is 0, and every optimistic value the largest reward."""
+def make_tables(
+    n_states: int, n_actions: int, costs: Any, largest_reward: float, particles: int, capacity: int
+) -> AtmqTables:
+    """Return the tables before the first episode: every value is 0, and every optimistic value the largest reward."""
     best, optimistic = np.full(n_states + 1, largest_reward), np.full((n_states + 1) * n_actions, largest_reward)
     best[-1], optimistic[-n_actions:] = 0.0, 0.0
-    return Mind(
-        make_counts(n_states, n_actions, room), make_particles(n_states, particles),
+    return AtmqTables(
+        make_counts(n_states, n_actions, capacity), make_particles(n_states, particles),
         np.zeros((n_states + 1) * n_actions), optimistic, best, np.zeros(n_states + 1, np.int64), np.zeros(n_states, np.int64),
         costs, np.array([n_states * largest_reward, largest_reward]), np.zeros(3, np.int64), np.zeros(n_actions),
     )  # fmt: skip
 
 
 @lean
-def begin(mind: Mind, observation: int, states: Any, probabilities: Any, stream: Any) -> None:
-    """An episode begins: in the state shown, or else somewhere in a distribution, of which nothing may be known (n = 0)."""
-    now = mind.memory[NOW]
-    if observation != NOTHING:
-        know(mind.particles, now, observation)
-    else:
-        draw(mind.particles, now, states, probabilities, stream)
+def run(
+    world: World,
+    tables: AtmqTables,
+    parameters: AtmqParameters,
+    start_states: Any,
+    start_probabilities: Any,
+    entropy: Any,
+    first_episode: int,
+    max_steps: int,
+    record: Record,
+    position: Any,
+    world_stream: Any,
+    agent_stream: Any,
+) -> bool:
+    """Play all episodes of `record` on a model; return False if the counts need more capacity.
+
+    Then call it again with larger counts and the same `position`, int64 (3,), zeros at first.
+    """
+    n_actions = world.dynamics.n_actions
+    while position[EPISODE] < record.steps.shape[0]:
+        episode = position[EPISODE]
+        if not position[RUNNING]:
+            seed_stream(world_stream, entropy, first_episode + episode, WORLD)
+            seed_stream(agent_stream, entropy, first_episode + episode, AGENT)
+            position[STATE] = first_state(world, world_stream)
+            shown = position[STATE] if world.reveal_start else NOTHING
+            begin(tables, shown, start_states, start_probabilities, agent_stream)
+            position[RUNNING] = True
+        while position[RUNNING] and record.steps[episode] < max_steps:
+            if is_full(tables.counts):
+                return False
+            action, measure = decide(tables, parameters, agent_stream)
+            cost = world.dynamics.costs[position[STATE] * n_actions + action] if measure else 0.0
+            position[STATE], reward, ended = move(world, position[STATE], action, world_stream)
+            write(record, episode, reward, cost, measure, ended)
+            observe(tables, parameters, reward, cost, position[STATE] if measure else NOTHING, ended, agent_stream)
+            position[RUNNING] = not ended
+        position[RUNNING] = False
+        position[EPISODE] += 1
+    return True
 
 
 @lean
-def decide(mind: Mind, rules: Rules, stream: Any) -> tuple[int, bool]:
-    """The control that looks best, hoping for the best where little is known; then whether to look."""
-    now = mind.memory[NOW]
-    if mind.particles.sizes[now] == 0:  # nothing is known at all
-        action, measure = any_of(mind.scores.shape[0], stream), True
+def begin(tables: AtmqTables, observation: int, states: Any, probabilities: Any, stream: Any) -> None:
+    """Begin an episode: in the state that is shown, or else in a distribution over n states, which is unknown if n is 0."""
+    now = tables.memory[NOW]
+    if observation != NOTHING:
+        know(tables.particles, now, observation)
     else:
-        action = _control(mind, stream)
-        measure = _looks(mind, rules, action, stream)
-    mind.memory[ACTION] = action
+        draw(tables.particles, now, states, probabilities, stream)
+
+
+@lean
+def decide(tables: AtmqTables, parameters: AtmqParameters, stream: Any) -> tuple[int, bool]:
+    """Return the action of the largest optimistic value, and whether to look after it."""
+    now = tables.memory[NOW]
+    if tables.particles.sizes[now] == 0:  # the belief is empty: the start is unknown, and nothing was seen yet
+        action, measure = any_of(tables.scores.shape[0], stream), True
+    else:
+        action = _control(tables, stream)
+        measure = _decide_look(tables, parameters, action, stream)
+    tables.memory[ACTION] = action
     return action, measure
 
 
 @lean
-def _control(mind: Mind, stream: Any) -> int:
-    """The action with the largest optimistic value in the belief; ties are broken at random."""
-    _score(mind, mind.memory[NOW], True)
-    scores = mind.scores
+def _control(tables: AtmqTables, stream: Any) -> int:
+    """Return the action with the largest optimistic value in the belief, ties broken at random."""
+    _score_actions(tables, tables.memory[NOW], True)
+    scores = tables.scores
     largest = scores[0]
     for action in range(1, scores.shape[0]):
         largest = max(largest, scores[action])
@@ -115,305 +167,273 @@ def _control(mind: Mind, stream: Any) -> int:
 
 
 @lean
-def _score(mind: Mind, which: int, optimistic: bool) -> None:
-    """Values of all actions in a belief, into `scores`."""
-    n_actions = mind.scores.shape[0]
+def _score_actions(tables: AtmqTables, which: int, optimistic: bool) -> None:
+    """Write the value, or optimistic value, of every action in a belief into `scores`."""
+    n_actions = tables.scores.shape[0]
     for action in range(n_actions):
-        mind.scores[action] = 0.0
-    for i in range(mind.particles.sizes[which]):
-        state, weight = mind.particles.states[which, i], mind.particles.times[which, i] / mind.particles.totals[which]
-        if state == mind.ready.shape[0]:
+        tables.scores[action] = 0.0
+    for i in range(tables.particles.sizes[which]):
+        state, weight = (
+            tables.particles.states[which, i],
+            tables.particles.times[which, i] / tables.particles.totals[which],
+        )
+        if state == tables.ready.shape[0]:
             continue
         for action in range(n_actions):
             pair = state * n_actions + action
-            mind.scores[action] += weight * (mind.optimistic[pair] if optimistic else mind.values[pair])
+            tables.scores[action] += weight * (tables.optimistic[pair] if optimistic else tables.values[pair])
 
 
 @lean
-def _looks(mind: Mind, rules: Rules, action: int, stream: Any) -> bool:
-    """Whether to look: to learn the dynamics, by chance, or because it pays. Else the next belief has been predicted."""
-    now, then = mind.memory[NOW], 1 - mind.memory[NOW]
-    particles, n_actions = mind.particles, mind.scores.shape[0]
-    if particles.sizes[now] == 1 and particles.states[now, 0] < mind.ready.shape[0]:
+def _decide_look(tables: AtmqTables, parameters: AtmqParameters, action: int, stream: Any) -> bool:
+    """Return whether to look: at an under-sampled pair, at random, in a spread or settled belief, or if it is worth its cost.
+
+    If not, the next belief has been predicted.
+    """
+    now, then = tables.memory[NOW], 1 - tables.memory[NOW]
+    particles, n_actions = tables.particles, tables.scores.shape[0]
+    if particles.sizes[now] == 1 and particles.states[now, 0] < tables.ready.shape[0]:
         pair = particles.states[now, 0] * n_actions + action
-        if mind.counts.measured[pair] < rules.exploratory_measurements:
+        if tables.counts.measured[pair] < parameters.exploratory_measurements:
             return True
-    if rules.random_measuring > 0.0 and random(stream) < rules.random_measuring:
+    if parameters.random_measuring > 0.0 and random(stream) < parameters.random_measuring:
         return True
-    predict(particles, now, mind.counts, n_actions, action, rules.prior_until, stream)
-    if particles.sizes[then] > rules.most_states:
+    predict(particles, now, tables.counts, n_actions, action, parameters.prior_until, stream)
+    if particles.sizes[then] > parameters.most_states:
         return True
     if (
-        rules.settled_below > 0.0
+        parameters.settled_below > 0.0
         and particles.sizes[then] > 1
-        and moved(particles) < rules.settled_below * particles.totals[now]
+        and moved(particles) < parameters.settled_below * particles.totals[now]
     ):
         return True
-    return _pays(mind, rules, action)
+    return _look_is_worth_its_cost(tables, parameters, action)
 
 
 @lean
-def _pays(mind: Mind, rules: Rules, action: int) -> bool:
-    """Whether knowing the state after the action is worth what looking costs."""
-    now, then = mind.memory[NOW], 1 - mind.memory[NOW]
-    worth, cost = 0.0, _cost(mind, now, action)
-    _score(mind, then, rules.optimistic_measuring)
-    blind, n_actions = 0, mind.scores.shape[0]
+def _look_is_worth_its_cost(tables: AtmqTables, parameters: AtmqParameters, action: int) -> bool:
+    """Return whether the value of knowing the state after the action exceeds the cost of the look."""
+    now, then = tables.memory[NOW], 1 - tables.memory[NOW]
+    worth, cost = 0.0, _cost(tables, now, action)
+    _score_actions(tables, then, parameters.optimistic_measuring)
+    blind, n_actions = 0, tables.scores.shape[0]
     for other in range(1, n_actions):
-        if mind.scores[other] > mind.scores[blind]:
+        if tables.scores[other] > tables.scores[blind]:
             blind = other
-    for i in range(mind.particles.sizes[then]):
-        state, weight = mind.particles.states[then, i], mind.particles.times[then, i] / mind.particles.totals[then]
-        if state < mind.ready.shape[0]:
-            gain = _best(mind, rules, state) - mind.values[state * n_actions + blind]
+    for i in range(tables.particles.sizes[then]):
+        state, weight = (
+            tables.particles.states[then, i],
+            tables.particles.times[then, i] / tables.particles.totals[then],
+        )
+        if state < tables.ready.shape[0]:
+            gain = _best(tables, parameters, state) - tables.values[state * n_actions + blind]
             worth += weight * max(0.0, gain)
-    if rules.optimistic_measuring:
+    if parameters.optimistic_measuring:
         return worth > cost
-    return rules.discount * worth >= cost
+    return parameters.discount * worth >= cost
 
 
 @lean
-def _best(mind: Mind, rules: Rules, state: int) -> float:
-    """The value of the best action in a state, as the rule for looking sees it."""
-    if rules.optimistic_measuring:
-        return mind.best[state]  # type: ignore[no-any-return]
-    n_actions = mind.scores.shape[0]
-    largest = mind.values[state * n_actions]
+def _best(tables: AtmqTables, parameters: AtmqParameters, state: int) -> float:
+    """Return the value of the best action in a known state, as the rule for looking takes it."""
+    if parameters.optimistic_measuring:
+        return tables.best[state]  # type: ignore[no-any-return]
+    n_actions = tables.scores.shape[0]
+    largest = tables.values[state * n_actions]
     for action in range(1, n_actions):
-        largest = max(largest, mind.values[state * n_actions + action])
+        largest = max(largest, tables.values[state * n_actions + action])
     return largest  # type: ignore[no-any-return]
 
 
 @lean
-def _cost(mind: Mind, which: int, action: int) -> float:
-    """What looking is expected to cost."""
-    if mind.costs.shape[0] == 1:
-        return mind.costs[0]  # type: ignore[no-any-return]
+def _cost(tables: AtmqTables, which: int, action: int) -> float:
+    """Return the expected cost of a look in a belief."""
+    if tables.costs.shape[0] == 1:
+        return tables.costs[0]  # type: ignore[no-any-return]
     cost = 0.0
-    for i in range(mind.particles.sizes[which]):
-        state = mind.particles.states[which, i]
-        if state < mind.ready.shape[0]:
-            pair = state * mind.scores.shape[0] + action
-            cost += mind.particles.times[which, i] / mind.particles.totals[which] * mind.costs[pair]
+    for i in range(tables.particles.sizes[which]):
+        state = tables.particles.states[which, i]
+        if state < tables.ready.shape[0]:
+            pair = state * tables.scores.shape[0] + action
+            cost += tables.particles.times[which, i] / tables.particles.totals[which] * tables.costs[pair]
     return cost
 
 
 @lean
 def observe(
-    mind: Mind, rules: Rules, reward: float, cost: float, observation: int, terminated: bool, stream: Any
+    tables: AtmqTables,
+    parameters: AtmqParameters,
+    reward: float,
+    cost: float,
+    observation: int,
+    terminated: bool,
+    stream: Any,
 ) -> None:
-    """Learn from a step: dynamics where the state was known before and after, values in the whole belief, then by training."""
-    now, action, end = mind.memory[NOW], mind.memory[ACTION], mind.ready.shape[0]
-    if reward > mind.sums[LARGEST_REWARD]:
-        _raise_hopes(mind, rules, reward)
+    """Learn from a step: count the transition if both its states are known, update values in the belief, move it, train."""
+    now, action, end = tables.memory[NOW], tables.memory[ACTION], tables.ready.shape[0]
+    if reward > tables.sums[LARGEST_REWARD]:
+        _raise_largest_reward(tables, parameters, reward)
     measured = observation != NOTHING
     successor = end if terminated else observation
-    if measured and mind.particles.sizes[now] == 1 and mind.particles.states[now, 0] < end:
-        _learn_transition(mind, rules, mind.particles.states[now, 0], action, successor, reward)
-    _learn_values(mind, rules, reward - cost if rules.cost_in_target else reward, measured or terminated, successor)
+    if measured and tables.particles.sizes[now] == 1 and tables.particles.states[now, 0] < end:
+        _learn_transition(tables, parameters, tables.particles.states[now, 0], action, successor, reward)
+    _learn_values(
+        tables, parameters, reward - cost if parameters.cost_in_target else reward, measured or terminated, successor
+    )
     if not terminated:
-        _believe(mind, rules, observation)
-    train(mind, rules, stream)
+        _update_belief(tables, parameters, observation)
+    train(tables, parameters, stream)
 
 
 @lean
-def _learn_values(mind: Mind, rules: Rules, reward: float, seen: bool, successor: int) -> None:
-    """Update the values of the action in every state of the belief, as much as each is believed in."""
-    now, action, n_actions = mind.memory[NOW], mind.memory[ACTION], mind.scores.shape[0]
-    by_model = rules.own_rewards and mind.particles.sizes[now] > 1
-    for i in range(mind.particles.sizes[now]):
-        state = mind.particles.states[now, i]
-        if state == mind.ready.shape[0]:
+def _learn_values(tables: AtmqTables, parameters: AtmqParameters, reward: float, seen: bool, successor: int) -> None:
+    """Update Q of the last action in every state of the belief, with a learning rate in proportion to the state's probability."""
+    now, action, n_actions = tables.memory[NOW], tables.memory[ACTION], tables.scores.shape[0]
+    by_model = parameters.own_rewards and tables.particles.sizes[now] > 1
+    for i in range(tables.particles.sizes[now]):
+        state = tables.particles.states[now, i]
+        if state == tables.ready.shape[0]:
             continue
         pair = state * n_actions + action
-        rate = rules.learning_rate * mind.particles.times[now, i] / mind.particles.totals[now]
+        rate = parameters.learning_rate * tables.particles.times[now, i] / tables.particles.totals[now]
         if by_model:
-            if mind.counts.measured[pair] > 0:
-                _update(mind, rules, state, pair, modelled_target(mind, rules, pair), rate)
+            if tables.counts.measured[pair] > 0:
+                _update(tables, parameters, state, pair, modelled_target(tables, parameters, pair), rate)
         else:
-            direct = rules.observed_target and seen
-            future = mind.best[successor] if direct else expected_best(mind, rules, pair)
-            _update(mind, rules, state, pair, reward + rules.discount * future, rate)
+            direct = parameters.observed_target and seen
+            future = tables.best[successor] if direct else expected_best(tables, parameters, pair)
+            _update(tables, parameters, state, pair, reward + parameters.discount * future, rate)
 
 
 @lean
-def modelled_target(mind: Mind, rules: Rules, pair: int) -> float:
-    """What a pair is worth by the learned rewards and dynamics."""
-    measured = mind.counts.measured[pair]
-    reward = mind.counts.rewards[pair]
-    if rules.prior_in_rewards:
+def modelled_target(tables: AtmqTables, parameters: AtmqParameters, pair: int) -> float:
+    """Return the target of a pair by the learned rewards and dynamics."""
+    measured = tables.counts.measured[pair]
+    reward = tables.counts.rewards[pair]
+    if parameters.prior_in_rewards:
         reward *= measured / (measured + 1.0)
-    return reward + rules.discount * expected_best(mind, rules, pair)  # type: ignore[no-any-return]
+    return reward + parameters.discount * expected_best(tables, parameters, pair)  # type: ignore[no-any-return]
 
 
 @lean
-def _believe(mind: Mind, rules: Rules, observation: int) -> None:
-    """Take up the state that was seen, or the belief that was predicted."""
-    now, then = mind.memory[NOW], 1 - mind.memory[NOW]
+def _update_belief(tables: AtmqTables, parameters: AtmqParameters, observation: int) -> None:
+    """Make the state that was seen, or else the predicted belief, the current belief."""
+    now, then = tables.memory[NOW], 1 - tables.memory[NOW]
     if observation != NOTHING:
-        know(mind.particles, now, observation)
+        know(tables.particles, now, observation)
         return
-    mind.memory[NOW] = then
-    if rules.knows_it_runs:
-        exclude_end(mind.particles, then)
+    tables.memory[NOW] = then
+    if parameters.knows_it_runs:
+        exclude_end(tables.particles, then)
 
 
 @lean
-def _learn_transition(mind: Mind, rules: Rules, state: int, action: int, successor: int, reward: float) -> None:
-    pair = state * mind.scores.shape[0] + action
-    if mind.counts.measured[pair] + 1 == rules.training_needs and not _is_ready(mind, rules, state):
-        mind.ready[mind.memory[READY]] = state
-        mind.memory[READY] += 1
-    count(mind.counts, pair, successor, reward)
-    _hope(mind, rules, state, pair)
+def _learn_transition(
+    tables: AtmqTables, parameters: AtmqParameters, state: int, action: int, successor: int, reward: float
+) -> None:
+    """Count a measured transition; the state becomes ready for training with the last measurement that needs."""
+    pair = state * tables.scores.shape[0] + action
+    if tables.counts.measured[pair] + 1 == parameters.training_needs and not _is_ready(tables, parameters, state):
+        tables.ready[tables.memory[READY]] = state
+        tables.memory[READY] += 1
+    count(tables.counts, pair, successor, reward)
+    _update_optimistic(tables, parameters, state, pair)
 
 
 @lean
-def _is_ready(mind: Mind, rules: Rules, state: int) -> bool:
-    """Whether some action of the state was measured often enough to be trained."""
-    first, often = state * mind.scores.shape[0], 0
-    for action in range(mind.scores.shape[0]):
-        often = max(often, mind.counts.measured[first + action])
-    return often >= rules.training_needs
+def _is_ready(tables: AtmqTables, parameters: AtmqParameters, state: int) -> bool:
+    """Return whether some action of the state was measured often enough for training."""
+    first, often = state * tables.scores.shape[0], 0
+    for action in range(tables.scores.shape[0]):
+        often = max(often, tables.counts.measured[first + action])
+    return often >= parameters.training_needs
 
 
 @lean
-def expected_best(mind: Mind, rules: Rules, pair: int) -> float:
-    """The optimistic value that a pair is expected to lead to."""
-    counts = mind.counts
+def expected_best(tables: AtmqTables, parameters: AtmqParameters, pair: int) -> float:
+    """Return the expected optimistic value of the successor of a pair, by the counts and, if they are few, a uniform prior."""
+    counts = tables.counts
     total, entry = 0.0, counts.first[pair]
     while entry != 0:
-        total += counts.times[entry] * mind.best[counts.successors[entry]]
+        total += counts.times[entry] * tables.best[counts.successors[entry]]
         entry = counts.following[entry]
     measured = counts.measured[pair]
-    if measured > rules.prior_until:
+    if measured > parameters.prior_until:
         return total / measured  # type: ignore[no-any-return]
-    return (total + mind.sums[BEST_SUM] / mind.ready.shape[0]) / (measured + 1.0)  # type: ignore[no-any-return]
+    return (total + tables.sums[BEST_SUM] / tables.ready.shape[0]) / (measured + 1.0)  # type: ignore[no-any-return]
 
 
 @lean
-def _update(mind: Mind, rules: Rules, state: int, pair: int, target: float, rate: float) -> None:
-    mind.values[pair] += rate * (target - mind.values[pair])
-    _hope(mind, rules, state, pair)
+def _update(tables: AtmqTables, parameters: AtmqParameters, state: int, pair: int, target: float, rate: float) -> None:
+    """Move Q of a pair towards a target."""
+    tables.values[pair] += rate * (target - tables.values[pair])
+    _update_optimistic(tables, parameters, state, pair)
 
 
 @lean
-def _hope(mind: Mind, rules: Rules, state: int, pair: int) -> None:
-    """Bring the optimistic value of a pair up to date, and with it the best one of its state.
+def _update_optimistic(tables: AtmqTables, parameters: AtmqParameters, state: int, pair: int) -> None:
+    """Update the optimistic value of a pair, and the best action of its state.
 
     A pair measured often enough gets no bonus. By the paper's formula one whose value is above the largest reward of a step, as
     it is where rewards add up, would get one that grows with every measurement, and values would grow without end.
     """
-    value, missing = mind.values[pair], rules.optimism - 1.0 - mind.counts.measured[pair]
-    bonus = missing / rules.optimism * (mind.sums[LARGEST_REWARD] - value)
-    mind.optimistic[pair] = value + bonus if missing > 0.0 and bonus > 0.0 else value
-    _choose(mind, state)
+    value, missing = tables.values[pair], parameters.optimism - 1.0 - tables.counts.measured[pair]
+    bonus = missing / parameters.optimism * (tables.sums[LARGEST_REWARD] - value)
+    tables.optimistic[pair] = value + bonus if missing > 0.0 and bonus > 0.0 else value
+    _update_best(tables, state)
 
 
 @lean
-def _choose(mind: Mind, state: int) -> None:
-    """Bring the best action of a state up to date; written so that no branch depends on the values, which is faster."""
-    n_actions, old = mind.scores.shape[0], mind.best[state]
+def _update_best(tables: AtmqTables, state: int) -> None:
+    """Update the best action of a state, in a loop without branches that depend on values, which is faster."""
+    n_actions, old = tables.scores.shape[0], tables.best[state]
     first = state * n_actions
-    best, greedy = mind.optimistic[first], 0
+    best, greedy = tables.optimistic[first], 0
     for action in range(1, n_actions):
-        value = mind.optimistic[first + action]
+        value = tables.optimistic[first + action]
         greedy = action if value > best else greedy
         best = max(best, value)
-    mind.greedy[state] = greedy
-    mind.best[state] = best
-    mind.sums[BEST_SUM] += best - old
+    tables.greedy[state] = greedy
+    tables.best[state] = best
+    tables.sums[BEST_SUM] += best - old
 
 
 @lean
-def _raise_hopes(mind: Mind, rules: Rules, reward: float) -> None:
-    """A reward larger than any thought possible."""
-    mind.sums[LARGEST_REWARD] = reward
-    for state in range(mind.ready.shape[0]):
-        for action in range(mind.scores.shape[0]):
-            _hope(mind, rules, state, state * mind.scores.shape[0] + action)
+def _raise_largest_reward(tables: AtmqTables, parameters: AtmqParameters, reward: float) -> None:
+    """Set a larger largest reward, and update all optimistic values."""
+    tables.sums[LARGEST_REWARD] = reward
+    for state in range(tables.ready.shape[0]):
+        for action in range(tables.scores.shape[0]):
+            _update_optimistic(tables, parameters, state, state * tables.scores.shape[0] + action)
 
 
 @lean
-def train(mind: Mind, rules: Rules, stream: Any) -> None:
-    """Update values of random pairs by the learned dynamics: half of the time of the action that looks best.
+def train(tables: AtmqTables, parameters: AtmqParameters, stream: Any) -> None:
+    """Update the values of random pairs by the learned dynamics: of the greedy action with probability `training_greedy`.
 
-    One random number tells both the state (by its leading digits) and the action (by those that follow).
+    One random number gives both the state (by its integer part) and the action (by its fraction).
     """
-    n_actions, everywhere = mind.scores.shape[0], rules.training_needs == 0
-    states = mind.ready.shape[0] if everywhere else mind.memory[READY]
+    n_actions, everywhere = tables.scores.shape[0], parameters.training_needs == 0
+    states = tables.ready.shape[0] if everywhere else tables.memory[READY]
     if states == 0:
         return
-    for _ in range(rules.training_updates):
+    for _ in range(parameters.training_updates):
         number = random(stream) * states
-        place = int(number)
-        state = place if everywhere else mind.ready[place]
-        action = _trained_action(mind.greedy[state], n_actions, number - place, rules.training_greedy)
+        index = int(number)
+        state = index if everywhere else tables.ready[index]
+        action = _trained_action(tables.greedy[state], n_actions, number - index, parameters.training_greedy)
         pair = state * n_actions + action
-        if mind.counts.measured[pair] >= rules.training_needs:
-            _update(mind, rules, state, pair, modelled_target(mind, rules, pair), rules.learning_rate)
+        if tables.counts.measured[pair] >= parameters.training_needs:
+            _update(
+                tables, parameters, state, pair, modelled_target(tables, parameters, pair), parameters.learning_rate
+            )
 
 
 @lean
-def _trained_action(greedy: int, n_actions: int, uniform: float, chance: float) -> int:
-    """The greedy action with a given chance, otherwise any other."""
-    if uniform < chance or n_actions == 1:
+def _trained_action(greedy: int, n_actions: int, uniform: float, probability: float) -> int:
+    """Return the greedy action with the given probability, otherwise any other, for a uniform random number."""
+    if uniform < probability or n_actions == 1:
         return greedy
-    other = int((uniform - chance) / (1.0 - chance) * (n_actions - 1))
+    other = int((uniform - probability) / (1.0 - probability) * (n_actions - 1))
     other = min(other, n_actions - 2)
     return other + (other >= greedy)
-
-
-@lean
-def needs_room(mind: Mind) -> bool:
-    """Whether the next step could need more room for transitions than there is."""
-    return is_full(mind.counts)
-
-
-# ----------------------------------------------------------------------------------------------------
-# Act-then-measure Q-learning on a model, many episodes at a time.
-# ----------------------------------------------------------------------------------------------------
-
-
-#: Where a run is: the episode in the record, the state of the world, and whether the episode is still running.
-EPISODE, STATE, RUNNING = 0, 1, 2
-
-
-@lean
-def run(
-    world: World,
-    mind: Mind,
-    rules: Rules,
-    start_states: Any,
-    start_probabilities: Any,
-    entropy: Any,
-    first_episode: int,
-    max_steps: int,
-    record: Record,
-    place: Any,
-    world_stream: Any,
-    agent_stream: Any,
-) -> bool:
-    """Episodes `first_episode` and on. False if the mind needs more room; call again with it, and the same place (int64 (3,))."""
-    n_actions = world.dynamics.n_actions
-    while place[EPISODE] < record.steps.shape[0]:
-        episode = place[EPISODE]
-        if not place[RUNNING]:
-            seed_stream(world_stream, entropy, first_episode + episode, WORLD)
-            seed_stream(agent_stream, entropy, first_episode + episode, AGENT)
-            place[STATE] = first_state(world, world_stream)
-            shown = place[STATE] if world.reveal_start else NOTHING
-            begin(mind, shown, start_states, start_probabilities, agent_stream)
-            place[RUNNING] = True
-        while place[RUNNING] and record.steps[episode] < max_steps:
-            if needs_room(mind):
-                return False
-            action, measure = decide(mind, rules, agent_stream)
-            cost = world.dynamics.costs[place[STATE] * n_actions + action] if measure else 0.0
-            place[STATE], reward, ended = move(world, place[STATE], action, world_stream)
-            write(record, episode, reward, cost, measure, ended)
-            observe(mind, rules, reward, cost, place[STATE] if measure else NOTHING, ended, agent_stream)
-            place[RUNNING] = not ended
-        place[RUNNING] = False
-        place[EPISODE] += 1
-    return True

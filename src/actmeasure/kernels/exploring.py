@@ -1,4 +1,4 @@
-"""Exploring a world that is always measured: by a reward for what was seldom tried, and by confidence bounds (EULER)."""
+"""Exploration with a look at every step: by a reward for rare pairs (state, action), and by confidence bounds (EULER)."""
 
 from __future__ import annotations
 
@@ -8,87 +8,55 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from actmeasure.kernels.jit import lean
-from actmeasure.kernels.learned_model import Counts, any_of
+from actmeasure.kernels.learned_model import Counts, largest_value
 
-#: A pair of state and action whose state was never seen, in the table of attempts.
+#: Number of attempts of a pair whose state was never seen.
 UNSEEN = -1.0
 NO_GOAL = -1
 
 
-class Confidence(NamedTuple):
+class EulerConstants(NamedTuple):
     """The constants of EULER (Zanette and Brunskill, 2019): `log_term` stands for its ln(4 S A T / delta)."""
 
     horizon: int
     log_term: float
 
 
-class Bounds(NamedTuple):
-    """Confidence bounds on what can still be reached from each step of the horizon on; the last step, H, is the end."""
+class EulerBounds(NamedTuple):
+    """Confidence bounds on the probability to reach the goal from each step of the horizon on; step H is the end."""
 
     upper: Any  # float64 (H + 1, S + 1)
     lower: Any  # float64 (H + 1, S + 1)
-    values: Any  # float64 (H, S * A): upper bounds of the actions
+    values: Any  # float64 (H, S * A): upper bounds of pairs
 
 
-def make_bounds(horizon: int, n_states: int, n_actions: int) -> Bounds:
-    """Room for the bounds; the end of an episode, state S, is worth nothing."""
+def make_bounds(horizon: int, n_states: int, n_actions: int) -> EulerBounds:
+    """Return arrays for the bounds, all 0; those of the end of an episode, state S, stay 0."""
     shape = (horizon + 1, n_states + 1)
-    return Bounds(np.zeros(shape), np.zeros(shape), np.zeros((horizon, n_states * n_actions)))
-
-
-@lean
-def best_action(values: Any, state: int, n_actions: int, stream: Any) -> int:
-    """The action with the largest of the values, float64 (S * A,); of several any."""
-    first = state * n_actions
-    best, ties = values[first], 1
-    for action in range(1, n_actions):
-        value = values[first + action]
-        if value > best:
-            best, ties = value, 1
-        elif value == best:
-            ties += 1
-    skip = any_of(ties, stream) if ties > 1 else 0
-    for action in range(n_actions):
-        if values[first + action] == best:
-            if skip == 0:
-                return action
-            skip -= 1
-    return 0
+    return EulerBounds(np.zeros(shape), np.zeros(shape), np.zeros((horizon, n_states * n_actions)))
 
 
 @lean
 def learn_counter(
     counts: Counts, values: Any, state: int, n_actions: int, learning_rate: float, discount: float
 ) -> None:
-    """Update all actions of a state towards 1 / N and what their successors are worth; N counts from 1."""
+    """Update the values of all actions of a state towards 1 / N plus the discounted value of the successors; N counts from 1."""
     for action in range(n_actions):
         pair = state * n_actions + action
         measured = counts.measured[pair]
         target, entry = 0.0, counts.first[pair]
         while entry != 0:
-            target += counts.times[entry] * _largest(values, counts.successors[entry], n_actions)
+            target += counts.times[entry] * largest_value(values, counts.successors[entry], n_actions)
             entry = counts.following[entry]
         target = 1.0 / (measured + 1) + discount * (target / max(measured, 1))
         values[pair] += learning_rate * (target - values[pair])
 
 
 @lean
-def _largest(values: Any, state: int, n_actions: int) -> float:
-    """The largest value of a state's actions; 0 at the end of an episode, which is behind the last state."""
-    first = state * n_actions
-    if first >= values.shape[0]:
-        return 0.0
-    largest = values[first]
-    for pair in range(first + 1, first + n_actions):
-        largest = max(largest, values[pair])
-    return largest  # type: ignore[no-any-return]
-
-
-@lean
 def next_goal(counts: Counts, attempts: Any, visits: int) -> int:
-    """A pair that was measured, and tried for, less often than wanted, -1 if there is none; notes the attempt.
+    """Return the first pair that was measured, and attempted, fewer than `visits` times, or -1; counts the attempt.
 
-    `attempts`, float64 (S * A,), is how often each was tried for; -1 where the state was never seen.
+    `attempts`, float64 (S * A,), is how often each pair was the goal; `UNSEEN` where the state was never seen.
     """
     for pair in range(attempts.shape[0]):
         if attempts[pair] != UNSEEN and attempts[pair] < visits and counts.measured[pair] < visits:
@@ -98,11 +66,11 @@ def next_goal(counts: Counts, attempts: Any, visits: int) -> int:
 
 
 @lean
-def plan_euler(counts: Counts, bounds: Bounds, goal: int, n_actions: int, constants: Confidence) -> None:
-    """Bounds on the chance to come to a goal, by backward induction.
+def plan_euler(counts: Counts, bounds: EulerBounds, goal: int, n_actions: int, constants: EulerConstants) -> None:
+    """Compute bounds on the probability to reach a goal pair, by backward induction.
 
-    The reward is 1 for the goal, which ends the way, and 0 elsewhere. It is known, so that the algorithm's bonus for estimated
-    rewards drops out.
+    The reward is 1 for the goal, after which nothing counts, and 0 elsewhere. Rewards are known, so that the algorithm's bonus
+    for estimated rewards drops out.
     """
     horizon, n_states = constants.horizon, bounds.upper.shape[1] - 1
     for step in range(horizon - 1, -1, -1):
@@ -120,8 +88,10 @@ def plan_euler(counts: Counts, bounds: Bounds, goal: int, n_actions: int, consta
 
 
 @lean
-def _bound(counts: Counts, bounds: Bounds, pair: int, step: int, constants: Confidence, is_upper: bool) -> float:
-    """The expected bound of the next step, and the algorithm's bonus added or taken away."""
+def _bound(
+    counts: Counts, bounds: EulerBounds, pair: int, step: int, constants: EulerConstants, is_upper: bool
+) -> float:
+    """Return the upper or lower bound of a pair: the expected bound of the next step plus or minus the algorithm's bonus."""
     horizon, log_term = constants.horizon, constants.log_term
     measured = counts.measured[pair]
     if measured == 0:
@@ -129,12 +99,12 @@ def _bound(counts: Counts, bounds: Bounds, pair: int, step: int, constants: Conf
     mean, square, distance = 0.0, 0.0, 0.0
     entry = counts.first[pair]
     while entry != 0:
-        chance, successor = counts.times[entry] / measured, counts.successors[entry]
+        probability, successor = counts.times[entry] / measured, counts.successors[entry]
         high, low = bounds.upper[step + 1, successor], bounds.lower[step + 1, successor]
         value = high if is_upper else low
-        mean += chance * value
-        square += chance * value**2
-        distance += chance * (high - low) ** 2
+        mean += probability * value
+        square += probability * value**2
+        distance += probability * (high - low) ** 2
         entry = counts.following[entry]
     variance = max(0.0, square - mean * mean)
     by_variance = sqrt(2.0 * variance * log_term / measured) + horizon * log_term / (3.0 * max(measured - 1, 1))

@@ -1,7 +1,7 @@
-"""Beliefs made of particles: how many of them are in each state.
+"""Beliefs as numbers of particles in each state.
 
-Moving them costs as much as there are different states, not particles: those in one state are split between its successors
-with binomially distributed numbers.
+The cost of moving them grows with the number of different states, not of particles: those in one state are split between its
+successors with binomially distributed numbers.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from actmeasure.kernels.jit import lean
 from actmeasure.kernels.learned_model import Counts, any_of
 from actmeasure.kernels.streams import random
 
-#: More particles than this are split in several goes: the chance that none goes one way must not vanish.
+#: Largest number of trials of a binomial draw; more are drawn in parts, so that the probability of 0 does not underflow.
 AT_ONCE = 256
 
 
 class Particles(NamedTuple):
-    """Two beliefs, the one held now and the one predicted; the state n_states stands for the end of the episode."""
+    """Two beliefs, the current and the predicted one; the state S stands for the end of the episode."""
 
-    states: Any  # int64 (2, most): the states that have particles
-    times: Any  # int64 (2, most): how many
+    states: Any  # int64 (2, capacity): the states that have particles
+    times: Any  # int64 (2, capacity): number of particles in each
     sizes: Any  # int64 (2,): number of states
     totals: Any  # int64 (2,): number of particles
-    position: Any  # int64 (S + 1,): where a state is in the belief that is being made, -1 if it is not
+    position: Any  # int64 (S + 1,): index of a state in the belief that is being made, -1 if it is not in it
 
 
-def make_particles(n_states: int, most: int) -> Particles:
-    """Empty beliefs of at most so many particles."""
+def make_particles(n_states: int, capacity: int) -> Particles:
+    """Return empty beliefs of at most `capacity` particles."""
     return Particles(
-        np.zeros((2, most), np.int64),
-        np.zeros((2, most), np.int64),
+        np.zeros((2, capacity), np.int64),
+        np.zeros((2, capacity), np.int64),
         np.zeros(2, np.int64),
         np.zeros(2, np.int64),
         np.full(n_states + 1, -1, np.int64),
@@ -42,21 +42,21 @@ def make_particles(n_states: int, most: int) -> Particles:
 @lean
 def know(particles: Particles, which: int, state: int) -> None:
     """Put all particles into one state."""
-    most = particles.states.shape[1]
+    capacity = particles.states.shape[1]
     particles.states[which, 0] = state
-    particles.times[which, 0] = most
+    particles.times[which, 0] = capacity
     particles.sizes[which] = 1
-    particles.totals[which] = most
+    particles.totals[which] = capacity
 
 
 @lean
 def draw(particles: Particles, which: int, states: Any, probabilities: Any, stream: Any) -> None:
-    """Make a belief of particles from a distribution: states int64 (n,), probabilities float64 (n,); none if n is 0."""
+    """Draw a belief from a distribution: states int64 (n,), probabilities float64 (n,); it is empty if n is 0."""
     left, mass = particles.states.shape[1], 1.0
     particles.sizes[which] = 0
     particles.totals[which] = left
     for i in range(states.shape[0]):
-        rest = i == states.shape[0] - 1 or probabilities[i] >= mass  # by rounding, nothing may be left of the mass
+        rest = i == states.shape[0] - 1 or probabilities[i] >= mass  # rounding may leave nothing of the mass
         share = left if rest else binomial(left, probabilities[i] / mass, stream)
         _add(particles, which, states[i], share)
         left -= share
@@ -70,7 +70,7 @@ def predict(
 ) -> None:
     """Move the particles of belief `now` one step, by the learned dynamics, into the other belief.
 
-    Pairs measured at most `prior_until` times also lead anywhere, with the weight of one transition.
+    Pairs measured at most `prior_until` times have a uniform prior over all states, with the weight of one transition.
     """
     n_states = particles.position.shape[0] - 1
     then = 1 - now
@@ -84,10 +84,10 @@ def predict(
         pair = state * n_actions + action
         mass = counts.measured[pair]
         if mass <= prior_until:
-            astray = binomial(left, 1.0 / (mass + 1.0), stream)
-            for _ in range(astray):
+            by_prior = binomial(left, 1.0 / (mass + 1.0), stream)
+            for _ in range(by_prior):
                 _add(particles, then, any_of(n_states, stream), 1)
-            left -= astray
+            left -= by_prior
         entry = counts.first[pair]
         while left > 0:
             times = counts.times[entry]
@@ -101,21 +101,21 @@ def predict(
 
 @lean
 def moved(particles: Particles) -> int:
-    """How many particles are in other states in one belief than in the other."""
+    """Return how many particles are in other states in one belief than in the other."""
     for i in range(particles.sizes[0]):
         particles.position[particles.states[0, i]] = i
     stayed = 0
     for i in range(particles.sizes[1]):
-        place = particles.position[particles.states[1, i]]
-        if place >= 0:
-            stayed += min(particles.times[0, place], particles.times[1, i])
+        index = particles.position[particles.states[1, i]]
+        if index >= 0:
+            stayed += min(particles.times[0, index], particles.times[1, i])
     _forget_positions(particles, 0)
     return particles.totals[0] - stayed  # type: ignore[no-any-return]
 
 
 @lean
 def exclude_end(particles: Particles, which: int) -> None:
-    """The episode is still running: no particle is at its end. Those that remain are doubled while there is room for it."""
+    """Remove the particles at the end of the episode; those that remain are doubled while the capacity allows it."""
     end, last = particles.position.shape[0] - 1, particles.sizes[which] - 1
     for i in range(last + 1):
         if particles.states[which, i] == end:
@@ -132,41 +132,43 @@ def exclude_end(particles: Particles, which: int) -> None:
 
 @lean
 def _add(particles: Particles, which: int, state: int, number: int) -> None:
+    """Add particles in a state to the belief that is being made."""
     if number == 0:
         return
-    place = particles.position[state]
-    if place < 0:
-        place = particles.sizes[which]
+    index = particles.position[state]
+    if index < 0:
+        index = particles.sizes[which]
         particles.sizes[which] += 1
-        particles.position[state] = place
-        particles.states[which, place] = state
-        particles.times[which, place] = 0
-    particles.times[which, place] += number
+        particles.position[state] = index
+        particles.states[which, index] = state
+        particles.times[which, index] = 0
+    particles.times[which, index] += number
 
 
 @lean
 def _forget_positions(particles: Particles, which: int) -> None:
+    """Reset `position` after a belief was made."""
     for i in range(particles.sizes[which]):
         particles.position[particles.states[which, i]] = -1
 
 
 @lean
-def binomial(number: int, chance: float, stream: Any) -> int:
-    """How many of a number of things happen that each have the given chance."""
-    if chance >= 1.0:
+def binomial(number: int, probability: float, stream: Any) -> int:
+    """Draw from the binomial distribution: the number of successes in `number` trials, of the given probability each."""
+    if probability >= 1.0:
         return number
-    rare = min(chance, 1.0 - chance)
+    rare = min(probability, 1.0 - probability)
     happen = 0
     for begin in range(0, number, AT_ONCE):
         happen += _few(min(AT_ONCE, number - begin), rare, stream)
-    return happen if rare == chance else number - happen
+    return happen if rare == probability else number - happen
 
 
 @lean
-def _few(number: int, chance: float, stream: Any) -> int:
-    """As `binomial`, by going up the distribution function; for a chance of at most one half."""
-    mass = _power(1.0 - chance, number)
-    odds = chance / (1.0 - chance)
+def _few(number: int, probability: float, stream: Any) -> int:
+    """Draw as `binomial` does, by inverting the distribution function; for a probability of at most 1/2."""
+    mass = _power(1.0 - probability, number)
+    odds = probability / (1.0 - probability)
     left, happen = random(stream), 0
     while left >= mass and happen < number:
         left -= mass
@@ -177,7 +179,7 @@ def _few(number: int, chance: float, stream: Any) -> int:
 
 @lean
 def _power(base: float, exponent: int) -> float:
-    """Written out, so that it rounds the same with and without Numba."""
+    """Return a power by repeated squaring, which rounds the same with and without Numba."""
     result = 1.0
     while exponent > 0:
         if exponent & 1:

@@ -1,4 +1,4 @@
-"""Agents: what acts, and may learn by acting."""
+"""Agents, which act and may learn by acting: the contract, the agents by name, `make` and `load`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ __all__ = [
     "make",
 ]
 
-#: All agents by name.
+#: The class of each agent by name.
 AGENTS: dict[str, type[Agent]] = {
     "atmq": AtmqAgent,
     "dyna-atmq": DynaAtmqAgent,
@@ -50,7 +50,7 @@ AGENTS: dict[str, type[Agent]] = {
 
 
 def make(name: str, **settings: Any) -> Agent:
-    """Make an agent by name; an unknown name or setting is an `AgentError` that says what was probably meant.
+    """Return a new agent by name; an unknown name or setting is an `AgentError` that suggests a known one.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def make(name: str, **settings: Any) -> Agent:
 
 
 def load(path: str | os.PathLike[str]) -> LearningAgent:
-    """The agent that was saved with `agent.save(path)`; trained further, it does what it would have done without a break.
+    """Return the agent that was saved with `agent.save(path)`; trained further, it continues as if it had not been saved.
 
     A file that is damaged, or of another kind, is an `AgentError`.
     """

@@ -1,4 +1,4 @@
-"""What agents share that learn a model and plan on it by simulation."""
+"""ACNO-OTP and ACNO-POMCP (Nam et al., 2021): agents that learn a model and plan on it with POMCP."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from actmeasure.belief import Belief
 from actmeasure.decision import Decision
 from actmeasure.errors import AgentError, unknown_name
 from actmeasure.kernels import streams
-from actmeasure.kernels.learned_model import Counts, any_of, count, is_full, make_counts, with_more_room
+from actmeasure.kernels.learned_model import Counts, any_of, count, is_full, make_counts, with_doubled_capacity
 from actmeasure.learning import saving
 from actmeasure.learning.agent import Task, checked_state
 from actmeasure.learning.exploring import CounterExploration, EulerExploration, Exploration
@@ -41,36 +41,34 @@ __all__ = [
     "PlanningSettings",
 ]
 
-#: Different transitions for which there is room at first.
-ROOM = 1 << 10
-#: More than this of anything takes longer than anybody waits, or more memory than there is.
+#: Largest value of a setting that is a whole number.
 MOST = 10**9
 
 
 @dataclass(frozen=True)
 class PlanningSettings:
-    """How an agent plans; see `POMCP`.
+    """How an agent plans with `POMCP`.
 
     Attributes
     ----------
     discount : float or None
-        None for the task's own.
+        Discount of simulated returns; None for the task's own.
     simulations : int
-        For each decision.
+        Number of simulations for each decision.
     depth : int
-        Steps that a simulation looks ahead.
+        Number of steps of a simulation.
     ucb : float or None
-        Weight of the upper confidence bounds; None for one that fits the size of the rewards.
+        Weight of the exploration bonus (upper confidence bounds) in the tree; None for one that fits the size of the rewards.
     particles : int
-        In the belief.
+        Number of particles in the belief.
     rollout : str
         `random`, `blind`, `q-mdp` or `looking`.
     clamp : bool
-        Whether a negative return of an action without a look is taken for 0. Where rewards are negative, it is not.
+        Whether a negative return of an action without a look is set to 0; ignored where rewards are negative.
     share : bool
-        Whether an action with a look and the same without one learn from each other's simulations.
+        Whether simulations of an action with a look also count for the action without one, and the other way round.
     nodes : int
-        The most histories in the tree.
+        Largest number of histories in the tree.
     """
 
     discount: float | None = None
@@ -94,7 +92,7 @@ class PlanningSettings:
             object.__setattr__(self, name, truth(getattr(self, name), name, AgentError))
 
     def planner(self, model: Model, discount: float) -> POMCP:
-        """A planner with these settings, and a discount if they have none; without clamping where rewards are negative."""
+        """Return a planner with these settings, and the given discount if they have none; no `clamp` if rewards are negative."""
         return POMCP(
             model, simulations=self.simulations, depth=self.depth, exploration=self.ucb, particles=self.particles,
             discount=self.discount or discount, rollout=self.rollout, clamp=self.clamp and least_reward(model) >= 0,
@@ -103,20 +101,20 @@ class PlanningSettings:
 
 
 def not_negative(value: Any, name: str) -> float:
-    """A plain finite number from 0 up."""
-    found = finite(value, name)
-    if found < 0:
+    """Return a plain finite number from 0 up."""
+    number = finite(value, name)
+    if number < 0:
         raise AgentError(f"{name} is {value!r}, expected a number from 0 up")
-    return found
+    return number
 
 
 class PlanningAgent(LearningAgent):
-    """An agent that counts transitions between known states, and plans on what they tell with POMCP.
+    """An agent that counts transitions between known states, and plans on the learned model with POMCP.
 
     Attributes
     ----------
     planner : POMCP or None
-        While it plans. `planner.lost` counts how often a belief had died out and was made up.
+        The planner of the current episode. `planner.lost` counts how often no particle agreed with what was seen.
     """
 
     types: ClassVar[dict[str, str]] = saving.TYPES
@@ -133,7 +131,7 @@ class PlanningAgent(LearningAgent):
 
     def prepare(self, task: Task) -> None:
         super().prepare(task)
-        self._counts = make_counts(task.n_states, task.n_actions, ROOM)
+        self._counts = make_counts(task.n_states, task.n_actions)
 
     def reseed(self, seed: int, episode: int) -> None:
         self._seeds = seed, episode
@@ -144,24 +142,24 @@ class PlanningAgent(LearningAgent):
         self._state = observation
 
     def begin_planning(self, planner: POMCP, observation: int | None) -> None:
-        """Let the planner take up an episode, with random numbers of its own."""
+        """Begin an episode with the planner, which has random numbers of its own."""
         self.planner = planner
         planner.reseed(*self._seeds)
         planner.begin(self.first_belief() if observation is None else Belief.at(observation))
 
-    def patient_task(self) -> Task:
-        """The task, with a discount if it has none: without one, a model of which little is known yet has no values."""
+    def discounted_task(self) -> Task:
+        """Return the task, with a discount below 1: without one, a model learned from few measurements may have no values."""
         task = self.prepared()
         return replace(task, discount=min(task.discount, PATIENCE))
 
     def acting_planner(self) -> POMCP:
-        """The planner, while it plans."""
+        """Return the planner; raise an `AgentError` if no episode has begun."""
         if self.planner is None:
             raise AgentError("no episode has begun yet; call begin(...) first, or actmeasure.train(agent, ...)")
         return self.planner
 
     def first_belief(self) -> Belief:
-        """Where an episode may begin that does not show it; anywhere that was ever left, if nothing is known of it."""
+        """Return the belief at a start that is not shown: as told or seen, else uniform over the states ever left."""
         task = self.prepared()
         if task.start is not None or self.starts:
             return self._start(task)
@@ -169,13 +167,13 @@ class PlanningAgent(LearningAgent):
         return Belief.from_distribution(left if left.any() else ~left)
 
     def count_step(self, reward: float, observation: int | None, terminated: bool) -> bool:
-        """Count the last step, if the states before and after it are known."""
+        """Count the last step if the states before and after it are known; return whether they are."""
         task = self.prepared()
         observation = None if observation is None else checked_state(observation, task.n_states)
         known = self._state is not None and observation is not None
         if known:
             if is_full(self._counts):
-                self._counts = with_more_room(self._counts)
+                self._counts = with_doubled_capacity(self._counts)
             successor = task.n_states if terminated else observation
             count(self._counts, self._state * task.n_actions + self._last.action, successor, float(reward))  # type: ignore[operator, arg-type]
         self._state = observation
@@ -187,9 +185,9 @@ class PlanningAgent(LearningAgent):
         return self._counts
 
     def q_values(self) -> FloatArray:
-        """What each action was found to be worth at the last decision that was planned, shape (A, 2): without a look, with one.
+        """Return the values of all decisions at the last one that was planned, shape (A, 2): without a look, with one.
 
-        All nan if none has been planned yet.
+        All NaN if none has been planned yet.
         """
         task = self.prepared()
         if self.planner is None:
@@ -197,7 +195,7 @@ class PlanningAgent(LearningAgent):
         return self.planner.q_values()  # type: ignore[no-any-return]
 
     def belief(self) -> Belief:
-        """Where the agent thinks it is; empty if it has no idea."""
+        """Return the current state if it is known, else the planner's belief; empty if there is none."""
         self.prepared()
         if self._state is not None:
             return Belief.at(self._state)
@@ -208,12 +206,10 @@ class PlanningAgent(LearningAgent):
 
     def restore(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
         task = self.prepared()
-        self._counts = saving.counts_from(arrays, task.n_states, task.n_actions, task.n_states, ROOM)
+        self._counts = saving.counts_from(arrays, task.n_states, task.n_actions, task.n_states)
 
 
-# ----------------------------------------------------------------------------------------------------
-# ACNO-OTP: observe, then plan.
-# ----------------------------------------------------------------------------------------------------
+# ACNO-OTP: observe, then plan
 
 
 EXPLORATIONS = ("counter", "euler")
@@ -221,21 +217,22 @@ EXPLORATIONS = ("counter", "euler")
 
 @dataclass(frozen=True)
 class ObserveThenPlanSettings(PlanningSettings):
-    """What can be set in ACNO-OTP: how it explores, and after `PlanningSettings`, how it plans.
+    """Settings of ACNO-OTP: of its exploration, and those of `PlanningSettings`.
 
     Attributes
     ----------
     exploration : str
         `counter`: see `CounterExploration`. `euler`: see `EulerExploration`.
     exploring_episodes : int or None
-        How many episodes it explores; None for all planned ones but the last `exploiting_episodes`.
+        Number of exploring episodes; None for all planned ones but the last `exploiting_episodes`.
     exploiting_episodes : int
+        Number of episodes that follow the planner.
     learning_rate, exploring_discount : float
-        Of `counter`.
+        Settings of `CounterExploration`.
     horizon, visits : int
-        Of `euler`.
+        Settings of `EulerExploration`.
     log_term : float
-        Of `euler`.
+        Setting of `EulerExploration`.
     """
 
     exploration: str = "counter"
@@ -264,15 +261,15 @@ class ObserveThenPlanSettings(PlanningSettings):
         object.__setattr__(self, name, value)
 
     def explorer(self, n_states: int, n_actions: int) -> Exploration:
-        """What explores, by these settings."""
+        """Return the exploration of these settings."""
         if self.exploration == "counter":
             return CounterExploration(n_states, n_actions, self.learning_rate, self.exploring_discount)
         return EulerExploration(n_states, n_actions, self.horizon, self.visits, self.log_term)
 
 
-#: What the act-then-measure paper and its runs have in common.
+#: Settings that the act-then-measure paper and its runs have in common.
 KRALE: dict[str, Any] = {"simulations": 25_000, "ucb": 10.0, "rollout": "blind", "clamp": True, "share": False}
-#: What each preset sets differently: the paper's text, and the runs behind its table.
+#: What each preset changes: to the paper's text, and to the runs behind its table.
 OTP_PRESETS: dict[str, dict[str, Any]] = {
     "default": {},
     "paper": KRALE | {"discount": 0.95, "depth": 25},
@@ -286,8 +283,8 @@ class ObserveThenPlanAgent(PlanningAgent):
     Parameters
     ----------
     preset : str
-        `default`: what was found to be good. `paper`: discount 0.95 and depth 25, as the act-then-measure paper says.
-        `published`: 0.99 and 10, as the runs behind its table. These two clamp, which is left out where rewards are negative.
+        `default`: settings that did well in our runs. `paper`: discount 0.95 and depth 25, as the act-then-measure paper says.
+        `published`: 0.99 and 10, as the runs behind its table. These two have `clamp`, which negative rewards switch off.
     **settings
         Any setting of `ObserveThenPlanSettings`, to be used instead of the preset's.
 
@@ -318,6 +315,7 @@ class ObserveThenPlanAgent(PlanningAgent):
         self._explorer = self.settings.explorer(task.n_states, task.n_actions)
 
     def _episodes_to_explore(self, task: Task) -> int:
+        """Return the number of exploring episodes."""
         wanted, last = self.settings.exploring_episodes, self.settings.exploiting_episodes
         if wanted is not None:
             return wanted
@@ -335,7 +333,7 @@ class ObserveThenPlanAgent(PlanningAgent):
 
     @property
     def explores(self) -> bool:
-        """Whether it explores in this episode."""
+        """Whether the current episode explores."""
         return self.episodes_done < self._exploring_episodes
 
     def begin(self, observation: int | None) -> None:
@@ -344,14 +342,14 @@ class ObserveThenPlanAgent(PlanningAgent):
             self._explorer.begin()
             return
         if self._plan is None:
-            model = model_from_counts(self._counts, self.patient_task(), self.first_belief())
+            model = model_from_counts(self._counts, self.discounted_task(), self.first_belief())
             self._plan = self.settings.planner(model, self.prepared().discount)
         self.begin_planning(self._plan, observation)
 
     def decide(self) -> Decision:
         if not self.explores and self._plan is not None:
             self._last = self._plan.decide()
-        elif self._state is None:  # only before the first look
+        elif self._state is None:  # before the first look of the episode
             self._last = Decision(int(any_of(self.prepared().n_actions, self._stream)), True)
         else:
             self._last = Decision(self._explorer.decide(self._counts, self._state, self._stream), True)
@@ -379,29 +377,27 @@ class ObserveThenPlanAgent(PlanningAgent):
 ObserveThenPlanAgent.__signature__ = settings_signature(ObserveThenPlanSettings())  # type: ignore[attr-defined]
 
 
-# ----------------------------------------------------------------------------------------------------
-# ACNO-POMCP: observe while planning.
-# ----------------------------------------------------------------------------------------------------
+# ACNO-POMCP: observe while planning
 
 
-#: The most entries of a model in which everything may lead everywhere.
+#: Largest number of entries of a model in which every transition is possible.
 MOST_ENTRIES = 10_000_000
 
 
 @dataclass(frozen=True)
 class AcnoPomcpSettings(PlanningSettings):
-    """What can be set in ACNO-POMCP: what it starts from, and after `PlanningSettings`, how it plans.
+    """Settings of ACNO-POMCP: its prior, its random decisions, and those of `PlanningSettings`.
 
     Attributes
     ----------
     prior : float
-        Count with which every transition from state to state, and to the end, starts, with a reward of 0.
+        Prior count of every transition from state to state, and to the end, with a reward of 0.
     random_decisions : float
-        Chance of a random decision at first (epsilon).
+        Initial probability of a random decision (epsilon).
     random_decay : float
-        By what that chance is multiplied at every step.
+        Factor of that probability at every step.
     random_least : float
-        Below which it does not fall.
+        Smallest probability of a random decision.
     """
 
     simulations: int = 5_000
@@ -422,7 +418,7 @@ class AcnoPomcpSettings(PlanningSettings):
             object.__setattr__(self, name, probability(getattr(self, name), name, AgentError))
 
 
-#: What each preset sets differently.
+#: What each preset changes in `AcnoPomcpSettings`.
 POMCP_PRESETS: dict[str, dict[str, Any]] = {
     "default": {},
     "paper": {
@@ -433,14 +429,14 @@ POMCP_PRESETS: dict[str, dict[str, Any]] = {
 
 
 class AcnoPomcpAgent(PlanningAgent):
-    """ACNO-POMCP (Nam et al., 2021): plan from the start with POMCP, on a model of what was seen in consecutive looks.
+    """ACNO-POMCP (Nam et al., 2021): plans from the first episode on with POMCP, on a model of the transitions measured so far.
 
     A step is counted if the state was seen before and after it. The model is updated at the beginning of every episode.
 
     Parameters
     ----------
     preset : str
-        `default`: what was found to be good. `paper`: as Nam et al.
+        `default`: settings that did well in our runs. `paper`: as Nam et al.
     **settings
         Any setting of `AcnoPomcpSettings`, to be used instead of the preset's.
 
@@ -460,13 +456,13 @@ class AcnoPomcpAgent(PlanningAgent):
         super().__init__()
         self.settings = chosen(AcnoPomcpSettings, POMCP_PRESETS, preset, settings)
         self._random = np.array([self.settings.random_decisions])
-        self._planned_on = -1  # measured transitions in the model of the planner
+        self._planned_on = -1  # number of measured transitions in the planner's model
 
     def prepare(self, task: Task) -> None:
         entries = task.n_states * task.n_actions * task.n_states
         if entries > MOST_ENTRIES:
             raise AgentError(
-                f"acno-pomcp starts from a model in which everything may lead everywhere, which has {entries:,} entries for "
+                f"acno-pomcp starts from a model in which every transition is possible, which has {entries:,} entries for "
                 f"{task.n_states:,} states and {task.n_actions} actions, more than {MOST_ENTRIES:,}; use acno-otp"
             )
         super().prepare(task)
@@ -475,7 +471,7 @@ class AcnoPomcpAgent(PlanningAgent):
         super().begin(observation)
         measured, planner = int(self._counts.measured.sum()), self.planner
         if planner is None or measured != self._planned_on:
-            model = with_prior(self._counts, self.patient_task(), self.first_belief(), self.settings.prior)
+            model = with_prior(self._counts, self.discounted_task(), self.first_belief(), self.settings.prior)
             planner = self.settings.planner(model, self.prepared().discount)
         self._planned_on = measured
         self.begin_planning(planner, observation)
@@ -503,7 +499,7 @@ class AcnoPomcpAgent(PlanningAgent):
         saving.check_shapes(arrays, {"random_decisions": (1,)})
         chance = float(arrays["random_decisions"][0])
         if not 0 <= chance <= self.settings.random_decisions:
-            raise AgentError("its chance of random decisions is out of range; the file is damaged")
+            raise AgentError("its probability of random decisions is out of range; the file is damaged")
         self._random[0] = chance
 
 

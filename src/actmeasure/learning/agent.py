@@ -1,4 +1,4 @@
-"""What every agent is."""
+"""The contract of agents: what they are told (`Task`), what they implement (`Agent`), and what is checked."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class Task:
     measuring_cost : float, or array of shape (S, A)
     discount : float
     start : Belief or None
-        What is known of the first state before it is shown, if anything.
+        Distribution of the first state, None if it is not told.
     reveal_start : bool
-        Whether the first state is shown.
+        Whether the first state of an episode is shown.
     largest_reward : float or None
-        The largest reward of a single step, if known.
+        The largest reward of a single step, None if it is not known.
     planned_episodes : int or None
-        How many episodes the run is going to have, if that is known.
+        Number of episodes of the whole run, None if it is not known.
     """
 
     n_states: int
@@ -50,31 +50,40 @@ class Task:
 
     @classmethod
     def of_model(cls, model: Model, planned_episodes: int | None = None) -> Task:
-        """The task that a model poses, without its dynamics."""
+        """Return the task of a model, without its dynamics."""
         return cls(
             model.n_states, model.n_actions, model.measuring_cost, model.discount, Belief.start(model), model.reveal_start,
             model.largest_reward, planned_episodes,
         )  # fmt: skip
 
     def same_sizes(self, other: Task) -> bool:
-        """Whether an agent that was prepared for one task can go on with the other."""
+        """Return whether both tasks have the same numbers of states and actions."""
         return (self.n_states, self.n_actions) == (other.n_states, other.n_actions)
 
 
 class Agent(ABC):
-    """Learns, or just acts, one episode after the other.
+    """Acts, and may learn, one episode after the other.
 
-    Write your own by overriding `begin`, `decide` and `observe`, and `prepare` where the sizes of the task are needed;
-    `actmeasure.testing.check_agent` tells whether it keeps the contract. A state that was not shown is None.
+    A subclass implements `begin`, `decide` and `observe`, and extends `prepare` if it needs arrays of the task's sizes.
+    `actmeasure.train` calls them in this order:
+
+    1. `prepare(task)`, once, before the first episode;
+    2. for each episode `reseed(seed, episode)`, then `begin(observation)`;
+    3. for each step `decide()`, then `observe(...)` with the result, also of the last step.
+
+    States and actions are numbers from 0; a state that is not shown is None. Nothing else is told: if the agent does not look, it
+    learns the reward, and whether the episode has ended. What an agent learns must depend on nothing but these calls and `rng`:
+    the same seed then gives the same episodes, and a run in parts equals a run in one. `actmeasure.testing.check_agent` checks
+    the contract. To save what was learned, inherit from `LearningAgent`; for compiled runs, from `CompiledAgent`.
 
     Attributes
     ----------
     task : Task
         Set by `prepare`.
     rng : numpy.random.Generator
-        Set anew for every episode; use no other source of randomness.
+        Set for every episode; the only source of randomness.
     episodes_done : int
-        How many episodes were begun so far. A run that goes on continues with the next one's random numbers.
+        Number of episodes that are over, counted by `train`. The next one has the random numbers of that number.
     """
 
     task: Task | None = None
@@ -82,11 +91,11 @@ class Agent(ABC):
     episodes_done: int = 0
 
     def prepare(self, task: Task) -> None:
-        """Get ready for a task, once, before the first episode."""
+        """Get ready for a task, once, before the first episode; call `super().prepare(task)`, which sets `self.task`."""
         self.task = task
 
     def check_goes_on_with(self, task: Task) -> None:
-        """Raise an `AgentError` if the agent, prepared for one task, cannot go on with this one."""
+        """Raise an `AgentError` if the agent, prepared for another task, cannot be trained further on this one."""
         if self.task is not None and not self.task.same_sizes(task):
             raise AgentError(
                 f"the agent was trained with {self.task.n_states} states and {self.task.n_actions} actions, but this task has "
@@ -94,35 +103,53 @@ class Agent(ABC):
             )
 
     def reseed(self, seed: int, episode: int) -> None:
-        """Take the random numbers of an episode."""
+        """Set `rng` to the random numbers of an episode."""
         key = np.random.SeedSequence(seed, spawn_key=(episode, streams.AGENT))
         self.rng = np.random.Generator(np.random.PCG64(key))
 
     @abstractmethod
     def begin(self, observation: int | None) -> None:
-        """An episode begins, in the state shown if any."""
+        """Begin an episode in the state that is shown, or None."""
 
     @abstractmethod
     def decide(self) -> Decision:
-        """Choose the next action, and whether to look."""
+        """Return the next action, and whether to look after it."""
 
     @abstractmethod
     def observe(self, reward: float, cost: float, observation: int | None, terminated: bool, truncated: bool) -> None:
-        """Take in what came of the decision: reward, measuring cost paid, and the state if it was looked at."""
+        """Take in the result of the last decision.
+
+        Parameters
+        ----------
+        reward : float
+            Reward of the step, without the measuring cost.
+        cost : float
+            Measuring cost that was paid, 0 without a look.
+        observation : int or None
+            The state after the action if the decision was to look, also if the episode ends there.
+        terminated : bool
+            Whether the episode has ended; this is known without a look.
+        truncated : bool
+            Whether it is cut off after this step.
+        """
 
 
 class CompiledAgent(Agent):
-    """An agent whose `begin`, `decide` and `observe` are kernel functions, so that whole runs on a model are compiled."""
+    """An agent whose `begin`, `decide` and `observe` call kernel functions, so that whole runs on a model are compiled."""
 
     @abstractmethod
     def run(self, model: Model, seed: int, first_episode: int, max_steps: int, episodes: Episodes) -> None:
-        """Fill in `episodes`, beginning with number `first_episode`, as the three methods would on the model's environment."""
+        """Play episodes `first_episode` and on, and write them into `episodes`.
+
+        They must equal, to the last bit, what `begin`, `decide` and `observe` give on the model's environment.
+        """
 
 
 def checked_state(observation: int, n_states: int) -> int:
-    """Return a state that an agent is shown, if there is such a one; otherwise an `AgentError`.
+    """Return a state that is shown to an agent; raise an `AgentError` if there is no such state.
 
-    `train` has checked what environments show. This keeps those who call an agent themselves from writing outside its arrays.
+    `train` has checked what environments show. If an agent's methods are called directly, this prevents writing outside its
+    arrays.
     """
     if type(observation) is int and 0 <= observation < n_states:
         return observation
@@ -132,7 +159,7 @@ def checked_state(observation: int, n_states: int) -> int:
 
 
 def checked_decision(agent: Agent, decision: Any, n_actions: int) -> Decision:
-    """What an agent decided, if that is a decision that can be carried out; otherwise an `AgentError`."""
+    """Return an agent's decision; raise an `AgentError` unless it is a `Decision` with an action of the task."""
     if isinstance(decision, Decision):
         action, measure = decision
         is_whole = isinstance(action, (int, np.integer)) and not isinstance(action, bool)

@@ -1,4 +1,4 @@
-"""Act-then-measure Q-learning, with and without training on the learned model."""
+"""Act-then-measure Q-learning (Krale et al., 2023), with and without training on the learned model."""
 
 from __future__ import annotations
 
@@ -14,73 +14,74 @@ from actmeasure.decision import Decision
 from actmeasure.episodes import Episodes
 from actmeasure.errors import AgentError
 from actmeasure.kernels import atmq, streams
-from actmeasure.kernels.atmq import Rules
-from actmeasure.kernels.learned_model import Counts, with_more_room
+from actmeasure.kernels.atmq import AtmqParameters
+from actmeasure.kernels.learned_model import INITIAL_CAPACITY, Counts
 from actmeasure.learning import saving
-from actmeasure.learning.agent import CompiledAgent, Task, checked_state
-from actmeasure.learning.learning_agent import LearningAgent, checked_discount, chosen, finite, settings_signature
+from actmeasure.learning.agent import Task, checked_state
+from actmeasure.learning.learning_agent import (
+    NEVER,
+    CompiledLearner,
+    checked_discount,
+    chosen,
+    finite,
+    settings_signature,
+)
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
 from actmeasure.settings import probability, truth, whole
 from actmeasure.world import record, world
 
-__all__ = ["ATMQ", "DYNA_ATMQ", "NEVER", "AtmqAgent", "AtmqSettings", "DynaAtmqAgent"]
-
-# ----------------------------------------------------------------------------------------------------
-# The settings of act-then-measure Q-learning, and the sets of them that have a name.
-# ----------------------------------------------------------------------------------------------------
-
-
-#: Instead of a number that can never be reached.
-NEVER = int(np.iinfo(np.int64).max)
+__all__ = ["ATMQ", "DYNA_ATMQ", "AtmqAgent", "AtmqSettings", "DynaAtmqAgent"]
 
 
 @dataclass(frozen=True)
 class AtmqSettings:
-    """What can be set in act-then-measure Q-learning; the values here are those of `preset="default"`.
+    """Settings of act-then-measure Q-learning; the defaults are those of `preset="default"`.
 
     Attributes
     ----------
     learning_rate : float
-        How far a value moves towards its target (eta in the paper).
+        Fraction by which a value moves towards its target (eta in the paper).
     discount : float or None
-        None for the task's own.
+        Discount of values; None for the task's own.
     particles : int
-        In a belief (N_b).
+        Number of particles in a belief (N_b).
     optimism : int
-        A pair (state, action) looks better than its value until it was measured about so often (N_opt).
+        Number of measurements of a pair (state, action) after which it has no exploration bonus (N_opt).
     largest_reward : float or None
-        What optimism hopes for (R_max). None for what the task says, or else the largest seen so far, 1 to begin with.
+        Optimistic value of a pair never measured (R_max). None for what the task tells, or else the largest reward so far, 1 at
+        first.
     exploratory_measurements : int
-        In a known state, an action measured fewer times than this is looked at (N_m).
+        In a known state, the agent looks after an action that was measured fewer times than this (N_m).
     prior_until : int or None
-        A pair measured at most so often can lead anywhere, with the weight of one transition; None for always.
+        A pair measured at most this many times has a uniform prior over its successors, with the weight of one transition; None
+        for always.
     measure_when_spread : float or None
-        Look when the next belief has more states than this share of the particles; None for never.
+        Look when the next belief has more states than this fraction of the particles; None for never.
     measure_when_settled : float
-        Look when fewer than this share of the particles change their state, so that acting leads nowhere; 0 for never.
+        Look when fewer than this fraction of the particles change their state, so that acting has no effect; 0 for never.
     random_measuring : float
-        Chance to look for no reason at each step.
+        Probability of a random look at each step.
     optimistic_measuring : bool
         Whether knowing the state is valued by the best *optimistic* value, undiscounted. Else by the paper's equation.
     observed_target : bool
-        Whether a value is learned from the state that was seen, if it was, and from the end of an episode. Else always from
-        what the learned dynamics expect.
+        Whether the target of a value uses the state that was seen, if it was, and the end of an episode. Else always the
+        expectation by the learned dynamics.
     cost_in_target : bool
-        Whether the measuring cost is part of what a value is learned from.
+        Whether the measuring cost is subtracted from the target.
     prior_in_rewards : bool
-        Whether the mean reward of a pair counts one reward of 0 that was never received.
+        Whether the mean reward of a pair counts one more reward of 0.
     own_rewards : bool
         Whether in an uncertain belief each state learns from its own mean reward and dynamics. Else all of them learn from
-        the reward received, also those the agent was not in, whose values it spoils.
+        the reward received, also those in which the agent was not, whose values become wrong.
     knows_it_runs : bool
         Whether a belief takes into account that the episode has not ended.
     training_updates : int
-        Values updated from the learned model at every step (N_train).
+        Number of values updated from the learned model at every step (N_train).
     training_greedy : float
-        Share of these that go to the best action of a state; the others go to any other action.
+        Fraction of these for the greedy action of a state; the others are for any other action.
     training_needs : int
-        Measurements a pair needs before it is trained; with 0 all pairs are, seen or not.
+        Measurements that a pair needs before it is trained; with 0 all pairs are trained, seen or not.
     """
 
     learning_rate: float = 0.1
@@ -119,9 +120,9 @@ class AtmqSettings:
             object.__setattr__(self, "largest_reward", finite(self.largest_reward, "largest_reward"))
         object.__setattr__(self, "discount", checked_discount(self.discount))
 
-    def rules(self, task: Task) -> Rules:
-        """The settings as the kernels take them."""
-        return Rules(
+    def parameters(self, task: Task) -> AtmqParameters:
+        """Return the settings as the kernels take them."""
+        return AtmqParameters(
             discount=task.discount if self.discount is None else self.discount,
             learning_rate=self.learning_rate,
             optimism=self.optimism,
@@ -142,7 +143,7 @@ class AtmqSettings:
         )
 
 
-#: The smallest and the largest whole number that is allowed.
+#: Smallest and largest value of settings that are whole numbers.
 LIMITS = {
     "particles": (1, 10**6),
     "optimism": (1, 10**9),
@@ -151,9 +152,9 @@ LIMITS = {
     "training_needs": (0, 10**9),
 }
 
-#: As the runs behind the paper's table; those on the measuring value problem also had `random_measuring=0.05`.
+#: Settings of the runs behind the paper's table; those on the measuring value problem also had `random_measuring=0.05`.
 PUBLISHED: dict[str, Any] = {"measure_when_settled": 0.0, "own_rewards": False, "knows_it_runs": False}
-#: The equations of the paper's main text.
+#: Settings for the equations of the paper's main text.
 PAPER: dict[str, Any] = PUBLISHED | {
     "prior_until": None,
     "measure_when_spread": None,
@@ -163,7 +164,7 @@ PAPER: dict[str, Any] = PUBLISHED | {
     "prior_in_rewards": True,
     "training_needs": 0,
 }
-#: What each preset sets differently from `AtmqSettings`, for agents without training and with it.
+#: What each preset changes in `AtmqSettings`, for agents without training and with it.
 ATMQ: dict[str, dict[str, Any]] = {"default": {}, "published": PUBLISHED, "paper": PAPER}
 DYNA_ATMQ: dict[str, dict[str, Any]] = {
     "default": {"training_updates": 25},
@@ -172,15 +173,11 @@ DYNA_ATMQ: dict[str, dict[str, Any]] = {
 }
 
 
-#: Different transitions for which there is room at first.
-ROOM = 1 << 10
+class AtmqAgent(CompiledLearner):
+    """Act-then-measure Q-learning (Krale et al., 2023): act as if the state will be known, then look if that is worth its cost.
 
-
-class AtmqAgent(LearningAgent, CompiledAgent):
-    """Act-then-measure Q-learning (Krale et al., 2023): act as if the state will be known, then look if that is worth it.
-
-    It counts the transitions it measures, believes in what they predict while it is blind, and learns values for all states
-    of its belief.
+    It counts the transitions it measures, predicts its belief by them while it does not look, and learns values for all states of
+    the belief.
 
     Parameters
     ----------
@@ -207,67 +204,55 @@ class AtmqAgent(LearningAgent, CompiledAgent):
     def __init__(self, preset: str = "default", **settings: Any) -> None:
         super().__init__()
         self.settings: AtmqSettings = chosen(AtmqSettings, self.presets, preset, settings)
-        self._stream = streams.make_stream()
-        self._mind: atmq.Mind
-        self._rules: atmq.Rules
+        self._tables: atmq.AtmqTables
+        self._parameters: atmq.AtmqParameters
 
     def prepare(self, task: Task) -> None:
         super().prepare(task)
-        self._rules = self.settings.rules(task)
-        # Copies: arrays that can be read only are another type to Numba, for which it would compile everything once more.
+        self._parameters = self.settings.parameters(task)
+        # Copies: a read-only array is another type to Numba, for which it would compile everything once more.
         costs = np.array(task.measuring_cost, dtype=np.float64).reshape(-1)
-        hope = self.settings.largest_reward
-        if hope is None:
-            hope = 1.0 if task.largest_reward is None else task.largest_reward
-        particles = self.settings.particles
-        self._mind = atmq.make_mind(task.n_states, task.n_actions, costs, float(hope), particles, ROOM)
+        largest = self.settings.largest_reward
+        if largest is None:
+            largest = 1.0 if task.largest_reward is None else task.largest_reward
+        self._tables = atmq.make_tables(
+            task.n_states, task.n_actions, costs, float(largest), self.settings.particles, INITIAL_CAPACITY
+        )
         start = Belief(np.zeros(0, np.int64), np.zeros(0)) if task.start is None else task.start
         self._first = np.array(start.states, dtype=np.int64), np.array(start.probabilities, dtype=np.float64)
-
-    def reseed(self, seed: int, episode: int) -> None:
-        streams.seed_stream(self._stream, streams.entropy_words(seed), episode, streams.AGENT)
 
     def begin(self, observation: int | None) -> None:
         self.note_start(observation)
         shown = atmq.NOTHING if observation is None else observation
-        atmq.begin(self._mind, shown, *self._first, self._stream)
+        atmq.begin(self._tables, shown, *self._first, self._stream)
 
     def decide(self) -> Decision:
-        action, measure = atmq.decide(self._mind, self._rules, self._stream)
+        action, measure = atmq.decide(self._tables, self._parameters, self._stream)
         return Decision(int(action), bool(measure))
 
     def observe(self, reward: float, cost: float, observation: int | None, terminated: bool, truncated: bool) -> None:
-        if atmq.needs_room(self._mind):
-            self._make_room()
+        self._grow_if_full()
         seen = atmq.NOTHING if observation is None else checked_state(observation, self.prepared().n_states)
-        atmq.observe(self._mind, self._rules, float(reward), float(cost), seen, bool(terminated), self._stream)
+        atmq.observe(self._tables, self._parameters, float(reward), float(cost), seen, bool(terminated), self._stream)
 
     def run(self, model: Model, seed: int, first_episode: int, max_steps: int, episodes: Episodes) -> None:
-        entropy, stream, place = streams.entropy_words(seed), streams.make_stream(), np.zeros(3, np.int64)
+        entropy, stream, position = streams.entropy_words(seed), streams.make_stream(), np.zeros(3, np.int64)
         while not atmq.run(
-            world(model), self._mind, self._rules, *self._first, entropy, first_episode, max_steps, record(episodes),
-            place, stream, self._stream,
+            world(model), self._tables, self._parameters, *self._first, entropy, first_episode, max_steps, record(episodes),
+            position, stream, self._stream,
         ):  # fmt: skip
-            self._make_room()
-
-    def _make_room(self) -> None:
-        self._mind = self._mind._replace(counts=with_more_room(self._mind.counts))
-
-    @property
-    def counts(self) -> Counts:
-        self.prepared()
-        return self._mind.counts
+            self._grow_if_full()
 
     def q_values(self, optimistic: bool = False) -> FloatArray:
-        """The values of all actions, shape (S, A); with `optimistic`, as control sees them."""
+        """Return the values of all actions, shape (S, A); with `optimistic`, including the exploration bonus."""
         task = self.prepared()
-        values: FloatArray = self._mind.optimistic if optimistic else self._mind.values
+        values: FloatArray = self._tables.optimistic if optimistic else self._tables.values
         return values.reshape(-1, task.n_actions)[: task.n_states].copy()
 
     def belief(self) -> Belief:
-        """Where the agent thinks it is, among the states in which an episode runs; empty if it has no idea."""
+        """Return the belief over the states in which an episode runs; empty if nothing is known."""
         task = self.prepared()
-        particles, now = self._mind.particles, self._mind.memory[atmq.NOW]
+        particles, now = self._tables.particles, self._tables.memory[atmq.NOW]
         size = particles.sizes[now]
         dense = np.zeros(task.n_states + 1)
         dense[particles.states[now, :size]] = particles.times[now, :size]
@@ -275,17 +260,17 @@ class AtmqAgent(LearningAgent, CompiledAgent):
         return Belief.from_distribution(running) if running.sum() > 0 else Belief(np.zeros(0, np.int64), np.zeros(0))
 
     def learned(self) -> dict[str, npt.NDArray[Any]]:
-        mind = self._mind
-        ready = mind.ready[: mind.memory[atmq.READY]]
-        return saving.stored(mind.counts) | {
-            "values": mind.values, "optimistic": mind.optimistic, "best": mind.best, "greedy": mind.greedy,
-            "ready": ready, "sums": mind.sums,
+        tables = self._tables
+        ready = tables.ready[: tables.memory[atmq.READY]]
+        return saving.stored(tables.counts) | {
+            "values": tables.values, "optimistic": tables.optimistic, "best": tables.best, "greedy": tables.greedy,
+            "ready": ready, "sums": tables.sums,
         }  # fmt: skip
 
     def restore(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-        task, mind, ready = self.prepared(), self._mind, arrays["ready"]
-        counts = saving.counts_from(arrays, task.n_states, task.n_actions, task.n_states, ROOM)
-        copied = {name: getattr(mind, name) for name in ("values", "optimistic", "best", "greedy", "sums")}
+        task, tables, ready = self.prepared(), self._tables, arrays["ready"]
+        counts = saving.counts_from(arrays, task.n_states, task.n_actions, task.n_states)
+        copied = {name: getattr(tables, name) for name in ("values", "optimistic", "best", "greedy", "sums")}
         saving.check_shapes(arrays, {name: values.shape for name, values in copied.items()} | {"ready": (ready.size,)})
         optimistic, greedy = arrays["optimistic"].reshape(-1, task.n_actions), arrays["greedy"][:, None]
         if (
@@ -301,13 +286,13 @@ class AtmqAgent(LearningAgent, CompiledAgent):
             raise AgentError("the states it trains are not those measured often enough; the file is damaged")
         for name, values in copied.items():
             values[:] = arrays[name]
-        mind.ready[: ready.size] = ready
-        mind.memory[atmq.READY] = ready.size
-        self._mind = mind._replace(counts=counts)
+        tables.ready[: ready.size] = ready
+        tables.memory[atmq.READY] = ready.size
+        self._tables = tables._replace(counts=counts)
 
     def _trainable(self, counts: Counts) -> npt.NDArray[np.int64]:
-        """The states with an action that was measured often enough; none where all are trained anyway."""
-        needs = self._rules.training_needs
+        """Return the states with an action measured often enough for training; none if all states are trained anyway."""
+        needs = self._parameters.training_needs
         often = counts.measured.reshape(-1, self.prepared().n_actions).max(axis=1)
         return np.flatnonzero(often >= needs) if needs > 0 else np.zeros(0, np.int64)
 

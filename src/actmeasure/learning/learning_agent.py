@@ -1,4 +1,4 @@
-"""What learning agents share: they can be saved, and what they learned can be read."""
+"""The base classes of agents that learn from measured transitions, their settings, and the model that the transitions give."""
 
 from __future__ import annotations
 
@@ -15,13 +15,16 @@ from scipy import sparse
 
 from actmeasure.belief import Belief
 from actmeasure.errors import AgentError, unknown_name
-from actmeasure.kernels.learned_model import Counts
-from actmeasure.learning.agent import Agent, Task, checked_state
+from actmeasure.kernels import streams
+from actmeasure.kernels.learned_model import Counts, is_full, with_doubled_capacity
+from actmeasure.learning.agent import Agent, CompiledAgent, Task, checked_state
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
 from actmeasure.settings import real
 
 __all__ = [
+    "NEVER",
+    "CompiledLearner",
     "LearningAgent",
     "checked_discount",
     "chosen",
@@ -32,184 +35,37 @@ __all__ = [
     "with_prior",
 ]
 
-# ----------------------------------------------------------------------------------------------------
-# A model from the transitions that an agent has measured.
-# ----------------------------------------------------------------------------------------------------
-
-
-def model_from_counts(counts: Counts, task: Task, start: Belief, ends: FloatArray | None = None) -> Model:
-    """Measured frequencies and mean rewards, with a state added in which episodes end.
-
-    An action that was never measured stays where it is, for the smallest reward seen, or 0 if all are positive; without
-    discount, where staying for ever is not allowed, it ends the episode. How often an episode ends with a pair may be known
-    better than from what was measured: `ends`, float64 (S * A,), nan where it is not.
-    """
-    n_states, n_actions = task.n_states, task.n_actions
-    end, pairs = n_states, n_states * n_actions
-    measured = counts.measured[:pairs].reshape(n_states, n_actions)
-    rewards = counts.rewards[:pairs].reshape(n_states, n_actions)
-    least = min(0.0, float(rewards.min()))
-    terminal = np.zeros(n_states + 1, bool)
-    terminal[end] = True
-    return Model.from_arrays(
-        _matrices(counts, measured, ends, unknown_ends=task.discount == 1),
-        np.vstack([np.where(measured > 0, rewards, least), np.zeros(n_actions)]),
-        measuring_cost=_with_end(task.measuring_cost),
-        discount=task.discount,
-        initial=start.dense(n_states + 1),
-        terminal=terminal,
-        reveal_start=task.reveal_start,
-    )
-
-
-def with_prior(counts: Counts, task: Task, start: Belief, prior: float) -> Model:
-    """A model in which every transition, also to the end, has been counted `prior` times before, with a reward of 0."""
-    n_states, n_actions = task.n_states, task.n_actions
-    pairs = n_states * n_actions
-    times = np.full((pairs, n_states + 1), prior)
-    for pair, entries in _entries(counts, pairs):
-        times[pair, counts.successors[entries]] += counts.times[entries]
-    mass = times.sum(axis=1, keepdims=True)
-    terminal = np.arange(n_states + 1) == n_states
-    chances = np.zeros((n_states + 1, n_actions, n_states + 1))
-    chances[:-1] = (times / mass).reshape(n_states, n_actions, n_states + 1)
-    chances[-1, :, -1] = 1.0
-    rewards = np.zeros((n_states + 1, n_actions))
-    rewards[:-1] = (counts.rewards[:pairs] * counts.measured[:pairs] / mass[:, 0]).reshape(n_states, n_actions)
-    return Model.from_arrays(
-        chances,
-        rewards,
-        measuring_cost=_with_end(task.measuring_cost),
-        discount=task.discount,
-        initial=start.dense(n_states + 1),
-        terminal=terminal,
-        reveal_start=task.reveal_start,
-    )
-
-
-def _matrices(
-    counts: Counts, measured: npt.NDArray[np.int64], ends: FloatArray | None, unknown_ends: bool
-) -> list[sparse.csr_array]:
-    n_states, n_actions = measured.shape
-    found = list(_entries(counts, n_states * n_actions))
-    pairs = np.concatenate([pair for pair, _ in found]) if found else np.zeros(0, np.int64)
-    entries = np.concatenate([entry for _, entry in found]) if found else np.zeros(0, np.int64)
-    chances = counts.times[entries] / counts.measured[pairs]
-    successors = counts.successors[entries]
-    if ends is not None:
-        # Where the end was noticed, but never with a look, it has no entry yet.
-        is_end = successors == n_states
-        noticed = np.setdiff1d(np.flatnonzero((ends > 0) & (ends < 1) & (measured.ravel() > 0)), pairs[is_end])
-        chances *= _corrections(pairs, is_end, chances, ends)
-        pairs, chances = np.concatenate([pairs, noticed]), np.concatenate([chances, ends[noticed]])
-        successors = np.concatenate([successors, np.full_like(noticed, n_states)])
-    state, action = np.divmod(pairs, n_actions)
-    matrices = []
-    for number in range(n_actions):
-        own, unknown = action == number, np.flatnonzero(measured[:, number] == 0)
-        rows = np.concatenate([state[own], unknown, [n_states]])
-        led_to = np.full_like(unknown, n_states) if unknown_ends else unknown
-        columns = np.concatenate([successors[own], led_to, [n_states]])
-        values = np.concatenate([chances[own], np.ones(len(unknown) + 1)])
-        matrices.append(sparse.csr_array((values, (rows, columns)), shape=(n_states + 1, n_states + 1)))
-    return matrices
-
-
-def _entries(counts: Counts, count: int) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
-    """The first `count` pairs with their entries: the first of every list, then the second, and so on."""
-    pairs = np.flatnonzero(counts.first[:count])
-    entries = counts.first[pairs]
-    while len(entries):
-        yield pairs, entries
-        entries = counts.following[entries]
-        more = entries != 0
-        pairs, entries = pairs[more], entries[more]
-
-
-def _corrections(
-    pairs: npt.NDArray[np.int64], is_end: npt.NDArray[np.bool_], chances: FloatArray, ends: FloatArray
-) -> FloatArray:
-    """Factors by which measured chances are to be multiplied, so that the end has the chance that is known for it."""
-    measured = np.zeros(len(ends))
-    measured[pairs[is_end]] = chances[is_end]
-    # Where only the end was measured, there is nothing that could be scaled.
-    known = np.isfinite(ends) & (measured < 1) & (ends > 0) & (ends < 1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        factors = np.where(is_end, ends[pairs] / measured[pairs], (1 - ends[pairs]) / (1 - measured[pairs]))
-    return np.where(known[pairs], factors, 1.0)
-
-
-def _with_end(cost: float | FloatArray) -> float | FloatArray:
-    return cost if np.ndim(cost) == 0 else np.vstack([cost, np.zeros(np.shape(cost)[1])])
-
-
-# ----------------------------------------------------------------------------------------------------
-# Settings of agents: what has a name of its own, what is given instead, and what is allowed.
-# ----------------------------------------------------------------------------------------------------
-
-
-Settings = TypeVar("Settings")
-
-
-def chosen(
-    kind: type[Settings], presets: Mapping[str, Mapping[str, Any]], preset: str, given: Mapping[str, Any]
-) -> Settings:
-    """The settings of a preset, and those given instead; unknown names are an `AgentError`."""
-    if not isinstance(preset, str) or preset not in presets:
-        raise AgentError(unknown_name("preset", preset, presets))
-    known = [field.name for field in fields(kind)]  # type: ignore[arg-type]
-    for name in given:
-        if name not in known:
-            raise AgentError(unknown_name("setting", name, [*known, "preset"]))
-    return replace(kind(), **(dict(presets[preset]) | dict(given)))  # type: ignore[type-var]
-
-
-def settings_signature(defaults: Any) -> inspect.Signature:
-    """What an agent with these settings can be made with, for those who ask: `help`, and the check for unknown names."""
-    preset = inspect.Parameter("preset", inspect.Parameter.POSITIONAL_OR_KEYWORD, default="default", annotation=str)
-    kind = inspect.Parameter.KEYWORD_ONLY
-    settings = [
-        inspect.Parameter(f.name, kind, default=getattr(defaults, f.name), annotation=f.type) for f in fields(defaults)
-    ]
-    return inspect.Signature([preset, *settings])
-
-
-def checked_discount(discount: Any) -> float | None:
-    """A discount, or None for the task's own."""
-    return None if discount is None else own_discount(discount, "discount")
-
-
-def own_discount(discount: Any, name: str) -> float:
-    """A plain number above 0 and at most 1."""
-    found = finite(discount, name)
-    if not 0 < found <= 1:
-        raise AgentError(f"{name} is {discount!r}, expected a number above 0 and at most 1, such as 0.95")
-    return found
-
-
-def finite(value: Any, name: str) -> float:
-    """A plain number that is neither infinite nor undefined."""
-    found = real(value, name, AgentError)
-    if not np.isfinite(found):
-        raise AgentError(f"{name} is {value!r}, expected a finite number")
-    return found
-
 
 class LearningAgent(Agent):
-    """An agent that learns tables for finitely many states and actions.
+    """An agent that learns tables for finitely many states and actions; it can be saved, and what it learned can be read.
+
+    A subclass implements `begin`, `decide` and `observe` as any `Agent`, and calls `note_start(observation)` in `begin`. It has
+    the class attributes `name` and `types` and an attribute `settings`, a dataclass that holds all arguments of the
+    constructor, and implements
+
+    - `counts`: the measured transitions, on which `model()` is based;
+    - `q_values` and `belief`: what it has learned about actions, and where it takes itself to be;
+    - `learned` and `restore`: everything that changes from episode to episode, as arrays by name, and back. An agent that was
+      saved and loaded between two episodes then continues as if it had not been. `prepare` is called before `restore`.
 
     Attributes
     ----------
     name : str
-        As in `am.agents.make`.
+        As in `am.agents.make`, and in files.
     settings : dataclass
         All settings, also those that were not given.
+    types : dict of str to str
+        NumPy type of each array of `learned`, such as `"<f8"`.
+    version_1_types : dict of str to str, or None
+        The same for files of format version 1, where these differ; `upgrade` then converts their arrays.
+    starts : dict of int to int
+        How often episodes began in each state, where the task does not tell the start.
     """
 
     name: ClassVar[str]
-    settings: Any
-    #: Types of the arrays in which it is saved.
     types: ClassVar[dict[str, str]]
+    version_1_types: ClassVar[dict[str, str] | None] = None
+    settings: Any
 
     def __init__(self) -> None:
         self.starts: dict[int, int] = {}
@@ -221,21 +77,27 @@ class LearningAgent(Agent):
 
     @abstractmethod
     def q_values(self) -> FloatArray:
-        """What the agent thinks its actions are worth."""
+        """Return the learned values of actions."""
 
     @abstractmethod
     def belief(self) -> Belief:
-        """Where the agent thinks it is."""
+        """Return the belief about the current state, empty if there is none."""
 
     @abstractmethod
     def learned(self) -> dict[str, npt.NDArray[Any]]:
-        """Everything that was learned, as the agent's own arrays by name."""
+        """Return everything that was learned, as the agent's own arrays by name."""
 
     @abstractmethod
     def restore(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Take over what `learned` gave; an `AgentError` if that cannot be."""
+        """Take over the arrays that `learned` returned; raise an `AgentError` if they cannot be its."""
+
+    @classmethod
+    def upgrade(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Mapping[str, npt.NDArray[Any]]:
+        """Return the arrays of a file of format version 1 as `learned` returns them now."""
+        return arrays
 
     def check_goes_on_with(self, task: Task) -> None:
+        """Raise an `AgentError` unless the task has the sizes, cost, discount and `reveal_start` of the agent's."""
         super().check_goes_on_with(task)
         mine = self.prepared()
         told = {
@@ -248,13 +110,13 @@ class LearningAgent(Agent):
                 raise AgentError(f"{what} is not what the agent was trained with, and learned for; make a new agent")
 
     def prepared(self) -> Task:
-        """The task, if there is one yet."""
+        """Return the task; raise an `AgentError` if the agent has none yet."""
         if self.task is None:
             raise AgentError("the agent has not been trained yet; call actmeasure.train(agent, ...) first")
         return self.task
 
     def note_start(self, observation: int | None) -> None:
-        """Remember where an episode began, where the task does not tell; no state of the task is an `AgentError`."""
+        """Count the first state of an episode if the task does not tell the start; raise an `AgentError` if it is no state."""
         if observation is None:
             return
         task = self.prepared()
@@ -263,10 +125,10 @@ class LearningAgent(Agent):
             self.starts[observation] = self.starts.get(observation, 0) + 1
 
     def model(self, discount: float | None = None, initial: Belief | int | None = None) -> Model:
-        """The dynamics, rewards and starts as they were measured, as a `Model` that can be solved.
+        """Return the dynamics, rewards and starts as they were measured, as a `Model` that can be solved.
 
-        It has one state more than the task, in which all episodes end. Where an action was never measured, it is taken to
-        change nothing, for the smallest reward seen, or 0 if all are positive: a plan on it keeps to what is known. At
+        It has one state more than the task, in which all episodes end. An action that was never measured in a state stays
+        there, for the smallest reward measured, or 0 if all are positive: a plan for the model keeps to what is known. At
         discount 1 it ends the episode instead.
 
         Parameters
@@ -285,6 +147,7 @@ class LearningAgent(Agent):
         ends: FloatArray | None = None,
         counts: Counts | None = None,
     ) -> Model:
+        """Return the model of `counts`, the agent's own by default; for `ends` see `model_from_counts`."""
         task = self.prepared()
         task = replace(task, discount=checked_discount(discount) or task.discount)
         start = self._start(task) if initial is None else initial
@@ -292,6 +155,7 @@ class LearningAgent(Agent):
         return model_from_counts(self.counts if counts is None else counts, task, known, ends)
 
     def _start(self, task: Task) -> Belief:
+        """Return the start that the task tells, else the frequencies of the starts seen."""
         if task.start is not None:
             return task.start
         if not self.starts:
@@ -303,7 +167,7 @@ class LearningAgent(Agent):
         return Belief(states, times / times.sum())
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write everything learned into a file, from which `am.agents.load` makes an agent that goes on as this one would."""
+        """Write everything learned into a file; `am.agents.load(path)` returns an agent that continues as this one would."""
         from actmeasure.learning.saving import save_agent
 
         save_agent(self, path)
@@ -311,3 +175,188 @@ class LearningAgent(Agent):
     def __repr__(self) -> str:
         shown = ", ".join(f"{name}={value!r}" for name, value in asdict(self.settings).items())
         return f"{type(self).__name__}({shown})"
+
+
+class CompiledLearner(LearningAgent, CompiledAgent):
+    """A learning agent whose tables are a named tuple of a kernel module, with a field `counts`."""
+
+    _tables: Any
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._stream = streams.make_stream()
+
+    def reseed(self, seed: int, episode: int) -> None:
+        streams.seed_stream(self._stream, streams.entropy_words(seed), episode, streams.AGENT)
+
+    @property
+    def counts(self) -> Counts:
+        self.prepared()
+        return self._tables.counts  # type: ignore[no-any-return]
+
+    def _grow_if_full(self) -> None:
+        """Double the capacity of the counts if they have none for another transition; kernels cannot do that themselves."""
+        if is_full(self._tables.counts):
+            self._tables = self._tables._replace(counts=with_doubled_capacity(self._tables.counts))
+
+
+# Settings of agents
+
+
+#: Stands for infinity where kernels compare with a whole number.
+NEVER = int(np.iinfo(np.int64).max)
+
+Settings = TypeVar("Settings")
+
+
+def chosen(
+    kind: type[Settings], presets: Mapping[str, Mapping[str, Any]], preset: str, given: Mapping[str, Any]
+) -> Settings:
+    """Return the settings of a preset, changed by those given; unknown names are an `AgentError`."""
+    if not isinstance(preset, str) or preset not in presets:
+        raise AgentError(unknown_name("preset", preset, presets))
+    known = [field.name for field in fields(kind)]  # type: ignore[arg-type]
+    for name in given:
+        if name not in known:
+            raise AgentError(unknown_name("setting", name, [*known, "preset"]))
+    return replace(kind(), **(dict(presets[preset]) | dict(given)))  # type: ignore[type-var]
+
+
+def settings_signature(defaults: Any) -> inspect.Signature:
+    """Return the signature of an agent with these settings, for `help` and for the check for unknown names."""
+    preset = inspect.Parameter("preset", inspect.Parameter.POSITIONAL_OR_KEYWORD, default="default", annotation=str)
+    kind = inspect.Parameter.KEYWORD_ONLY
+    settings = [
+        inspect.Parameter(f.name, kind, default=getattr(defaults, f.name), annotation=f.type) for f in fields(defaults)
+    ]
+    return inspect.Signature([preset, *settings])
+
+
+def checked_discount(discount: Any) -> float | None:
+    """Return a discount as a plain number, or None, which stands for the task's own."""
+    return None if discount is None else own_discount(discount, "discount")
+
+
+def own_discount(discount: Any, name: str) -> float:
+    """Return a plain number above 0 and at most 1."""
+    number = finite(discount, name)
+    if not 0 < number <= 1:
+        raise AgentError(f"{name} is {discount!r}, expected a number above 0 and at most 1, such as 0.95")
+    return number
+
+
+def finite(value: Any, name: str) -> float:
+    """Return a plain number that is neither infinite nor NaN."""
+    number = real(value, name, AgentError)
+    if not np.isfinite(number):
+        raise AgentError(f"{name} is {value!r}, expected a finite number")
+    return number
+
+
+# Models from measured transitions
+
+
+def model_from_counts(counts: Counts, task: Task, start: Belief, ends: FloatArray | None = None) -> Model:
+    """Return the model of the measured frequencies and mean rewards, with a state added in which episodes end.
+
+    A pair that was never measured stays in its state, for the smallest reward measured, or 0 if all are positive; without
+    discount, where staying forever is not allowed, it ends the episode.
+
+    Parameters
+    ----------
+    counts : Counts
+    task : Task
+        Sizes, cost of looks, discount and `reveal_start`.
+    start : Belief
+    ends : float64 array, shape (S * A,), optional
+        Probability that a pair ends the episode where it is known better than from the counts, NaN elsewhere.
+    """
+    n_states, n_actions = task.n_states, task.n_actions
+    pairs = n_states * n_actions
+    measured = counts.measured[:pairs].reshape(n_states, n_actions)
+    rewards = counts.rewards[:pairs].reshape(n_states, n_actions)
+    least = min(0.0, float(rewards.min()))
+    transitions = _matrices(counts, measured, ends, unknown_ends=task.discount == 1)
+    return _model_with_end(transitions, np.where(measured > 0, rewards, least), task, start)
+
+
+def with_prior(counts: Counts, task: Task, start: Belief, prior: float) -> Model:
+    """Return the model in which every transition, also to the end, has been counted `prior` times more, with a reward of 0."""
+    n_states, n_actions = task.n_states, task.n_actions
+    pairs = n_states * n_actions
+    times = np.full((pairs, n_states + 1), prior)
+    for pair, entries in _entries(counts, pairs):
+        times[pair, counts.successors[entries]] += counts.times[entries]
+    mass = times.sum(axis=1, keepdims=True)
+    probabilities = np.zeros((n_states + 1, n_actions, n_states + 1))
+    probabilities[:-1] = (times / mass).reshape(n_states, n_actions, n_states + 1)
+    probabilities[-1, :, -1] = 1.0
+    rewards = (counts.rewards[:pairs] * counts.measured[:pairs] / mass[:, 0]).reshape(n_states, n_actions)
+    return _model_with_end(probabilities, rewards, task, start)
+
+
+def _model_with_end(transitions: Any, rewards: FloatArray, task: Task, start: Belief) -> Model:
+    """Return the model of transitions between S + 1 states, the last of which is the end, and rewards (S, A)."""
+    cost = task.measuring_cost
+    return Model.from_arrays(
+        transitions,
+        np.vstack([rewards, np.zeros(task.n_actions)]),
+        measuring_cost=cost if np.ndim(cost) == 0 else np.vstack([cost, np.zeros(task.n_actions)]),
+        discount=task.discount,
+        initial=start.dense(task.n_states + 1),
+        terminal=np.arange(task.n_states + 1) == task.n_states,
+        reveal_start=task.reveal_start,
+    )
+
+
+def _matrices(
+    counts: Counts, measured: npt.NDArray[np.int64], ends: FloatArray | None, unknown_ends: bool
+) -> list[sparse.csr_array]:
+    """Return a transition matrix for each action; pairs never measured end the episode if `unknown_ends`, or else stay."""
+    n_states, n_actions = measured.shape
+    lists = list(_entries(counts, n_states * n_actions))
+    pairs = np.concatenate([pair for pair, _ in lists]) if lists else np.zeros(0, np.int64)
+    entries = np.concatenate([entry for _, entry in lists]) if lists else np.zeros(0, np.int64)
+    probabilities = counts.times[entries] / counts.measured[pairs]
+    successors = counts.successors[entries]
+    if ends is not None:
+        # An end that was noticed, but never with a look, has no entry yet.
+        is_end = successors == n_states
+        noticed = np.setdiff1d(np.flatnonzero((ends > 0) & (ends < 1) & (measured.ravel() > 0)), pairs[is_end])
+        probabilities *= _corrections(pairs, is_end, probabilities, ends)
+        pairs, probabilities = np.concatenate([pairs, noticed]), np.concatenate([probabilities, ends[noticed]])
+        successors = np.concatenate([successors, np.full_like(noticed, n_states)])
+    state, action = np.divmod(pairs, n_actions)
+    matrices = []
+    for number in range(n_actions):
+        own, unknown = action == number, np.flatnonzero(measured[:, number] == 0)
+        rows = np.concatenate([state[own], unknown, [n_states]])
+        led_to = np.full_like(unknown, n_states) if unknown_ends else unknown
+        columns = np.concatenate([successors[own], led_to, [n_states]])
+        values = np.concatenate([probabilities[own], np.ones(len(unknown) + 1)])
+        matrices.append(sparse.csr_array((values, (rows, columns)), shape=(n_states + 1, n_states + 1)))
+    return matrices
+
+
+def _entries(counts: Counts, count: int) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
+    """Yield the first `count` pairs with their first entries, then those that have a second one with that, and so on."""
+    pairs = np.flatnonzero(counts.first[:count])
+    entries = counts.first[pairs]
+    while len(entries):
+        yield pairs, entries
+        entries = counts.following[entries]
+        more = entries != 0
+        pairs, entries = pairs[more], entries[more]
+
+
+def _corrections(
+    pairs: npt.NDArray[np.int64], is_end: npt.NDArray[np.bool_], probabilities: FloatArray, ends: FloatArray
+) -> FloatArray:
+    """Return factors for the measured probabilities with which the end has its known probability."""
+    measured = np.zeros(len(ends))
+    measured[pairs[is_end]] = probabilities[is_end]
+    # Where only the end was measured, there is no other successor to scale.
+    known = np.isfinite(ends) & (measured < 1) & (ends > 0) & (ends < 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        factors = np.where(is_end, ends[pairs] / measured[pairs], (1 - ends[pairs]) / (1 - measured[pairs]))
+    return np.where(known[pairs], factors, 1.0)

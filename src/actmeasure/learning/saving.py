@@ -1,4 +1,8 @@
-"""Learning agents as files."""
+"""Files of learning agents: NumPy archives with the task, the settings and everything learned.
+
+Everything in a file is checked when it is read, so that a damaged file is an `AgentError` and never a wrong agent. An agent's own
+arrays are checked by its `restore`, with the functions at the end of this module.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +21,7 @@ from actmeasure.errors import ActMeasureError, AgentError, quoted, unknown_name
 from actmeasure.files.archive import Shapes, read_arrays, write_arrays
 from actmeasure.files.atomic import explain, replacing
 from actmeasure.files.checks import check_keys, flag, number
-from actmeasure.kernels.learned_model import Counts, make_counts
+from actmeasure.kernels.learned_model import INITIAL_CAPACITY, Counts, make_counts
 from actmeasure.learning.agent import Task
 from actmeasure.learning.learning_agent import LearningAgent
 from actmeasure.settings import LARGEST_RETURN, whole
@@ -25,12 +29,14 @@ from actmeasure.settings import LARGEST_RETURN, whole
 __all__ = ["TYPES", "are_most_frequent", "check_shapes", "counts_from", "load_agent", "save_agent", "stored"]
 
 FORMAT = "actmeasure agent"
-VERSION = 1
+#: Version 2 has the state of foresight in named arrays; see `LearningAgent.upgrade` for files of version 1.
+VERSION = 2
+#: The keys of `about`.
 ABOUT = (
     "format", "version", "agent", "settings", "episodes_done", "n_states", "n_actions", "discount", "reveal_start",
     "start_is_told", "largest_reward", "planned_episodes",
 )  # fmt: skip
-#: What the task is told by, and where episodes were seen to begin.
+#: Arrays of the task, and of the starts that were seen, and their types.
 TASK_TYPES = {
     "measuring_cost": "<f8",
     "start_states": "<i8",
@@ -39,13 +45,13 @@ TASK_TYPES = {
     "seen_times": "<i8",
 }
 SUFFIX = ".npz"
-#: Episodes are counted up to here.
+#: Largest number of episodes done.
 MOST_EPISODES = 1 << 53
 
 
 def save_agent(agent: LearningAgent, path: str | os.PathLike[str]) -> None:
-    """Write an agent; an existing file is replaced in one step, or stays as it was."""
-    place, task = _checked_path(path), agent.prepared()
+    """Write an agent into a file; an existing file is replaced in one step, or stays as it was."""
+    target, task = _checked_path(path), agent.prepared()
     start = Belief(np.zeros(0, np.int64), np.zeros(0)) if task.start is None else task.start
     about = {
         "format": FORMAT, "version": VERSION, "agent": agent.name, "settings": asdict(agent.settings),
@@ -61,35 +67,42 @@ def save_agent(agent: LearningAgent, path: str | os.PathLike[str]) -> None:
         "seen_times": np.array(list(agent.starts.values()), dtype=np.int64),
     }
     try:
-        with replacing(place) as file:
+        with replacing(target) as file:
             write_arrays(file, about, arrays, TASK_TYPES | agent.types)
     except OSError as error:
-        raise AgentError(str(explain(error, place, "write"))) from error
+        raise AgentError(str(explain(error, target, "write"))) from error
 
 
 def load_agent(path: str | os.PathLike[str], kinds: Mapping[str, type[LearningAgent]]) -> LearningAgent:
-    """Read an agent of one of the given kinds; everything in the file is checked."""
-    place = _checked_path(path)
-    types = TASK_TYPES | {name: kind for agent in kinds.values() for name, kind in agent.types.items()}
+    """Return the agent in a file, of one of the given classes by name."""
+    source = _checked_path(path)
+    types = dict(TASK_TYPES)
+    for kind in kinds.values():
+        types |= kind.types | (kind.version_1_types or {})
     try:
-        about, arrays = read_arrays(place.read_bytes(), FORMAT, types, lambda shapes: 0, _check_about, optional=types)
+        about, arrays = read_arrays(
+            source.read_bytes(), FORMAT, types, lambda shapes: 0, _check_about, optional=types, latest=VERSION
+        )
         return _agent(about, arrays, kinds)
     except OSError as error:
-        raise AgentError(str(explain(error, place, "read"))) from error
+        raise AgentError(str(explain(error, source, "read"))) from error
     except ActMeasureError as error:
-        raise AgentError(f"{place}: {error}") from error
+        raise AgentError(f"{source}: {error}") from error
 
 
 def _agent(
     about: dict[str, Any], arrays: Mapping[str, npt.NDArray[Any]], kinds: Mapping[str, type[LearningAgent]]
 ) -> LearningAgent:
-    check_keys(about, "'about'", ABOUT)
+    """Return the agent that the contents of a file describe."""
     name = about["agent"]
     if not isinstance(name, str) or name not in kinds:
         raise AgentError(unknown_name("agent", name, kinds))
     kind = kinds[name]
     check_keys(about["settings"], "'settings'", [field.name for field in fields(kind().settings)])
-    check_keys(dict(arrays), "the archive", [*TASK_TYPES, *kind.types])
+    types = kind.types if about["version"] > 1 or kind.version_1_types is None else kind.version_1_types
+    check_keys(dict(arrays), "the archive", [*TASK_TYPES, *types])
+    if types is not kind.types:
+        arrays = kind.upgrade(arrays)
     agent = kind(**about["settings"])
     agent.prepare(_task(about, arrays))
     agent.restore(arrays)
@@ -99,10 +112,10 @@ def _agent(
 
 
 def _check_about(about: dict[str, Any], shapes: Shapes) -> None:
-    """Refuse arrays that are larger than any agent's for that many states and actions, before they are read."""
+    """Check the keys of `about`, and refuse arrays that are too large for that many states and actions, before they are read."""
     check_keys(about, "'about'", ABOUT)
     n_states, n_actions = whole(about["n_states"], "n_states", 1), whole(about["n_actions"], "n_actions", 1)
-    # Tables have an entry for every pair of state and action, or for every transition that was seen, perhaps a few of each.
+    # Tables have an entry, or a few, for every pair of state and action, or for every transition that was seen.
     most = 8 * (n_states + 1) * (n_states + 1) * n_actions
     for name, shape in shapes.items():
         if math.prod(shape) > max(most, 1 << 16):
@@ -113,6 +126,7 @@ def _check_about(about: dict[str, Any], shapes: Shapes) -> None:
 
 
 def _task(about: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> Task:
+    """Return the task that the agent was prepared for."""
     n_states, n_actions = whole(about["n_states"], "n_states", 1), whole(about["n_actions"], "n_actions", 1)
     pairs, cost = arrays["first"].size, arrays["measuring_cost"]
     fits = pairs in (n_states * n_actions, (n_states + 1) * n_actions)
@@ -137,48 +151,49 @@ def _task(about: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> T
 
 
 def _start(arrays: Mapping[str, npt.NDArray[Any]], n_states: int) -> Belief:
-    states, chances = arrays["start_states"], arrays["start_probabilities"]
+    """Return the start that the task tells."""
+    states, probabilities = arrays["start_states"], arrays["start_probabilities"]
     sound = (
         states.ndim == 1
         and states.size > 0
-        and chances.shape == states.shape
+        and probabilities.shape == states.shape
         and states.min() >= 0
         and states.max() < n_states
         and bool((np.diff(states) > 0).all())
-        and bool((chances > 0).all())
-        and abs(chances.sum() - 1) < 1e-9
+        and bool((probabilities > 0).all())
+        and abs(probabilities.sum() - 1) < 1e-9
     )
     if not sound:
         raise AgentError("its distribution of the start is not one; the file is damaged")
-    return Belief(states, chances)
+    return Belief(states, probabilities)
 
 
 def _seen_starts(arrays: Mapping[str, npt.NDArray[Any]], n_states: int) -> dict[int, int]:
+    """Return how often episodes began in each state."""
     states, times = arrays["seen_starts"], arrays["seen_times"]
     if states.shape != times.shape or states.ndim != 1 or (states < 0).any() or (states >= n_states).any():
         raise AgentError("the starts it has seen are not states; the file is damaged")
     if (times < 1).any():
-        raise AgentError("the starts it has seen were not seen; the file is damaged")
+        raise AgentError("the starts it has seen have counts below 1; the file is damaged")
     return dict(zip(states.tolist(), times.tolist(), strict=True))
 
 
 def _checked_path(path: str | os.PathLike[str]) -> Path:
+    """Return a path that ends in `SUFFIX`."""
     try:
-        place = Path(path)
-        usable = b"\0" not in os.fsencode(place) and place.suffix.lower() == SUFFIX
+        checked = Path(path)
+        usable = b"\0" not in os.fsencode(checked) and checked.suffix.lower() == SUFFIX
     except (TypeError, UnicodeEncodeError):
         usable = False
     if not usable:
         raise AgentError(f"the path is {quoted(path)}, expected the name of a file that ends in {SUFFIX}")
-    return place
+    return checked
 
 
-# ----------------------------------------------------------------------------------------------------
-# Counts of transitions as arrays to be stored, and back, with nothing taken on trust.
-# ----------------------------------------------------------------------------------------------------
+# Counts of transitions, and checks of arrays, for the agents
 
 
-#: The arrays and their types.
+#: The arrays of `Counts` in files, and their types.
 TYPES = {
     "first": "<i8",
     "measured": "<i8",
@@ -187,30 +202,32 @@ TYPES = {
     "times": "<i8",
     "following": "<i8",
 }
+#: Those with an entry for each transition.
 LISTS = ("successors", "times", "following")
-#: More than this can have been measured by nobody; sums of as many as fit into memory are still exact.
+#: Largest count of a transition; sums of as many as fit into memory are still exact.
 MOST_TIMES = 1 << 40
-#: Largest sum of rewards, or value, that an agent can have.
+#: Largest absolute value in the tables of an agent.
 LARGEST_SUM = MOST_TIMES * LARGEST_RETURN
 
 
 def stored(counts: Counts) -> dict[str, npt.NDArray[Any]]:
-    """The arrays, without the room that is not used."""
+    """Return the arrays of counts, without capacity that is not used."""
     used = int(counts.used[0])
     return {name: getattr(counts, name)[: used if name in LISTS else None] for name in TYPES}
 
 
-def counts_from(arrays: Mapping[str, npt.NDArray[Any]], n_states: int, n_actions: int, end: int, room: int) -> Counts:
-    """The counts, with room for at least that many transitions; an `AgentError` if the arrays cannot be counts.
+def counts_from(arrays: Mapping[str, npt.NDArray[Any]], n_states: int, n_actions: int, end: int) -> Counts:
+    """Return the counts that `stored` wrote; raise an `AgentError` if the arrays cannot be counts.
 
     `end` is the number of the last state that a transition may lead to.
     """
     pairs, used = n_states * n_actions, arrays["successors"].size
     check_shapes(arrays, dict.fromkeys(TYPES, (pairs,)) | dict.fromkeys(LISTS, (used,)))
     _check_lists(arrays, end)
-    while room <= used:
-        room *= 2
-    counts = make_counts(n_states, n_actions, room)
+    capacity = INITIAL_CAPACITY
+    while capacity <= used:
+        capacity *= 2
+    counts = make_counts(n_states, n_actions, capacity)
     for name, values in stored(counts._replace(used=np.array([used]))).items():
         values[:] = arrays[name]
     counts.used[0] = used
@@ -220,7 +237,7 @@ def counts_from(arrays: Mapping[str, npt.NDArray[Any]], n_states: int, n_actions
 def check_shapes(
     arrays: Mapping[str, npt.NDArray[Any]], shapes: Mapping[str, tuple[int, ...]], largest: float = LARGEST_SUM
 ) -> None:
-    """Raise an `AgentError` for the first array of another shape, or with numbers above `largest` in size, or NaN."""
+    """Raise an `AgentError` for the first array of another shape, or with NaN or an absolute value above `largest`."""
     for name, shape in shapes.items():
         if arrays[name].shape != shape:
             raise AgentError(f"{name!r} has shape {arrays[name].shape}, expected {shape}; the file is damaged")
@@ -229,7 +246,7 @@ def check_shapes(
 
 
 def _check_lists(arrays: Mapping[str, npt.NDArray[Any]], end: int) -> None:
-    """Every entry but the first must be in exactly one list, and the lists must hold as much as was measured."""
+    """Raise an `AgentError` unless every entry but 0 belongs to one pair, and their times add up to what was measured."""
     first, following, used = arrays["first"], arrays["following"], arrays["successors"].size
     later = np.arange(used)
     sound = (
@@ -237,7 +254,7 @@ def _check_lists(arrays: Mapping[str, npt.NDArray[Any]], end: int) -> None:
         and first.min() >= 0
         and first.max() < used
         and following.min() >= 0
-        and not (following[1:] >= later[1:]).any()  # an entry leads to an older one, so that no list is a circle
+        and not (following[1:] >= later[1:]).any()  # an entry is followed by an older one, so that no list is circular
         and following[0] == 0
         and np.bincount(np.concatenate([first, following]), minlength=used)[1:].tolist() == [1] * (used - 1)
         and arrays["successors"].min() >= 0
@@ -252,14 +269,14 @@ def _check_lists(arrays: Mapping[str, npt.NDArray[Any]], end: int) -> None:
 
 
 def _measured(arrays: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.int64]:
-    """How often each pair was measured, by its list."""
+    """Return how often each pair was measured, as the sum over its entries."""
     total = np.zeros_like(arrays["first"])
     np.add.at(total, _owners(arrays)[1:], arrays["times"][1:])
     return total
 
 
 def _owners(arrays: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.int64]:
-    """The pair in whose list each entry is; -1 for the first entry, which is in none."""
+    """Return the pair that each entry belongs to; -1 for entry 0, which belongs to none."""
     owners = np.full(arrays["successors"].size, -1)
     pairs = np.flatnonzero(arrays["first"])
     entries = arrays["first"][pairs]
@@ -271,7 +288,7 @@ def _owners(arrays: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.int64]:
 
 
 def are_most_frequent(arrays: Mapping[str, npt.NDArray[Any]], chosen: npt.NDArray[np.int64]) -> bool:
-    """Whether each pair's chosen entry is one of those seen most often in its list, and 0 if that is empty."""
+    """Return whether the chosen entry of each pair is one of those counted most often, and 0 if the pair has none."""
     owners, times = _owners(arrays), arrays["times"]
     most = np.zeros_like(chosen)
     np.maximum.at(most, owners[1:], times[1:])

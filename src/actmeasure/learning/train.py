@@ -1,4 +1,4 @@
-"""Running an agent on a model or an environment."""
+"""`train`: run an agent on a model, in a compiled loop, or on an environment, step by step."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from actmeasure.interrupts import deferred_interrupts
 from actmeasure.kernels import streams
 from actmeasure.kernels.jit import running_time
 from actmeasure.learning.agent import Agent, CompiledAgent, Task, checked_decision
+from actmeasure.learning.learning_agent import own_discount
 from actmeasure.model import Model
 from actmeasure.settings import LARGEST_RETURN, MOST_EPISODES, MOST_STEPS, real, whole
 
 __all__ = ["train"]
 
-#: Compiled runs are cut into pieces of about this many seconds, between which Ctrl-C and progress are attended to.
+#: Seconds of a piece of a compiled run; between pieces, progress is reported and Ctrl-C has its effect.
 PIECE_SECONDS = 0.2
-
-
-#: Most pairs of state and action that an environment may have: successors are 32-bit numbers.
+#: Largest number of pairs (state, action) of an environment: successors are 32-bit numbers.
 MOST_PAIRS = 2**31 - 1
 
+#: Called with the number of episodes done and all `Episodes`.
 Progress = Callable[[int, Episodes], None]
 
 
@@ -42,11 +42,11 @@ def train(
     planned_episodes: int | None = None,
     progress: Progress | None = None,
 ) -> Episodes:
-    """Let an agent act, and learn, for a number of episodes.
+    """Let an agent act, and learn, for a number of episodes, and return them.
 
     The same seed gives the same episodes, whether the world is a `Model`, in a compiled loop, or that model's environment.
-    An agent that has been trained before goes on where it left off: two runs of 500 episodes equal one of 1,000. To begin
-    afresh, make a new agent.
+    An agent that has been trained before continues with the next episode: two runs of 500 episodes equal one of 1,000. To start
+    over, make a new agent.
 
     Parameters
     ----------
@@ -55,14 +55,15 @@ def train(
         Wrap other environments with `ActiveMeasuring` first.
     episodes : int
     seed : int
+        Of all random numbers of the run, those of an episode being derived from it and the episode's number.
     max_steps : int
         An episode is cut off after this many steps.
     discount : float
-        What the agent is told where the environment does not say (a model does).
+        Discount of the task on an environment; a model has its own.
     planned_episodes : int, optional
-        How many episodes the agent is told to expect; `episodes` by default. Say it when a run is cut into several.
+        Number of episodes that the agent is told to expect, `episodes` by default; give it when a run is made in parts.
     progress : function, optional
-        Called now and then with the number of episodes done and the `Episodes`, of which so many are filled in.
+        Called several times with the number of episodes done and the `Episodes`, of which that many are filled in.
 
     Returns
     -------
@@ -76,7 +77,7 @@ def train(
         remedy = "call the class" if isinstance(agent, type) else "see actmeasure.learning"
         remedy = f"use am.agents.make({quoted(agent)})" if isinstance(agent, str) else remedy
         raise AgentError(f"the agent is {quoted(agent)}, expected an actmeasure Agent; {remedy}")
-    _prepare(agent, _task(world, planned, _checked_discount(discount)))
+    _prepare(agent, _task(world, planned, own_discount(discount, "discount")))
     try:
         results = Episodes.empty(episodes)
     except MemoryError as error:
@@ -100,25 +101,20 @@ def train(
     return results
 
 
-def _checked_discount(discount: Any) -> float:
-    value = real(discount, "discount", AgentError)
-    if not 0 < value <= 1:
-        raise AgentError(f"discount is {discount!r}, expected a number above 0 and at most 1, such as 0.95")
-    return value
-
-
 def _task(world: Model | gym.Env[Any, Any], episodes: int, discount: float) -> Task:
+    """Return what the agent is told of a model or an environment."""
     if isinstance(world, Model):
         return Task.of_model(world, episodes)
     n_states, n_actions = _sizes(world)
     if isinstance(world.unwrapped, TabularEnv):
         return Task.of_model(world.unwrapped.model, episodes)
-    cost = _price(world.get_wrapper_attr("measuring_cost"))
+    cost = _checked_cost(world.get_wrapper_attr("measuring_cost"))
     shown = not world.has_wrapper_attr("reveal_start") or bool(world.get_wrapper_attr("reveal_start"))
     return Task(n_states, n_actions, cost, discount, None, shown, None, episodes)
 
 
-def _price(cost: Any) -> float:
+def _checked_cost(cost: Any) -> float:
+    """Return the measuring cost of an environment as a plain number."""
     value = real(cost, "the environment's measuring_cost", SpaceError)
     if not 0 <= value <= LARGEST_RETURN:
         raise SpaceError(
@@ -128,7 +124,7 @@ def _price(cost: Any) -> float:
 
 
 def _sizes(env: gym.Env[Any, Any]) -> tuple[int, int]:
-    """Numbers of states and actions of an environment that keeps the measuring contract with finitely many of each."""
+    """Return the numbers of states and actions of an environment; raise a `SpaceError` if its spaces are not finite."""
     if not isinstance(env, gym.Env):
         vector = "; train on its environments one by one" if isinstance(env, gym.vector.VectorEnv) else ""
         raise SpaceError(
@@ -158,7 +154,7 @@ def _sizes(env: gym.Env[Any, Any]) -> tuple[int, int]:
 
 
 def _prepare(agent: Agent, task: Task) -> None:
-    """Prepare a fresh agent; one that has learned already must fit the task."""
+    """Prepare a new agent; check that one that was trained before fits the task."""
     if agent.task is None:
         try:
             agent.prepare(task)
@@ -178,10 +174,11 @@ def _prepare(agent: Agent, task: Task) -> None:
 def _run_compiled(
     agent: CompiledAgent, model: Model, results: Episodes, seed: int, max_steps: int, progress: Progress
 ) -> None:
+    """Run all episodes with `agent.run`, in pieces of about `PIECE_SECONDS`."""
     done, piece = 0, 1
     with deferred_interrupts() as interrupts:
         while done < len(results):
-            begun = running_time()  # compiling says nothing about how long the next episodes take
+            begun = running_time()  # without the time of compiling, which the next episodes do not need
             count = min(piece, len(results) - done)
             agent.run(model, seed, agent.episodes_done, max_steps, results.part(done, done + count))
             agent.episodes_done += count
@@ -195,6 +192,7 @@ def _run_compiled(
 def _run_environment(
     agent: Agent, env: gym.Env[Any, Any], results: Episodes, seed: int, max_steps: int, progress: Progress
 ) -> None:
+    """Run all episodes on an environment, step by step."""
     entropy, scratch = streams.entropy_words(seed), streams.make_stream()
     with deferred_interrupts() as interrupts:
         for episode in range(len(results)):
@@ -209,7 +207,7 @@ def _run_environment(
 def _one_episode(
     agent: Agent, env: gym.Env[Any, Any], seed: int, max_steps: int, results: Episodes, episode: int
 ) -> None:
-    """Play one episode; whatever the environment returns is checked here, once, before it reaches the agent."""
+    """Play one episode; everything that the environment returns is checked here before it reaches the agent."""
     nothing = int(env.observation_space.n) - 1  # type: ignore[attr-defined]
     n_actions = int(env.action_space.nvec[0])  # type: ignore[attr-defined]
     number = episode + 1
@@ -236,7 +234,7 @@ def _one_episode(
 
 
 def _told(info: Mapping[str, Any], where: Where) -> tuple[float, float, bool]:
-    """Return the reward, the measuring cost and whether the state was measured, as `info` of a step tells them."""
+    """Return the reward, the measuring cost and whether the state was measured, from `info` of a step."""
     try:
         reward, cost, measured = info["reward"], info["measuring_cost"], info["measured"]
     except KeyError as missing:

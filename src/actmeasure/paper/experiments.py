@@ -9,32 +9,46 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
+
 from actmeasure.paper.published import RANDOM_LAKES, Published, published_results
 from actmeasure.studies.spec import AgentSpec, Part, ProblemSpec, Study
 
-__all__ = ["EIGHT", "LEFT", "NAMES", "OPTIMA", "PATIENT", "RIGHT", "SCALING", "SWEEP", "SWEEP_OTP", "paper_study", "published"]
+__all__ = [
+    "BEST_KNOWN",
+    "EIGHT",
+    "LEFT",
+    "NAMES",
+    "OPTIMA",
+    "RIGHT",
+    "SCALING",
+    "SWEEP",
+    "SWEEP_OTP",
+    "paper_study",
+    "published",
+]
 
-#: The study is called by one of these, in full or quick; its parts are called:
+#: Names of the study, in full and quick, and of its parts.
 NAMES = ("paper", "paper-quick")
 LEFT, RIGHT, SWEEP, SWEEP_OTP = "table-1-left", "table-1-right", "cost-sweep", "cost-sweep-acno-otp"
-EIGHT, SCALING, OPTIMA, PATIENT = "lake-8x8", "scaling", "optima", "patient-optima"
+EIGHT, SCALING, OPTIMA, BEST_KNOWN = "lake-8x8", "scaling", "optima", "patient-optima"
 
 LAKE_COST = 0.05
-#: How likely the gamble of the measuring value problem succeeds.
+#: Probability that the gamble of the measuring value problem succeeds.
 SUCCESS = 0.8
 TABLE_COSTS = (0.05, 0.10, 0.20)
 VARIANTS = ("deterministic", "semi-slippery", "slippery")
-#: The published runs on the measuring value problem also looked at random; here those on random lakes do too.
+#: The published runs on the measuring value problem also measured at random; here those on random lakes do too.
 RANDOM_LOOKS = {"random_measuring": 0.05}
-#: Agents are judged by their undiscounted return; the best schedules for these discounts come close to the best of that.
-PATIENCE = (0.99, 0.999)
+#: Discounts close to 1: agents are compared by their undiscounted return, and schedules that are optimal at these discounts come
+#: close to the largest one.
+HIGH_DISCOUNTS = (0.99, 0.999)
 #: The measuring value problem can be planned for without a discount, exactly.
 NO_DISCOUNT = 1.0
 
 
 @dataclass(frozen=True)
 class Extent:
-    """How large the study is: in full as the published one, with more seeds."""
+    """Size of the study; by default that of the published one, with more seeds."""
 
     seeds: int = 20
     few_seeds: int = 5
@@ -51,7 +65,7 @@ class Extent:
     beliefs: int = 500_000
 
 
-#: Everything there is, in small, to see in a minute that it works; the numbers say nothing about the paper.
+#: Every part in small, which takes a minute and shows that it works; the numbers say nothing about the paper.
 QUICK = Extent(
     seeds=2, few_seeds=2, episodes=150, fewer_episodes=100, episodes_on_8x8=150, episodes_on_large_lakes=150, max_steps=50,
     simulations=200, sweep=(0.05, 0.10, 0.15, 0.20), sizes=(8, 12), lakes_of_a_size=2, beliefs=10_000,
@@ -59,14 +73,20 @@ QUICK = Extent(
 
 
 def paper_study(quick: bool = False) -> Study:
-    """The paper's experiments, or all of them in small."""
+    """Return the paper's experiments as a study, or all of them in small."""
     how = QUICK if quick else Extent()
     title = "Act-Then-Measure: the paper's experiments" + (" in small" if quick else "")
     return Study(NAMES[quick], title, [*_tables(how), *_sweeps(how), _eight(how), _scaling(how), *_optima(how)])
 
 
+def published() -> Iterable[Published]:
+    """Return the published cells of the tables, under the names that parts and problems have here."""
+    left, right = [_gamble(cost).label for cost in TABLE_COSTS], [_lake(4, variant).label for variant in VARIANTS]
+    return published_results((LEFT, left), (RIGHT, right), (EIGHT, [_lake(8, "semi-slippery").label]))
+
+
 def _tables(how: Extent) -> list[Part]:
-    """Table 1: the measuring value problem at three costs, and the three variants of the 4x4 lake."""
+    """Return the parts of Table 1: the measuring value problem at three costs, and the three variants of the 4x4 lake."""
     agents = [*_learners(episodes_of_atmq=how.fewer_episodes, looks=RANDOM_LOOKS), *_observe_then_plan(how)]
     left = Part(
         LEFT, "Table 1, left: measuring value", [_gamble(cost) for cost in TABLE_COSTS], agents,
@@ -81,7 +101,7 @@ def _tables(how: Extent) -> list[Part]:
 
 
 def _sweeps(how: Extent) -> list[Part]:
-    """The measuring value problem at many costs; ACNO-OTP at four of them."""
+    """Return the parts with the measuring value problem at many costs; ACNO-OTP at four of them."""
     common: dict[str, Any] = {"episodes": how.episodes, "seeds": how.seeds, "max_steps": how.max_steps}
     learners = _learners(episodes_of_atmq=how.fewer_episodes, looks=RANDOM_LOOKS)
     return [
@@ -94,7 +114,7 @@ def _sweeps(how: Extent) -> list[Part]:
 
 
 def _eight(how: Extent) -> Part:
-    """The standard 8x8 map, semi-slippery; the act-then-measure learners also with random looks."""
+    """Return the part with the standard 8x8 map, semi-slippery; the act-then-measure learners also with random looks."""
     looking = [
         AgentSpec(f"{label} (published, random looks)", name, {"preset": "published", **RANDOM_LOOKS})
         for label, name in (("ATMQ", "atmq"), ("Dyna-ATMQ", "dyna-atmq"))
@@ -106,7 +126,7 @@ def _eight(how: Extent) -> Part:
 
 
 def _scaling(how: Extent) -> Part:
-    """Random semi-slippery lakes of growing size: several of each, which nobody has published, with one seed on each."""
+    """Return the part with random semi-slippery lakes of growing size: several of each size, with one seed on each."""
     return Part(
         SCALING, "Random lakes of growing size", _random_lakes(how), _learners(looks=RANDOM_LOOKS),
         episodes=how.episodes_on_large_lakes, seeds=1, max_steps=how.max_steps,
@@ -114,23 +134,23 @@ def _scaling(how: Extent) -> Part:
 
 
 def _optima(how: Extent) -> list[Part]:
-    """What could be earned: certified at the paper's discount, and as good as could be found where patience pays."""
+    """Return the plans: certified optima at the paper's discount, and the best known returns at discounts close to 1."""
     costs = sorted({*TABLE_COSTS, *how.sweep, *how.sweep_otp})
     lakes = [*(_lake(4, variant) for variant in VARIANTS), _lake(8, "semi-slippery"), *_random_lakes(how)]
     common: dict[str, Any] = {"methods": ["optimal"], "max_steps": how.max_steps, "beliefs": how.beliefs}
     certified = [*(_gamble(cost) for cost in costs), *lakes]
-    patient = [
+    undiscounted = [
         *(_with_discount(_gamble(cost), NO_DISCOUNT) for cost in costs),
-        *(_with_discount(lake, discount) for lake in lakes for discount in PATIENCE),
+        *(_with_discount(lake, discount) for lake in lakes for discount in HIGH_DISCOUNTS),
     ]
     return [
         Part(OPTIMA, "Certified optima", certified, tolerance=1e-6, **common),
-        Part(PATIENT, "Best known returns", patient, tolerance=1e-3, **common),
+        Part(BEST_KNOWN, "Best known returns", undiscounted, tolerance=1e-3, **common),
     ]
 
 
 def _learners(episodes_of_atmq: int | None = None, looks: dict[str, Any] | None = None) -> list[AgentSpec]:
-    """The agents that act and learn from the first episode; the published act-then-measure ones with these looks."""
+    """Return the agents that learn from the first episode on; `looks` are added to the published act-then-measure settings."""
     published = {"preset": "published"}
     looking = published | (looks or {})
     return [
@@ -145,7 +165,7 @@ def _learners(episodes_of_atmq: int | None = None, looks: dict[str, Any] | None 
 
 
 def _observe_then_plan(how: Extent) -> list[AgentSpec]:
-    """ACNO-OTP, which takes long and therefore has few seeds."""
+    """Return ACNO-OTP, which takes long and therefore has few seeds."""
     return [
         AgentSpec(label, "acno-otp", {"simulations": how.simulations} | preset, seeds=how.few_seeds)
         for label, preset in (("ACNO-OTP (published)", {"preset": "published"}), ("ACNO-OTP", {}))
@@ -175,9 +195,3 @@ def _with_discount(problem: ProblemSpec, discount: float) -> ProblemSpec:
     return ProblemSpec(
         f"{problem.label}, discount {discount:g}", problem.name, {**problem.settings, "discount": discount}
     )
-
-
-def published() -> Iterable[Published]:
-    """The published cells of the tables, by the names that parts and problems have here."""
-    left, right = [_gamble(cost).label for cost in TABLE_COSTS], [_lake(4, variant).label for variant in VARIANTS]
-    return published_results((LEFT, left), (RIGHT, right), (EIGHT, [_lake(8, "semi-slippery").label]))

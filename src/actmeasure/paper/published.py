@@ -1,15 +1,15 @@
-"""What the paper's figures and tables say, to be set beside what is found here."""
+"""The numbers in the paper's tables and figures, to compare results with."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-__all__ = ["AMRL_Q_EPISODES", "DISCOUNT", "Published", "RANDOM_LAKES", "published_results"]
+__all__ = ["AMRL_Q_EPISODES", "DISCOUNT", "RANDOM_LAKES", "Published", "published_results"]
 
-#: Of all experiments.
+#: Discount of all experiments.
 DISCOUNT = 0.95
-#: On random lakes, where the others had 7,500.
+#: Episodes of AMRL-Q on random lakes, where the others had 7,500.
 AMRL_Q_EPISODES = 1_000
 
 
@@ -54,7 +54,7 @@ RANDOM_LAKES: Mapping[str, Mapping[int, float]] = {
 def published_results(
     left: tuple[str, list[str]], right: tuple[str, list[str]], eight: tuple[str, list[str]]
 ) -> Iterator[Published]:
-    """The published cells of tables, each under the name of its part and the label of its problem.
+    """Return the published cells of the tables, each with the name of its part and the label of its problem.
 
     Parameters
     ----------

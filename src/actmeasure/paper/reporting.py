@@ -2,38 +2,48 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-import pandas as pd
-from actmeasure.paper import experiments
-from actmeasure.paper.published import AMRL_Q_EPISODES, DISCOUNT
-from actmeasure.studies.results import Results
-from actmeasure.studies.report import common
-from actmeasure.paper.tables import deviations
-from actmeasure.studies.report.document import Column, Document, Note, Section, Text, table_of
-from actmeasure.studies.report.document import Outputs
-from actmeasure.paper.tables import CURVES, PaperTables
-from actmeasure.paper.tables import REPETITIONS, TEXT_AND_RUNS
-from actmeasure.studies.report.document import Items, Section, Text, number_text, table_of
-from actmeasure.paper.tables import PaperTables
-from actmeasure.statistics import LEVEL
 import math
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, NamedTuple
-from actmeasure.paper.published import Published
-from actmeasure.paper.tables import REPETITIONS
-from actmeasure.studies.report.document import NOTHING, Cell, Column, Table, interval_text, number_text
-from matplotlib.figure import Figure
-from actmeasure.studies.report.figures import MEASURES, Line, panels
-from actmeasure.studies.report.figures import LOOKS
 
-__all__ = ["DEVIATIONS", "EIGHT", "LOOKS_SHOWN", "Measure", "OPTIMA", "PAIRS", "RETURNS", "SCALING", "TABLE", "comparisons_section", "costs_figure", "curves_figure", "deviations_section", "findings", "knows", "matrix", "report", "scaling_figure"]
+import pandas as pd
+from matplotlib.figure import Figure
+
+from actmeasure.paper import experiments
+from actmeasure.paper.deviations import REPETITIONS, TEXT_AND_RUNS, deviations
+from actmeasure.paper.published import AMRL_Q_EPISODES, DISCOUNT, Published
+from actmeasure.paper.tables import CURVES, PaperTables
+from actmeasure.statistics import LEVEL
+from actmeasure.studies.report import common
+from actmeasure.studies.report.document import (
+    NOTHING,
+    Cell,
+    Column,
+    Document,
+    Items,
+    Note,
+    Outputs,
+    Section,
+    Table,
+    Text,
+    interval_text,
+    number_text,
+    table_of,
+)
+from actmeasure.studies.report.figures import LOOKS, MEASURES, Line, panels
+from actmeasure.studies.results import Results
+
+__all__ = ["knows", "report"]
 
 MISSING = Text("There are no results of this part yet.")
+RETURN = Column("return found", "scalarized_return", 2, ("low", "high"))
+MIDDLE = Column("interquartile mean", "iqm", 2, ("iqm_low", "iqm_high"))
+BEST = Column("best known", "optimal_return")
 
 
 def knows(results: Results) -> bool:
-    """Whether these are results of the paper's study, and not of one that happens to have its name."""
+    """Return whether these are results of the paper's study, and not of one that happens to have its name."""
     if results.study["name"] not in experiments.NAMES:
         return False
     study = experiments.paper_study(quick=results.study["name"] == experiments.NAMES[1])
@@ -41,7 +51,7 @@ def knows(results: Results) -> bool:
 
 
 def _labels(parts: list[dict[str, Any]]) -> list[Any]:
-    """What the tables of the report find their rows and columns by, for each part."""
+    """Return the names, labels and settings by which the tables of the report find their rows and columns, for each part."""
     return [
         (
             part["name"],
@@ -53,7 +63,7 @@ def _labels(parts: list[dict[str, Any]]) -> list[Any]:
 
 
 def report(results: Results, directory: Path) -> tuple[Document, Outputs]:
-    """The page, and the files beside it."""
+    """Return the page, and the tables and figures that are written beside it."""
     outputs, found = Outputs(), PaperTables(results)
     differences = deviations(found.cells, found.means)
     for name, table in (
@@ -64,21 +74,24 @@ def report(results: Results, directory: Path) -> tuple[Document, Outputs]:
         outputs.add_table(name, table)
     sections = [
         _table1(results, found), _what(results),
-        _with_progress(_ceiling(found), results, experiments.OPTIMA, experiments.PATIENT),
-        *_tables(found),
+        _with_progress(_ceiling(found), results, experiments.OPTIMA, experiments.BEST_KNOWN),
+        *_details(found),
         _with_progress(_costs(found, outputs), results, experiments.SWEEP, experiments.SWEEP_OTP),
         _with_progress(_curves(found, outputs), results, experiments.RIGHT),
         _with_progress(_eight(found), results, experiments.EIGHT),
         _with_progress(_scaling(found, outputs), results, experiments.SCALING),
-        comparisons_section(found.comparisons), deviations_section(differences),
+        _comparisons(found.comparisons), _deviations(differences),
         common.machine(results.study, _commands(results.study["name"], directory)),
     ]  # fmt: skip
-    said = (
-        findings(found, differences) if _has_every_cell(results) else []
-    )  # of some cells nothing can be said about all
-    first = [*_quick(results), *common.warnings(results), *said]
+    complete = _has_every_cell(results)  # otherwise nothing can be said about all cells
+    first = [*_quick(results), *common.warnings(results), *(_findings(found, differences) if complete else [])]
     subtitle = "What Krale, Simão and Jansen (ICAPS 2023) report, run again, beside the best that could be earned"
     return Document(results.study["title"], subtitle, first, sections), outputs
+
+
+def _commands(name: str, directory: Path) -> list[str]:
+    quick = ["--quick"] if name == experiments.NAMES[1] else []
+    return common.commands(directory, ["paper", *quick])
 
 
 def _quick(results: Results) -> list[Note]:
@@ -92,34 +105,8 @@ def _quick(results: Results) -> list[Note]:
     ]
 
 
-def _what(results: Results) -> Section:
-    agents = (
-        "Agents with published settings are as in the runs behind the published numbers, where these differ from "
-        "the paper's text. Those with default settings have what was found to be good since; Foresight learns a "
-        f"model and plans with it. The measuring value problem is a gamble that succeeds with probability {experiments.SUCCESS}, "
-        f"and a look tells whether it did. In frozen lakes a look costs {experiments.LAKE_COST}."
-    )
-    return Section("What was run", [Text(agents), Text(common.HOW_TO_READ), common.parts_table(results)])
-
-
-def _ceiling(found: PaperTables) -> Section:
-    text = (
-        f"With the dynamics known, the best schedule is found with a proof. At the paper's discount of {DISCOUNT:g} the "
-        "value of every problem lies between the two bounds shown. Agents are judged by their undiscounted return, "
-        f"though, and the best schedule at {DISCOUNT:g} is in a hurry: it can earn less than another. So the best known "
-        "return is the largest undiscounted return of the schedules that are best at several discounts: "
-        f"{', '.join(f'{each:g}' for each in (DISCOUNT, *experiments.PATIENCE))} for lakes, {DISCOUNT:g} and "
-        f"{experiments.NO_DISCOUNT:g} for the measuring value problem, where it is exact. On lakes nothing is "
-        "proven about the undiscounted return; on the large ones the search is cut off after a fixed amount of "
-        "work."
-    )
-    shown = found.optima[found.optima["part"].isin((experiments.LEFT, experiments.RIGHT, experiments.EIGHT))]
-    caption = "The best known, for the problems of the tables."
-    return Section("What could be earned", [Text(text), *_shown(shown, caption, OPTIMA, "optima.csv")])
-
-
 def _has_every_cell(results: Results) -> bool:
-    """Whether every agent has a run on every problem, and every problem its plans."""
+    """Return whether every agent has a run on every problem, and every problem its plans."""
     there = len(results.runs.drop_duplicates(["part", "problem", "agent"])) + len(results.plans)
     parts = results.study["parts"]
     return there == sum(len(part["problems"]) * (len(part["agents"]) + len(part["methods"])) for part in parts)
@@ -130,116 +117,17 @@ def _with_progress(section: Section, results: Results, *parts: str) -> Section:
     return Section(section.title, [*common.part_so_far(results, *parts), *section.blocks])
 
 
-def _table1(results: Results, found: PaperTables) -> Section:
-    """Table 1 as the paper has it: a row for each agent, a column for each setting."""
-    text = (
-        "What was found here, with its interval, and below that what was published, for the agents that have the settings of the "
-        "published runs. On top is the best that could be earned; how that is known is said below."
-    )
-    blocks = [Text(text), matrix(results.study, found.cells, RETURNS), matrix(results.study, found.cells, LOOKS_SHOWN)]
-    return _with_progress(Section("Table 1", blocks), results, experiments.LEFT, experiments.RIGHT)
-
-
-def _tables(found: PaperTables) -> list[Section]:
-    sections = []
-    for part, title, what in (
-        (experiments.LEFT, "The measuring value problem in detail", "at three costs of a look"),
-        (experiments.RIGHT, "The 4x4 frozen lake in detail", "in its three variants"),
-    ):
-        caption = f"Returns {what}, sorted as you like: in the paper, found here, and the best known."
-        cells = found.cells[found.cells["part"] == part]
-        sections.append(Section(title, _shown(cells, caption, TABLE, "table1.csv")))
-    return sections
-
-
-def _costs(found: PaperTables, outputs: Outputs) -> Section:
-    title = "Where looking stops paying"
-    if found.costs.empty:
-        return Section(title, [MISSING])
-    last = _last_cost_worth_a_look(found.costs)
-    text = f"Of the costs tried, {last:.2f} is the last at which the best schedule looks." if last is not None else ""
-    caption = (
-        "Return (above) and looks (below) in the measuring value problem, by the cost of a look. Bands are "
-        "intervals; dotted is the best schedule."
-    )
-    words = (
-        "Two rows of panels: return and number of looks by the cost of a look, for published and for default settings."
-    )
-    picture = outputs.add_figure("figure-costs", costs_figure(found.costs), caption, words, "figure-costs.csv")
-    return Section(title, [Text(text), picture])
-
-
-def _last_cost_worth_a_look(costs: pd.DataFrame) -> float | None:
-    looking = costs.loc[costs["optimal_measurements"] > 0, "cost"]
-    return None if looking.empty else float(looking.max())
-
-
-def _curves(found: PaperTables, outputs: Outputs) -> Section:
-    title = "Training on the 4x4 semi-slippery lake"
-    if found.curves.empty:
-        return Section(title, [MISSING])
-    best = found.table1.loc[found.table1["setting"] == CURVES, "optimal_return"].dropna()
-    figure = curves_figure(found.curves, None if best.empty else float(best.iloc[0]))
-    window = int(found.curves["window"].iloc[0])
-    caption = (
-        f"Running means of {window} episodes, averaged over runs, with intervals; dotted is the best known return."
-    )
-    words = "Two rows of panels: return and number of looks by episode, for published and for default settings."
-    return Section(title, [outputs.add_figure("figure-curves", figure, caption, words, "figure-curves.csv")])
-
-
-def _eight(found: PaperTables) -> Section:
-    caption = "The standard 8x8 map, semi-slippery. Looks were not published."
-    return Section("The 8x8 frozen lake", _shown(found.eight, caption, EIGHT, "lake-8x8.csv"))
-
-
-def _scaling(found: PaperTables, outputs: Outputs) -> Section:
-    title = "Larger lakes"
-    if found.scaling.empty:
-        return Section(title, [MISSING])
-    lakes = int(found.scaling["lakes"].max())
-    text = (
-        "The published lakes are not known, so these are other random maps. Every size has "
-        f"{lakes} lakes, each run once, so that an interval is over lakes. All agents have the same number of "
-        f"episodes; in the paper AMRL-Q had {AMRL_Q_EPISODES:,} and Dyna-ATMQ one repetition. The published "
-        f"act-then-measure settings have random looks at {experiments.RANDOM_LOOKS['random_measuring']:.0%} of the steps "
-        "added, as in the published runs on the measuring value problem."
-    )
-    caption = (
-        "Return by size of the lake: in the paper, with the published settings, and with our defaults. Dotted is "
-        "the best known."
-    )
-    words = "Three panels: return by the number of cells along a side, in the paper, with published and with default settings."
-    picture = outputs.add_figure("figure-scaling", scaling_figure(found.scaling), caption, words, "figure-scaling.csv")
-    table = _shown(found.scaling, "The same as numbers.", SCALING, "figure-scaling.csv")
-    return Section(title, [Text(text), picture, *table])
-
-
 def _shown(frame: pd.DataFrame, caption: str, columns: list[Column], file: str) -> list[Any]:
     return [MISSING] if frame.empty else [table_of(frame, caption, columns, [file])]
 
 
-def _commands(name: str, directory: Path) -> list[str]:
-    quick = ["--quick"] if name == experiments.NAMES[1] else []
-    return common.commands(directory, ["paper", *quick])
-
-
-# ----------------------------------------------------------------------------------------------------
-# What comes out of the paper's study, in sentences that are computed from its tables.
-# ----------------------------------------------------------------------------------------------------
-
-
-
-
-
-
 FORESIGHT = "Foresight"
-#: Two returns that differ by less are the same.
+#: Returns that differ by less count as equal.
 SAME = 0.005
 
 
-def findings(found: PaperTables, differences: pd.DataFrame) -> list[Any]:
-    """The report in a few sentences."""
+def _findings(found: PaperTables, differences: pd.DataFrame) -> list[Any]:
+    """Return the main results in a few sentences."""
     return [Items(text)] if (text := [*_agreement(differences), *_defaults(found.cells), *_shares(found)]) else []
 
 
@@ -255,7 +143,7 @@ def _agreement(differences: pd.DataFrame) -> list[str]:
 
 
 def _defaults(cells: pd.DataFrame) -> list[str]:
-    """How our defaults of the paper's agents compare with what was published of them."""
+    """Compare the paper's agents with default settings to their published returns."""
     ours = cells[(cells["preset"] == "default") & cells["published_return"].notna()]
     if ours.empty:
         return []
@@ -270,7 +158,7 @@ def _defaults(cells: pd.DataFrame) -> list[str]:
 
 
 def _shares(found: PaperTables) -> list[str]:
-    """What the best agents earn of what could be earned."""
+    """Compare the best agents to the best known return."""
     text = []
     table = found.table1
     if not table.empty and table["optimal_return"].notna().any():
@@ -294,64 +182,8 @@ def _shares(found: PaperTables) -> list[str]:
     return text
 
 
-def comparisons_section(pairs: pd.DataFrame) -> Section:
-    """Foresight against everybody, and every agent's defaults against its published settings."""
-    settings = pairs["agent"] == pairs["other"] + " (published)"
-    swapped = pairs["other"] == FORESIGHT
-    # A pair is stored once, the agent that comes first in the study first; turned round it says the same.
-    turned = pairs.assign(
-        agent=pairs["other"], other=pairs["agent"],
-        probability=1 - pairs["probability"], low=1 - pairs["high"], high=1 - pairs["low"],
-        difference=-pairs["difference"], difference_low=-pairs["difference_high"], difference_high=-pairs["difference_low"],
-    )  # fmt: skip
-    shown = pd.concat([turned[swapped], pairs[pairs["agent"] == FORESIGHT], turned[settings]])
-    parts = {experiments.LEFT: "measuring value", experiments.RIGHT: "4x4 lakes"}
-    text = (
-        "How much more one agent earns than the other in its last episodes, and how likely a run of it earns more than a "
-        "run of the other, ties counting half; both averaged over the three settings of each half of Table 1, with "
-        "intervals over seeds, by Student's t: seed by seed where both have the same seeds, otherwise Welch's."
-    )
-    title = "Who earns more"
-    if shown.empty:
-        return Section(title, [Text("There are no two agents to compare yet.")])
-    frame = shown.assign(part=shown["part"].map(parts))
-    return Section(title, [Text(text), table_of(frame, "Probability of improvement.", PAIRS, ["comparisons.csv"])])
-
-
-def deviations_section(differences: pd.DataFrame) -> Section:
-    """What differs from the paper, and why."""
-    title = "What differs from the paper, and why"
-    runs = Text(
-        "Where the runs behind the published numbers differ from the text, the settings called published follow "
-        "the runs:"
-    )
-    if differences.empty:
-        return Section(title, [runs, Items(TEXT_AND_RUNS), Text("There is nothing to compare yet.")])
-    different = differences[differences["differs"].astype(bool)]
-    rule = (
-        f"A published number differs from ours if it is outside of where the mean of {REPETITIONS} other runs such as ours "
-        f"is expected, {LEVEL:.0%} of the time, and by more than what does not matter. Of {len(differences)} published "
-        f"returns and numbers of looks, {len(different)} do."
-    )
-    blocks: list[Any] = [runs, Items(TEXT_AND_RUNS), Text(rule)]
-    if not different.empty:
-        caption = "Published numbers that our runs with the published settings do not give."
-        blocks.append(table_of(different, caption, DEVIATIONS, ["deviations.csv"]))
-    return Section(title, blocks)
-
-
-# ----------------------------------------------------------------------------------------------------
-# Which columns of the paper's tables are shown on the page, and how.
-# ----------------------------------------------------------------------------------------------------
-
-
-
-
-
-
-
 class Measure(NamedTuple):
-    """What a table in the shape of Table 1 shows: columns of `PaperTables.cells`, and whether cells are shaded."""
+    """What a table in the shape of Table 1 shows: names of columns of `PaperTables.cells`, and whether cells are shaded."""
 
     caption: str
     found: str
@@ -365,50 +197,30 @@ RETURNS = Measure(
     "Table 1: return. Shades are the share of the best possible that an agent earns.",
     "scalarized_return", "low", "high", "optimal_return", True,
 )  # fmt: skip
-LOOKS_SHOWN = Measure(
+MEASUREMENTS = Measure(
     "Table 1: looks in an episode.",
     "measurements", "measurements_low", "measurements_high", "optimal_measurements", False,
 )  # fmt: skip
 #: The smallest share of the best possible for each shade but the first.
 SHADES = (0.25, 0.5, 0.75, 0.9, 0.975)
-
-RETURN = Column("return found", "scalarized_return", 2, ("low", "high"))
-MIDDLE = Column("interquartile mean", "iqm", 2, ("iqm_low", "iqm_high"))
-BEST = Column("best known", "optimal_return")
-
-TABLE = [
-    Column("setting", "problem"), Column("agent", "agent"), Column("published return", "published_return"), RETURN,
-    MIDDLE, BEST, Column("runs", "runs", 0), Column("episodes", "episodes", 0),
-]  # fmt: skip
-EIGHT = [
-    Column("agent", "agent"), Column("published return", "published_return"), RETURN,
-    MIDDLE, BEST,
-    Column("looks found", "measurements", 2, ("measurements_low", "measurements_high")),
-    Column("looks of the best", "optimal_measurements"), Column("runs", "runs", 0),
-]  # fmt: skip
-SCALING = [
-    Column("size", "size", 0), Column("agent", "agent"), Column("published return", "published_return"),
-    Column("return found", "scalarized_return", 2, ("low", "high"), "lakes"), BEST,
-    Column("looks found", "measurements", 2, ("measurements_low", "measurements_high"), "lakes"), Column("lakes", "lakes", 0),
-]  # fmt: skip
-OPTIMA = [
-    Column("problem", "problem"), Column("best known return", "optimal_return", 3),
-    Column("looks", "optimal_measurements"), Column("steps", "optimal_steps", 1),
-    Column("discounted optimum at least", "value", 4), Column("at most", "value_at_most", 4),
-]  # fmt: skip
-PAIRS = [
-    Column("part", "part"), Column("agent", "agent"), Column("other", "other"),
-    Column("earns more by", "difference", 2, ("difference_low", "difference_high")),
-    Column("probability that it earns more", "probability", 2, ("low", "high")),
-]  # fmt: skip
-DEVIATIONS = [
-    Column("problem", "problem"), Column("agent", "agent"), Column("what", "measure"), Column("published", "published"),
-    Column("found", "found"), Column(f"means of {REPETITIONS} runs, from", "expected_low"), Column("to", "expected_high"),
-    Column("what is known about it", "reasons"),
-]  # fmt: skip
+GROUPS = {experiments.LEFT: "measuring value, at a cost of a look of", experiments.RIGHT: "4x4 frozen lake"}
 
 
-def matrix(study: dict[str, Any], cells: pd.DataFrame, measure: Measure) -> Table:
+def _table1(results: Results, found: PaperTables) -> Section:
+    """Return Table 1 in the paper's shape: a row for each agent, a column for each setting."""
+    text = (
+        "What was found here, with its interval, and below that what was published, for the agents that have the settings of the "
+        "published runs. On top is the best that could be earned; how that is known is said below."
+    )
+    blocks = [
+        Text(text),
+        _matrix(results.study, found.cells, RETURNS),
+        _matrix(results.study, found.cells, MEASUREMENTS),
+    ]
+    return _with_progress(Section("Table 1", blocks), results, experiments.LEFT, experiments.RIGHT)
+
+
+def _matrix(study: dict[str, Any], cells: pd.DataFrame, measure: Measure) -> Table:
     """Return a table in the shape of Table 1: a row for each agent, a column for each setting, the best possible on top.
 
     Parameters
@@ -446,9 +258,6 @@ def matrix(study: dict[str, Any], cells: pd.DataFrame, measure: Measure) -> Tabl
     )  # fmt: skip
 
 
-GROUPS = {experiments.LEFT: "measuring value, at a cost of a look of", experiments.RIGHT: "4x4 frozen lake"}
-
-
 def _best_cell(value: float | None) -> Cell:
     return Cell(NOTHING) if value is None else Cell(number_text(value, 2), value)
 
@@ -472,15 +281,197 @@ def _legend() -> list[str]:
     return [f"below {bounds[0]} of the best possible", *between, f"{bounds[-1]} and more"]
 
 
-# ----------------------------------------------------------------------------------------------------
-# The figures of the paper: by cost, by episode and by size.
-# ----------------------------------------------------------------------------------------------------
+def _what(results: Results) -> Section:
+    agents = (
+        "Agents with published settings are as in the runs behind the published numbers, where these differ from "
+        "the paper's text. Those with default settings have what was found to be good since; Foresight learns a "
+        f"model and plans with it. The measuring value problem is a gamble that succeeds with probability {experiments.SUCCESS}, "
+        f"and a look tells whether it did. In frozen lakes a look costs {experiments.LAKE_COST}."
+    )
+    return Section("What was run", [Text(agents), Text(common.HOW_TO_READ), common.parts_table(results)])
 
 
+OPTIMA = [
+    Column("problem", "problem"), Column("best known return", "optimal_return", 3),
+    Column("looks", "optimal_measurements"), Column("steps", "optimal_steps", 1),
+    Column("discounted optimum at least", "value", 4), Column("at most", "value_at_most", 4),
+]  # fmt: skip
 
 
+def _ceiling(found: PaperTables) -> Section:
+    text = (
+        f"With the dynamics known, the best schedule is found with a proof. At the paper's discount of {DISCOUNT:g} the "
+        "value of every problem lies between the two bounds shown. Agents are judged by their undiscounted return, "
+        f"though, and the best schedule at {DISCOUNT:g} does not wait for late rewards: it can earn less than "
+        "another. So the best known return is the largest undiscounted return of the schedules that are best at several "
+        "discounts: "
+        f"{', '.join(f'{each:g}' for each in (DISCOUNT, *experiments.HIGH_DISCOUNTS))} for lakes, {DISCOUNT:g} and "
+        f"{experiments.NO_DISCOUNT:g} for the measuring value problem, where it is exact. On lakes nothing is "
+        "proven about the undiscounted return; on the large ones the search is cut off after a fixed amount of "
+        "work."
+    )
+    shown = found.optima[found.optima["part"].isin((experiments.LEFT, experiments.RIGHT, experiments.EIGHT))]
+    caption = "The best known, for the problems of the tables."
+    return Section("What could be earned", [Text(text), *_shown(shown, caption, OPTIMA, "optima.csv")])
 
-#: An agent looks the same in every figure and is called the same, whatever its settings are; panels say which they are.
+
+DETAILS = [
+    Column("setting", "problem"), Column("agent", "agent"), Column("published return", "published_return"), RETURN,
+    MIDDLE, BEST, Column("runs", "runs", 0), Column("episodes", "episodes", 0),
+]  # fmt: skip
+
+
+def _details(found: PaperTables) -> list[Section]:
+    sections = []
+    for part, title, what in (
+        (experiments.LEFT, "The measuring value problem in detail", "at three costs of a look"),
+        (experiments.RIGHT, "The 4x4 frozen lake in detail", "in its three variants"),
+    ):
+        caption = f"Returns {what}, sorted as you like: in the paper, found here, and the best known."
+        cells = found.cells[found.cells["part"] == part]
+        sections.append(Section(title, _shown(cells, caption, DETAILS, "table1.csv")))
+    return sections
+
+
+def _costs(found: PaperTables, outputs: Outputs) -> Section:
+    title = "Where looking stops paying"
+    if found.costs.empty:
+        return Section(title, [MISSING])
+    last = _last_cost_worth_a_look(found.costs)
+    text = f"Of the costs tried, {last:.2f} is the last at which the best schedule looks." if last is not None else ""
+    caption = (
+        "Return (above) and looks (below) in the measuring value problem, by the cost of a look. Bands are "
+        "intervals; dotted is the best schedule."
+    )
+    words = (
+        "Two rows of panels: return and number of looks by the cost of a look, for published and for default settings."
+    )
+    picture = outputs.add_figure("figure-costs", _costs_figure(found.costs), caption, words, "figure-costs.csv")
+    return Section(title, [Text(text), picture])
+
+
+def _last_cost_worth_a_look(costs: pd.DataFrame) -> float | None:
+    looking = costs.loc[costs["optimal_measurements"] > 0, "cost"]
+    return None if looking.empty else float(looking.max())
+
+
+def _curves(found: PaperTables, outputs: Outputs) -> Section:
+    title = "Training on the 4x4 semi-slippery lake"
+    if found.curves.empty:
+        return Section(title, [MISSING])
+    best = found.table1.loc[found.table1["setting"] == CURVES, "optimal_return"].dropna()
+    figure = _curves_figure(found.curves, None if best.empty else float(best.iloc[0]))
+    window = int(found.curves["window"].iloc[0])
+    caption = (
+        f"Running means of {window} episodes, averaged over runs, with intervals; dotted is the best known return."
+    )
+    words = "Two rows of panels: return and number of looks by episode, for published and for default settings."
+    return Section(title, [outputs.add_figure("figure-curves", figure, caption, words, "figure-curves.csv")])
+
+
+EIGHT = [
+    Column("agent", "agent"), Column("published return", "published_return"), RETURN,
+    MIDDLE, BEST,
+    Column("looks found", "measurements", 2, ("measurements_low", "measurements_high")),
+    Column("looks of the best", "optimal_measurements"), Column("runs", "runs", 0),
+]  # fmt: skip
+
+
+def _eight(found: PaperTables) -> Section:
+    caption = "The standard 8x8 map, semi-slippery. Looks were not published."
+    return Section("The 8x8 frozen lake", _shown(found.eight, caption, EIGHT, "lake-8x8.csv"))
+
+
+SCALING = [
+    Column("size", "size", 0), Column("agent", "agent"), Column("published return", "published_return"),
+    Column("return found", "scalarized_return", 2, ("low", "high"), "lakes"), BEST,
+    Column("looks found", "measurements", 2, ("measurements_low", "measurements_high"), "lakes"), Column("lakes", "lakes", 0),
+]  # fmt: skip
+
+
+def _scaling(found: PaperTables, outputs: Outputs) -> Section:
+    title = "Larger lakes"
+    if found.scaling.empty:
+        return Section(title, [MISSING])
+    lakes = int(found.scaling["lakes"].max())
+    text = (
+        "The published lakes are not known, so these are other random maps. Every size has "
+        f"{lakes} lakes, each run once, so that an interval is over lakes. All agents have the same number of "
+        f"episodes; in the paper AMRL-Q had {AMRL_Q_EPISODES:,} and Dyna-ATMQ one repetition. The published "
+        f"act-then-measure settings have random looks at {experiments.RANDOM_LOOKS['random_measuring']:.0%} of the steps "
+        "added, as in the published runs on the measuring value problem."
+    )
+    caption = (
+        "Return by size of the lake: in the paper, with the published settings, and with our defaults. Dotted is "
+        "the best known."
+    )
+    words = "Three panels: return by the number of cells along a side, in the paper, with published and with default settings."
+    picture = outputs.add_figure("figure-scaling", _scaling_figure(found.scaling), caption, words, "figure-scaling.csv")
+    table = _shown(found.scaling, "The same as numbers.", SCALING, "figure-scaling.csv")
+    return Section(title, [Text(text), picture, *table])
+
+
+PAIRS = [
+    Column("part", "part"), Column("agent", "agent"), Column("other", "other"),
+    Column("earns more by", "difference", 2, ("difference_low", "difference_high")),
+    Column("probability that it earns more", "probability", 2, ("low", "high")),
+]  # fmt: skip
+
+
+def _comparisons(pairs: pd.DataFrame) -> Section:
+    """Compare Foresight with every other agent, and every agent's default settings with its published ones."""
+    settings = pairs["agent"] == pairs["other"] + " (published)"
+    swapped = pairs["other"] == FORESIGHT
+    # A pair is stored once, the agent that comes first in the study first; turned round it says the same.
+    turned = pairs.assign(
+        agent=pairs["other"], other=pairs["agent"],
+        probability=1 - pairs["probability"], low=1 - pairs["high"], high=1 - pairs["low"],
+        difference=-pairs["difference"], difference_low=-pairs["difference_high"], difference_high=-pairs["difference_low"],
+    )  # fmt: skip
+    shown = pd.concat([turned[swapped], pairs[pairs["agent"] == FORESIGHT], turned[settings]])
+    parts = {experiments.LEFT: "measuring value", experiments.RIGHT: "4x4 lakes"}
+    text = (
+        "How much more one agent earns than the other in its last episodes, and how likely a run of it earns more than a "
+        "run of the other, ties counting half; both averaged over the three settings of each half of Table 1, with "
+        "intervals over seeds, by Student's t: seed by seed where both have the same seeds, otherwise Welch's."
+    )
+    title = "Who earns more"
+    if shown.empty:
+        return Section(title, [Text("There are no two agents to compare yet.")])
+    frame = shown.assign(part=shown["part"].map(parts))
+    return Section(title, [Text(text), table_of(frame, "Probability of improvement.", PAIRS, ["comparisons.csv"])])
+
+
+DEVIATIONS = [
+    Column("problem", "problem"), Column("agent", "agent"), Column("what", "measure"), Column("published", "published"),
+    Column("found", "found"), Column(f"means of {REPETITIONS} runs, from", "expected_low"), Column("to", "expected_high"),
+    Column("what is known about it", "reasons"),
+]  # fmt: skip
+
+
+def _deviations(differences: pd.DataFrame) -> Section:
+    """List the published numbers that our runs do not reproduce, with the known reasons."""
+    title = "What differs from the paper, and why"
+    runs = Text(
+        "Where the runs behind the published numbers differ from the text, the settings called published follow "
+        "the runs:"
+    )
+    if differences.empty:
+        return Section(title, [runs, Items(TEXT_AND_RUNS), Text("There is nothing to compare yet.")])
+    different = differences[differences["differs"].astype(bool)]
+    rule = (
+        f"A published number differs from ours if it is outside of where the mean of {REPETITIONS} other runs such as ours "
+        f"is expected, {LEVEL:.0%} of the time, and by more than what does not matter. Of {len(differences)} published "
+        f"returns and numbers of looks, {len(different)} do."
+    )
+    blocks: list[Any] = [runs, Items(TEXT_AND_RUNS), Text(rule)]
+    if not different.empty:
+        caption = "Published numbers that our runs with the published settings do not give."
+        blocks.append(table_of(different, caption, DEVIATIONS, ["deviations.csv"]))
+    return Section(title, blocks)
+
+
+#: Label and line style of each agent, the same in every figure and for all settings; the panels name the settings.
 AGENTS = {
     name: (label, LOOKS[number])
     for number, (name, label) in enumerate(
@@ -492,19 +483,19 @@ PAPER = "in the paper"
 PANELS = {"published settings": "published", "default settings": "default"}
 
 
-def costs_figure(costs: pd.DataFrame) -> Figure:
-    """Return and measurements in the measuring value problem, by the cost of a look."""
+def _costs_figure(costs: pd.DataFrame) -> Figure:
+    """Draw return and measurements in the measuring value problem, by the cost of a look."""
     return panels(costs, "cost", _columns(costs), "cost of a look")
 
 
-def curves_figure(curves: pd.DataFrame, best: float | None) -> Figure:
-    """Return and measurements while training on the 4x4 semi-slippery lake."""
+def _curves_figure(curves: pd.DataFrame, best: float | None) -> Figure:
+    """Draw return and measurements while training on the 4x4 semi-slippery lake."""
     table = curves if best is None else curves.assign(optimal_return=best)
     return panels(table, "episode", _columns(table), "episode", markers=False)
 
 
-def scaling_figure(scaling: pd.DataFrame) -> Figure:
-    """Returns on random lakes by size: in the paper, with the published settings, and with our defaults."""
+def _scaling_figure(scaling: pd.DataFrame) -> Figure:
+    """Draw returns on random lakes by size: in the paper, with the published settings, and with our defaults."""
     theirs = scaling[(scaling["preset"] == "published") & scaling["published_return"].notna()]
     paper = theirs.assign(
         agent=theirs["agent"] + " in the paper", scalarized_return=theirs["published_return"], low=float("nan")

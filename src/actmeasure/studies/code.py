@@ -1,8 +1,8 @@
-"""A digest of the code that a trial's results depend on, so that results of other code are not taken for those of this one.
+"""A digest of the code that the results of a trial depend on, so that stored results of other code are recognised.
 
-What counts is the syntax of the modules that a trial runs: those of its agent, its problem and what trains or plans, and whatever
-they import, found without importing anything. Comments, docstrings, formatting, error messages' classes, files, reports and the
-command line do not count. Neither do other packages: NumPy, SciPy and Numba are told by `study.json`.
+The digest covers the syntax of the modules that a trial runs: those of its agent, of its problem, of training or planning, and
+all that they import, found without importing anything. Comments, docstrings, formatting, error classes, model files, reports and
+the command line are left out, and so are other packages: `study.json` holds the versions of NumPy, SciPy and Numba.
 """
 
 from __future__ import annotations
@@ -22,20 +22,27 @@ from actmeasure.studies.spec import Trial
 __all__ = ["code_of", "module_digest", "what_computes"]
 
 PACKAGE = "actmeasure"
-#: What runs every trial; of what else it imports, this belongs to only some of them.
-ROOT, TRAINING, PLANNING = "actmeasure.studies.trial", "actmeasure.learning.train", "actmeasure.studies.trial"
+#: The module that runs every trial, and modules that belong to trials of training and of planning only.
+ROOT, TRAINING, PLANNING = "actmeasure.studies.trial", "actmeasure.learning.train", "actmeasure.studies.plans"
+#: Reads model files.
 FILES = "actmeasure.files"
-#: What has names of everything that agents and problems from outside may use, and what only runs studies of it.
-LISTS = (PACKAGE, "actmeasure.learning", "actmeasure.problems", "actmeasure.planning")
-EXPERIMENTS = "actmeasure.studies"
-#: Modules that no result depends on: lists of everything there is, of which a trial's own is followed by itself; what describes
-#: trials; messages; Ctrl-C; text and pictures.
+#: Modules through which agents and problems of other packages reach everything that computes.
+LISTS = (
+    PACKAGE,
+    "actmeasure.agents",
+    "actmeasure.learning",
+    "actmeasure.planners",
+    "actmeasure.planning",
+    "actmeasure.problems",
+)
+STUDIES = "actmeasure.studies"
+#: Modules that no result depends on: packages that list all agents, problems and methods (those of a trial are followed from its
+#: specification); the description, storage and running of trials; messages; checks of arguments; Ctrl-C; text and figures.
 LEFT_OUT = frozenset(
     {
         PACKAGE,
         "actmeasure.errors",
         "actmeasure.interrupts",
-        "actmeasure.studies.processes",
         "actmeasure.settings",
         "actmeasure.statistics",
         "actmeasure.studies",
@@ -236,7 +243,7 @@ def _is_list(base: str, name: str) -> bool:
 def _everything() -> frozenset[str]:
     """Return the modules of all public names that compute something."""
     homes = {home for package in LISTS for found in _exported(package).values() for home in found}
-    return frozenset(home for home in homes if not home.startswith(EXPERIMENTS))
+    return frozenset(home for home in homes if not home.startswith(STUDIES))
 
 
 def _write(node: ast.AST, parts: list[str]) -> None:

@@ -1,35 +1,29 @@
-"""`study.json`: what is run, with which versions, on which machine, when and for how long."""
+"""`study.json`: what is run, with which versions, on which machine, when and for how long; and the summary of a run."""
 
 from __future__ import annotations
 
-import os
 import platform
 import time
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Literal
 
-from actmeasure import __version__
 from actmeasure.errors import StudyError
 from actmeasure.studies.code import code_of, what_computes
-from actmeasure.studies.processes import available_cores
+from actmeasure.studies.machine import total_memory, versions
+from actmeasure.studies.pool import available_cores
 from actmeasure.studies.spec import Study, Trial
 from actmeasure.studies.store import DamagedError, Store
+from actmeasure.text import text_table
 
-__all__ = ["Failure", "Journal", "PartSummary", "Summary", "available_memory", "total_memory", "workers_that_fit"]
-
-# ----------------------------------------------------------------------------------------------------
-# What became of a study that was run.
-# ----------------------------------------------------------------------------------------------------
+__all__ = ["Failure", "Journal", "PartSummary", "Summary"]
 
 
 @dataclass(frozen=True)
 class PartSummary:
-    """Trials of a part: done now, found stored, failed and left undone; and the seconds that all its stored ones took."""
+    """Numbers of trials of a part: done now, found stored, failed and left undone; and the seconds of all stored ones."""
 
     name: str
     title: str
@@ -50,20 +44,20 @@ class Failure:
 
 @dataclass(frozen=True)
 class Summary:
-    """What became of a study.
+    """What was run of a study, and what was not.
 
     Attributes
     ----------
     study : str
-        Its name.
+        Name of the study.
     directory : Path
-        Where the results are; see `read_results`.
+        Folder of the results; see `read_results`.
     parts : tuple of PartSummary
     failures : tuple of Failure
     notes : tuple of str
         What else happened: files that were damaged and set aside, workers that died.
     seconds : float
-        Time that all took now.
+        Duration of this run.
     stopped : "done", "failed" or "interrupted"
         `failed` if at least one trial did, `interrupted` after Ctrl-C.
     """
@@ -77,21 +71,21 @@ class Summary:
     stopped: Literal["done", "failed", "interrupted"]
 
     def table(self) -> str:
-        """Part by part, as a table for the terminal. A trial that belongs to two parts is counted in both."""
+        """Return a text table with a row for each part. A trial that belongs to two parts is counted in both."""
         header = ("part", "done now", "found", "failed", "left", "computing")
         rows = [
             (part.name, f"{part.done:,}", f"{part.found:,}", f"{part.failed:,}", f"{part.left:,}", f"{part.seconds:,.1f} s")
             for part in self.parts
         ]  # fmt: skip
-        return "\n".join(_aligned([header, *rows]))
+        return "\n".join(text_table(header, rows, "<>>>>>"))
 
     def remarks(self) -> list[str]:
-        """What else happened and what failed, in sentences."""
+        """Return the notes and the failures as sentences."""
         failures = [f"Failed: {failure.trial}: {failure.why}" for failure in self.failures]
         return [*self.notes, *failures]
 
     def to_json(self) -> dict[str, Any]:
-        """As plain data."""
+        """Return the summary as plain data."""
         failures = [{"trial": str(one.trial), "hash": one.trial.hash, "why": one.why} for one in self.failures]
         return {
             "study": self.study, "directory": str(self.directory), "stopped": self.stopped, "seconds": self.seconds,
@@ -99,74 +93,12 @@ class Summary:
         }  # fmt: skip
 
 
-def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    """Lines with columns of equal width: text to the left, numbers to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows]
-
-
-# ----------------------------------------------------------------------------------------------------
-# How much memory there is, and how many workers it suffices for.
-# ----------------------------------------------------------------------------------------------------
-
-
-MEMINFO = Path("/proc/meminfo")
-#: Where containers have their limit, and what they use.
-LIMITS = (
-    ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
-    ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
-)
-
-
-def total_memory() -> int | None:
-    """Bytes of memory of this machine, or None if it does not tell."""
-    with suppress(ValueError, OSError, AttributeError):
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return None
-
-
-def available_memory() -> int | None:
-    """Bytes that can still be used here, or None if the machine does not tell."""
-    found = []
-    with suppress(OSError, ValueError, StopIteration):
-        line = next(line for line in MEMINFO.read_text().splitlines() if line.startswith("MemAvailable:"))
-        found.append(int(line.split()[1]) << 10)
-    for limit, used in LIMITS:
-        with suppress(OSError, ValueError):  # "max" where there is none
-            found.append(max(0, int(Path(limit).read_text()) - int(Path(used).read_text())))
-    return min(found, default=total_memory())
-
-
-def workers_that_fit(needs: Sequence[int], most: int, available: int | None) -> int:
-    """The largest number of workers, from 1 to `most`, that fit even if the hungriest trials meet.
-
-    Parameters
-    ----------
-    needs : sequence of int
-        Bytes that a worker takes for each trial.
-    most : int
-    available : int or None
-        Bytes.
-
-    Examples
-    --------
-    >>> workers_that_fit([300, 100, 200, 100], 4, available=600)
-    3
-    """
-    hungriest = sorted(needs, reverse=True)[:most]
-    fitting = len(hungriest)
-    while available is not None and fitting > 1 and sum(hungriest[:fitting]) > available:
-        fitting -= 1
-    return max(1, fitting)
-
-
-#: While a study runs, `study.json` is kept up to date this often, in seconds: should it be killed, no more time is lost.
+#: Seconds between two updates of `study.json` while a study runs.
 KEEP_SECONDS = 5.0
-LIBRARIES = ("numpy", "scipy", "numba", "gymnasium", "pandas", "pyarrow")
 
 
 class Journal:
-    """Keeps `study.json` of a folder; times of earlier runs of the same study are added to.
+    """Writes `study.json`; the seconds of earlier runs of the same study are added up.
 
     Parameters
     ----------
@@ -175,7 +107,7 @@ class Journal:
     source : dict
         Where the study comes from: `file`, as typed, and whether it is `quick`.
     begun : float
-        When the study was begun, as `time.perf_counter` tells.
+        Time at which the study was begun, by `time.perf_counter`.
     keep : bool
         Whether results of other code are kept.
     """
@@ -196,10 +128,10 @@ class Journal:
             return {}
 
     def begin(self, engine: str) -> None:
-        """The study begins, or goes on."""
+        """Write that the study begins, or goes on."""
         self._data |= {
             "engine": engine,
-            "versions": _versions(),
+            "versions": versions(),
             "machine": {"system": platform.platform(), "cores": available_cores(), "memory": total_memory()},
             "seconds": {},
             "wall_seconds": self._earlier,
@@ -208,12 +140,12 @@ class Journal:
         self._store.write_study(self._data)
 
     def keep(self) -> None:
-        """The study is going on: write down for how long, if that was a while ago."""
+        """Update the seconds that the study has taken, every `KEEP_SECONDS`."""
         if time.perf_counter() - self._kept >= KEEP_SECONDS:
             self._write_time()
 
     def broken(self) -> None:
-        """The study ends with an error, such as a full disk, which is the one to be told."""
+        """Update the seconds when the study ends with an error, such as a full disk; that error is the one to be raised."""
         with suppress(StudyError):
             self._write_time()
 
@@ -223,7 +155,7 @@ class Journal:
         self._store.write_study(self._data)
 
     def end(self, summary: Summary) -> None:
-        """The study is done, or interrupted."""
+        """Write that the study is done, or interrupted."""
         described = summary.to_json()
         self._data |= {
             "finished": None if summary.stopped == "interrupted" else _now(),
@@ -236,13 +168,3 @@ class Journal:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-def _versions() -> dict[str, str]:
-    found = {"python": platform.python_version(), "actmeasure": __version__}
-    for library in LIBRARIES:
-        try:
-            found[library] = version(library)
-        except PackageNotFoundError:
-            continue
-    return found

@@ -27,12 +27,12 @@ PLAN = ("discounted_return", "scalarized_return", "reward", "measurements", "ste
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """What a study has found.
+    """The results of a study.
 
     Attributes
     ----------
     study : dict
-        As stored in `study.json`: name, title and parts; versions and machine; when it ran and for how long.
+        Contents of `study.json`: name, title and parts; versions and machine; when it ran and for how long.
     runs : pandas.DataFrame
         A row for each part, problem, agent and seed: `part`, `problem`, `agent` (labels), `problem_settings` (JSON),
         `agent_name`, `agent_settings` (JSON), `seed`, `episodes`, `hash`.
@@ -57,13 +57,13 @@ class Results:
 
 
 def read_results(directory: str | os.PathLike[str]) -> Results:
-    """Read the folder of a study, finished or not."""
+    """Read the results of a study, finished or not, from its folder."""
     store = Store(Path(directory))
     data = _study_data(store)
     study = _study(store, data)
     pandas("reading results")
     trials: dict[str, Trial] = {trial.hash: trial for trial in study.trials()}
-    # By the digests of the last run, not of the code that is here now: a report needs none of it.
+    # By the digests of the last run, not of the present code, which a report does not depend on.
     codes, keep = _codes(store, data)
     stored = {
         name: found
@@ -102,7 +102,7 @@ def _study(store: Store, data: dict[str, Any]) -> Study:
 
 
 def _codes(store: Store, data: dict[str, Any]) -> tuple[dict[str, str], bool]:
-    """The digest of the code for each kind of trial, and whether results of other code were kept."""
+    """Return the digest of the code for each kind of trial, and whether results of other code were kept."""
     codes, keep = data.get("code", {}), data.get("keep", False)
     if not isinstance(codes, dict) or not all(isinstance(code, str) for code in codes.values()):
         raise StudyError(
@@ -120,7 +120,7 @@ def _read(store: Store, trial: Trial, code: str, keep: bool) -> StoredTrial | No
 
 
 def _runs(study: Study, stored: dict[str, StoredTrial]) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The frames of runs and of their episodes."""
+    """Return the frames of runs and of their episodes."""
     rows: list[tuple[Any, ...]] = []
     tables: list[Any] = []
     for part in study.parts:
@@ -135,7 +135,7 @@ def _runs(study: Study, stored: dict[str, StoredTrial]) -> tuple[pd.DataFrame, p
 
 
 def _episodes(runs: pd.DataFrame, tables: list[Any]) -> pd.DataFrame:
-    """The tables one below the other, each with the labels of its run."""
+    """Return the tables one below the other, each with the labels of its run."""
     lengths = [len(table) for table in tables]
     labels = {name: np.repeat(runs[name].to_numpy(), lengths) for name in ("part", "problem", "agent", "seed")}
     whole_numbers = {"episode", "measurements", "steps"}

@@ -1,4 +1,4 @@
-"""Running a study: what is stored is kept, what is missing is run."""
+"""Running a study: trials that are stored are kept, those that are missing are run."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from actmeasure.interrupts import Interrupts, deferred_interrupts
 from actmeasure.studies.code import code_of
 from actmeasure.studies.engines import Engine, LocalEngine, Order
 from actmeasure.studies.engines.base import Outcome, unpacked
+from actmeasure.studies.expense import Expense, ExpenseEstimator, Pace
 from actmeasure.studies.journal import Failure, Journal, PartSummary, Summary
-from actmeasure.studies.progress import Pace, PartProgress, StudyProgress
+from actmeasure.studies.progress import PartProgress, StudyProgress
 from actmeasure.studies.spec import Study, Trial
 from actmeasure.studies.store import DamagedError, Store, StoredTrial, open_store
-from actmeasure.studies.trial import Appraiser, Expense
 
 __all__ = ["check_study", "in_order", "run_study"]
 
-#: Progress is told, and the time left estimated, this often at most, in seconds.
+#: Least number of seconds between two calls of `progress`, and between two estimates of the time left.
 SHOW_SECONDS, ESTIMATE_SECONDS = 0.1, 1.0
 
 Progress = Callable[[StudyProgress], None]
@@ -43,22 +43,21 @@ def run_study(
 
     Each trial's results are written as soon as it is done, so that whatever stops the study loses at most the trials in flight;
     running it again does what is missing, and gives the same tables. Trials whose code has changed are run again. All problems
-    and agents have their first seed before any has a second one. A script that calls this needs `if __name__ == "__main__":`
-    before what it does.
+    and agents have their first seed before any has a second one.
 
     Parameters
     ----------
     study : Study
     directory : path
-        Of the results; made if it is not there. One study at a time can write to it, and only one of the same name.
+        Folder of the results, created if it is not there. One study at a time can write to it, and only one of the same name.
     engine : Engine, optional
         `LocalEngine()` by default: processes on this machine. `RayEngine(...)` for a cluster.
     progress : function, optional
         Called now and then with a `StudyProgress`.
     file : path, optional
-        That the study was read from; the report says how to run it again.
+        File that the study was read from; the report says how to run it again.
     quick : bool
-        Whether it is the study of that file in small.
+        Whether it is the quick version of the study in that file.
     keep : bool
         Keep stored results that other code has computed, instead of running these trials again; the report says how many.
     tell : function, optional
@@ -87,8 +86,8 @@ def run_study(
         chosen = engine or LocalEngine()
         journal.begin(chosen.name)
         try:
-            run.look()
-            run.work(chosen, contents)
+            run.read_stored()
+            run.run_missing(chosen, contents)
         except BaseException:
             journal.broken()
             raise
@@ -98,20 +97,20 @@ def run_study(
 
 
 def check_study(study: Study, contents: dict[str, bytes] | None = None) -> dict[str, Expense]:
-    """What each trial is expected to cost, by hash; a problem, agent or method that cannot be made is a `StudyError`."""
+    """Return the expected expense of each trial, by hash; a problem, agent or method that cannot be made is a `StudyError`."""
     found = _file_contents(study) if contents is None else contents
-    appraiser, expenses = Appraiser(), {}
+    estimator, expenses = ExpenseEstimator(), {}
     for part in study.parts:
         for trial in part.trials():
             try:
-                expenses[trial.hash] = appraiser.appraise(trial, found.get(trial.problem.content or ""))
+                expenses[trial.hash] = estimator.estimate(trial, found.get(trial.problem.content or ""))
             except ActMeasureError as error:
                 raise StudyError(f"part {part.name!r}, {trial}: {error}") from error
     return expenses
 
 
 def _file_contents(study: Study) -> dict[str, bytes]:
-    """Contents of all model files, by their SHA-256: workers may be where the files are not."""
+    """Return the contents of all model files, by their SHA-256: workers on other machines do not have the files."""
     problems = [problem for part in study.parts for problem in part.problems]
     return {problem.content: problem.read() for problem in problems if problem.content is not None}
 
@@ -119,9 +118,9 @@ def _file_contents(study: Study) -> dict[str, bytes]:
 def in_order(study: Study, missing: Mapping[str, Trial], expected: Callable[[Trial], float]) -> list[Trial]:
     """Return trials in the order in which they are run.
 
-    First comes the shortest trial of each agent and method of each part, so that there is soon something of everything; then
-    round by round all first seeds (and plans), all second ones and so on. A round has its shortest trials first, but the last one
-    its longest, so that no worker is left with a long one at the end.
+    First comes the shortest trial of each agent and method of each part, so that there are early results of all; then round by
+    round all first seeds (and plans), all second ones and so on. A round has its shortest trials first, but the last one its
+    longest, so that no worker is left with a long one at the end.
 
     Parameters
     ----------
@@ -129,7 +128,7 @@ def in_order(study: Study, missing: Mapping[str, Trial], expected: Callable[[Tri
     missing : mapping
         The trials that are to be run, by hash.
     expected : function
-        Of a trial: the seconds that it is expected to take.
+        From a trial to the seconds that it is expected to take.
     """
     rounds: dict[str, int] = {}
     shortest: dict[tuple[str, str], Trial] = {}
@@ -152,7 +151,7 @@ def in_order(study: Study, missing: Mapping[str, Trial], expected: Callable[[Tri
 
 
 class _Run:
-    """A study while it is run."""
+    """The state of a study while it is run."""
 
     def __init__(
         self,
@@ -180,8 +179,8 @@ class _Run:
         self._seconds: dict[str, float] = {}
         self._notes: list[str] = []
 
-    def look(self) -> None:
-        """See what is stored; damaged files are set aside, and results of other code only used if they are to be kept."""
+    def read_stored(self) -> None:
+        """Read what is stored; damaged files are set aside, and results of other code are used only with `keep`."""
         trials, others = self._study.trials(), []
         for trial in trials:
             stored = self._stored(trial)
@@ -208,7 +207,7 @@ class _Run:
             )
 
     def _stored(self, trial: Trial) -> StoredTrial | None:
-        """The stored results of a trial by the code that is here."""
+        """Return the stored results of a trial by the present code, None if there are none."""
         try:
             return self._store.read(trial, code_of(trial))
         except DamagedError as error:
@@ -221,8 +220,8 @@ class _Run:
         if self._tell is not None:
             self._tell(sentence)
 
-    def work(self, engine: Engine, contents: dict[str, bytes]) -> None:
-        """Run what is missing."""
+    def run_missing(self, engine: Engine, contents: dict[str, bytes]) -> None:
+        """Run the trials that are not stored."""
         self._missing = {trial.hash: trial for trial in in_order(self._study, self._missing, self._pace.expected)}
         orders = [
             Order(trial, contents.get(trial.problem.content or ""), self._expenses[trial.hash].memory, code_of(trial))
@@ -268,7 +267,7 @@ class _Run:
         self._progress(StudyProgress(parts, max((part.seconds_left for part in parts), default=0.0)))
 
     def _estimate(self, now: float, at_once: int) -> None:
-        """Estimate now and then when each trial is going to be done."""
+        """Estimate, every `ESTIMATE_SECONDS`, when each trial is going to be done."""
         for name in itertools.islice(self._missing, at_once):  # trials are handed out in order
             self._begun.setdefault(name, now)
         if now - self._estimated < ESTIMATE_SECONDS:
@@ -281,7 +280,7 @@ class _Run:
         self._finishing = self._pace.finishing(list(self._missing.values()), at_once, running)
 
     def summary(self, seconds: float) -> Summary:
-        """What became of it."""
+        """Return what was run, found stored, failed and left undone."""
         parts = tuple(
             PartSummary(
                 part.name, part.title, len(self._done.intersection(members)), len(self._found.intersection(members)),

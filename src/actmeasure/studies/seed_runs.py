@@ -1,4 +1,4 @@
-"""What training with several seeds returns."""
+"""The results of training with several seeds: statistics, text tables, files and learning curves."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from actmeasure.errors import AgentError, MissingExtraError, quoted, unknown_nam
 from actmeasure.files.atomic import check_place, explain, replacing
 from actmeasure.model.transitions import FloatArray
 from actmeasure.settings import whole
-from actmeasure.statistics import LAST, half_width
+from actmeasure.statistics import LAST, half_width, running_mean
 from actmeasure.text import short_number, text_table
 
 if TYPE_CHECKING:
@@ -37,42 +37,25 @@ __all__ = [
     "learning_curve",
     "plot_runs",
     "results_table",
-    "running_mean",
     "save_table",
 ]
 
+#: Columns of `Episodes` that are averaged.
 FIGURES = ("scalarized_return", "reward", "measurements", "steps")
-
-#: Why training ended: all is done, Ctrl-C, or a worker process could not go on.
+#: Number of seeds above which a table shows only the lowest and the highest.
+MANY = 10
+#: Columns of a text table and their formats.
+SHOWN = {"scalarized_return": ".4f", "measurements": ".2f", "steps": ".2f"}
+#: Endings of files of episodes.
+SUFFIXES = (".csv", ".parquet")
+#: Greys of the edge and the inside of an interval in a figure.
+EDGE, BAND = "0.45", "0.85"
+#: Width and height of a figure in inches, and relative heights of the panels for return and measurements.
+SIZE, HEIGHTS = (6.4, 4.8), (2, 1)
+#: Most points of a curve: more cannot be seen and make a file large.
+MOST_POINTS = 1000
+#: Why training ended: all episodes are done, Ctrl-C, or a worker process failed.
 Stopped = Literal["done", "interrupted", "failed"]
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A mean over seeds, and how sure it is.
-
-    Attributes
-    ----------
-    mean : float
-    deviation : float
-        Standard deviation between seeds; not a number for a single one.
-    low, high : float
-        95 % interval for the mean, by Student's t; not numbers for a single seed, and where all seeds are alike: without any
-        spread nothing says how different another seed may be.
-    """
-
-    mean: float
-    deviation: float
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, values: FloatArray) -> Estimate:
-        """From one value per seed."""
-        mean, low, high = statistics.mean(values)
-        deviation = float(values.std(ddof=1)) if len(values) > 1 else math.nan
-        alike = len(values) > 1 and math.isnan(low)
-        return cls(mean, 0.0 if alike else deviation, low, high)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,18 +65,18 @@ class SeedRuns:
     Attributes
     ----------
     agent : str
-        Its name.
+        Name of the agent.
     seeds : tuple of int
-        Those of which at least one episode is finished.
+        Seeds with at least one finished episode.
     episodes : tuple of Episodes
         One for each of the seeds.
     first_episode : int
         The number of the first episode; 0, unless the agent had been trained before.
     stopped : str
-        "done"; or else "interrupted" (Ctrl-C) or "failed" (a worker process could not go on), and some seeds have fewer
-        episodes than asked for, or none.
+        "done"; or "interrupted" (Ctrl-C) or "failed" (a worker process could not go on), where some seeds have fewer episodes
+        than asked for, or none.
     note : str
-        What was left undone and why, in a sentence; empty where all is done.
+        A sentence on what was left undone and why; empty where all is done.
     """
 
     agent: str
@@ -107,7 +90,7 @@ class SeedRuns:
         return len(self.seeds)
 
     def means(self, last: int = LAST) -> dict[str, FloatArray]:
-        """Means of every seed's last episodes: return, reward, measurements and steps, each of shape (n_seeds,)."""
+        """Return the means of every seed's last episodes: return, reward, measurements and steps, each of shape (n_seeds,)."""
         count = whole(last, "last", 1, error=AgentError)
         return {
             name: np.array([getattr(one, name)[-count:].mean() for one in self.episodes], dtype=np.float64)
@@ -115,11 +98,11 @@ class SeedRuns:
         }
 
     def summary(self, last: int = LAST) -> dict[str, Estimate]:
-        """What `means` gives, as a mean over seeds with its spread and a 95 % interval (Student's t)."""
+        """Return the mean over seeds of what `means` returns, with standard deviation and 95 % interval (Student's t)."""
         return {name: Estimate.of(values) for name, values in self.means(last).items()}
 
     def columns(self) -> dict[str, npt.NDArray[Any]]:
-        """A table by columns, with a row for every seed and episode: seed, episode, and those of `Episodes`."""
+        """Return columns with a row for every seed and episode: seed, episode, and those of `Episodes`."""
         lengths = [len(one) for one in self.episodes]
         numbers = [np.arange(self.first_episode, self.first_episode + length) for length in lengths]
         table: dict[str, npt.NDArray[Any]] = {
@@ -131,7 +114,7 @@ class SeedRuns:
         return table
 
     def to_pandas(self) -> pd.DataFrame:
-        """A table with a row for every seed and episode (needs the extra `data`)."""
+        """Return a data frame with a row for every seed and episode (needs the extra `data`)."""
         table: pd.DataFrame = pandas_for("SeedRuns.to_pandas").DataFrame(self.columns())
         return table
 
@@ -158,7 +141,7 @@ class SeedRuns:
         return plot_runs(self, path_or_axes, window)
 
     def table(self, last: int = LAST) -> str:
-        """The results as text: every seed, unless there are many, then mean, deviation and interval."""
+        """Return a text table: a row per seed, or the extremes of more than ten; then mean, standard deviation and interval."""
         return results_table(self, last)
 
     def __repr__(self) -> str:
@@ -166,19 +149,36 @@ class SeedRuns:
         return f"SeedRuns({self.agent!r}, {len(self)} seed{'s' * (len(self) != 1)}, mean return {found.mean:.4g})"
 
 
-# ----------------------------------------------------------------------------------------------------
-# Results over seeds as text.
-# ----------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Estimate:
+    """A mean over seeds with its standard deviation and interval.
 
+    Attributes
+    ----------
+    mean : float
+    deviation : float
+        Standard deviation between seeds; NaN for a single one.
+    low, high : float
+        95 % interval for the mean, by Student's t; NaN for a single seed, and where all seeds are alike: without any spread
+        there is no estimate of how different another seed may be.
+    """
 
-#: Of more seeds than this only the lowest and the highest are shown.
-MANY = 10
-#: What is shown, with how many digits.
-SHOWN = {"scalarized_return": ".4f", "measurements": ".2f", "steps": ".2f"}
+    mean: float
+    deviation: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, values: FloatArray) -> Estimate:
+        """Return the estimate from one value per seed, an array of shape (n_seeds,)."""
+        mean, low, high = statistics.mean(values)
+        deviation = float(values.std(ddof=1)) if len(values) > 1 else math.nan
+        alike = len(values) > 1 and math.isnan(low)
+        return cls(mean, 0.0 if alike else deviation, low, high)
 
 
 def results_table(runs: SeedRuns, last: int) -> str:
-    """A table with a row per seed, or the extremes of many, and what they say together."""
+    """Return the text table of `SeedRuns.table`."""
     means = runs.means(last)
     rows = _extremes(means) if len(runs) > MANY else _seed_rows(runs, means)
     if len(runs) > 1:
@@ -225,16 +225,8 @@ def _interval(estimate: Estimate, form: str) -> str:
     return f"{short_number(estimate.low, form)} to {short_number(estimate.high, form)}"
 
 
-# ----------------------------------------------------------------------------------------------------
-# Tables of episodes as files.
-# ----------------------------------------------------------------------------------------------------
-
-
-SUFFIXES = (".csv", ".parquet")
-
-
 def check_table_path(path: str | os.PathLike[str]) -> Path:
-    """The path of a table that can be written; call it before working long for one."""
+    """Return the path of a table after checking that it can be written; called before a long run."""
     place = Path(path)
     if place.suffix.lower() not in SUFFIXES:
         raise AgentError(f"the table {str(place)!r} cannot be written: {_unknown_ending(place)}")
@@ -249,7 +241,7 @@ def _unknown_ending(place: Path) -> str:
 
 
 def save_table(columns: Mapping[str, npt.NDArray[Any]], place: Path) -> None:
-    """Write columns of equal length; the file is there completely or not at all."""
+    """Write columns of equal length; the file is written completely or not at all."""
     write = _write_csv if place.suffix.lower() == ".csv" else _write_parquet
     try:
         with replacing(place) as file:
@@ -259,7 +251,7 @@ def save_table(columns: Mapping[str, npt.NDArray[Any]], place: Path) -> None:
 
 
 def _write_csv(columns: Mapping[str, npt.NDArray[Any]], file: BinaryIO) -> None:
-    # Python's own numbers are written so that reading them gives back every bit.
+    # As Python floats, whose text gives back every bit when it is read.
     text = io.TextIOWrapper(file, encoding="utf-8", newline="")
     rows = csv.writer(text, lineterminator="\n")
     rows.writerow(columns)
@@ -281,56 +273,8 @@ def _parquet() -> tuple[Any, Any]:
     return pyarrow, pyarrow.parquet
 
 
-# ----------------------------------------------------------------------------------------------------
-# Learning curves as pictures.
-# ----------------------------------------------------------------------------------------------------
-
-
-EDGE, BAND = "0.45", "0.85"
-#: Width and height in inches, and the heights of return and measurements.
-SIZE, HEIGHTS = (6.4, 4.8), (2, 1)
-#: More points than this are not to be seen, but make a drawing large.
-MOST_POINTS = 1000
-
-
-class Curve(NamedTuple):
-    """A mean over seeds and its interval, each of shape (n_episodes,); not numbers where fewer than two seeds are left."""
-
-    mean: FloatArray
-    low: FloatArray
-    high: FloatArray
-
-
-def running_mean(values: npt.ArrayLike, window: int) -> FloatArray:
-    """Mean of each value and those before it, `window` in all; of fewer at the beginning.
-
-    Examples
-    --------
-    >>> running_mean([1, 2, 3, 4], 2).tolist()
-    [1.0, 1.5, 2.5, 3.5]
-    """
-    sums = np.concatenate([[0.0], np.cumsum(values, dtype=np.float64)])
-    end = np.arange(1, len(sums))
-    begin = np.maximum(0, end - window)
-    means: FloatArray = (sums[end] - sums[begin]) / (end - begin)
-    return means
-
-
-def learning_curve(runs: SeedRuns, name: str, window: int) -> Curve:
-    """The mean over seeds of running means; seeds that were cut short count as far as they go."""
-    longest = max(len(one) for one in runs.episodes)
-    smooth = np.full((len(runs), longest), np.nan)
-    for row, one in zip(smooth, runs.episodes, strict=True):
-        row[: len(one)] = running_mean(getattr(one, name), window)
-    count = np.isfinite(smooth).sum(axis=0)
-    mean = np.nansum(smooth, axis=0) / count
-    squares = np.nansum((smooth - mean) ** 2, axis=0)
-    half = half_width(np.sqrt(squares / np.maximum(count - 1, 1)), count)
-    return Curve(mean, mean - half, mean + half)
-
-
 def plot_runs(runs: SeedRuns, path_or_axes: Any, window: int | None) -> Any:
-    """Draw on a pair of axes, into a file or on a new figure; the axes are returned."""
+    """Draw on a pair of axes, into a file or on a new figure, and return the axes."""
     matplotlib_for("SeedRuns.plot")
     size = _default_window(runs) if window is None else whole(window, "window", 1, error=AgentError)
     if isinstance(path_or_axes, (str, os.PathLike)):
@@ -343,13 +287,13 @@ def plot_runs(runs: SeedRuns, path_or_axes: Any, window: int | None) -> Any:
 
 
 def _default_window(runs: SeedRuns) -> int:
-    """As many episodes as results are means of, but a tenth of a short run."""
+    """Return the default window: `LAST` episodes, or a tenth of a short run."""
     longest = max(len(one) for one in runs.episodes)
     return max(1, min(LAST, longest // 10))
 
 
 def _shown_axes() -> Any:
-    """Axes that a notebook or `pyplot.show` shows."""
+    """Return two axes of pyplot, which a notebook or `pyplot.show` shows."""
     from matplotlib import pyplot
 
     return pyplot.subplots(2, 1, figsize=SIZE, sharex=True, height_ratios=HEIGHTS, layout="constrained")[1]
@@ -391,3 +335,24 @@ def _draw_curve(axes: Any, runs: SeedRuns, curve: Curve, label: str | None) -> N
         axes.fill_between(episode, low, high, facecolor=BAND, edgecolor=EDGE, linewidth=0.5, label=name)
     axes.plot(episode, mean, color=INK, linewidth=1.5, label=label, marker="o" if length == 1 else "", markersize=4)
     axes.spines[["top", "right"]].set_visible(False)
+
+
+class Curve(NamedTuple):
+    """A mean over seeds and its interval, each of shape (n_episodes,); the interval is NaN for fewer than two seeds."""
+
+    mean: FloatArray
+    low: FloatArray
+    high: FloatArray
+
+
+def learning_curve(runs: SeedRuns, name: str, window: int) -> Curve:
+    """Return the mean over seeds of running means; a seed that was cut short counts as far as it goes."""
+    longest = max(len(one) for one in runs.episodes)
+    smooth = np.full((len(runs), longest), np.nan)
+    for row, one in zip(smooth, runs.episodes, strict=True):
+        row[: len(one)] = running_mean(getattr(one, name), window)
+    count = np.isfinite(smooth).sum(axis=0)
+    mean = np.nansum(smooth, axis=0) / count
+    squares = np.nansum((smooth - mean) ** 2, axis=0)
+    half = half_width(np.sqrt(squares / np.maximum(count - 1, 1)), count)
+    return Curve(mean, mean - half, mean + half)

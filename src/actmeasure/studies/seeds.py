@@ -1,4 +1,4 @@
-"""Training with several seeds, in this process or in several."""
+"""Training the same agent with several seeds, in this process or in several."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import math
 import pickle
 import time
 import warnings
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, fields
 from itertools import islice
-from multiprocessing.connection import Connection, wait
 from typing import Any
 
+import cloudpickle
 import numpy as np
 
 from actmeasure import learning
@@ -26,340 +26,26 @@ from actmeasure.learning.agent import Agent
 from actmeasure.learning.train import train
 from actmeasure.model import Model
 from actmeasure.settings import whole
-from actmeasure.studies.processes import WorkerProcess, available_cores, check_may_start
+from actmeasure.studies.pool import Worker, WorkerDiedError, WorkerPool, available_cores
+from actmeasure.studies.progress import SeedProgress
 from actmeasure.studies.seed_runs import LAST, SeedRuns, Stopped
 
-__all__ = [
-    "AgentMaker",
-    "Job",
-    "Ledger",
-    "SeedProgress",
-    "run_seed",
-    "train_agent",
-    "train_in_processes",
-    "train_seeds",
-    "why_unsendable",
-]
+__all__ = ["AgentMaker", "FinishedEpisodes", "Training", "train_agent", "train_seeds"]
 
-# ----------------------------------------------------------------------------------------------------
-# What is finished so far, seed by seed.
-# ----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class SeedProgress:
-    """How far training is.
-
-    Attributes
-    ----------
-    done, total : int
-        Episodes of all seeds.
-    recent_return : float
-        Mean of the last 50 episodes' returns over the seeds that are being trained; not a number before the first.
-    stopping : bool
-        Whether Ctrl-C was pressed, so that seeds only finish what they cannot leave half done.
-    """
-
-    done: int
-    total: int
-    recent_return: float
-    stopping: bool = False
-
-
-class Ledger:
-    """Collects finished episodes, in whatever order the seeds deliver them."""
-
-    def __init__(
-        self, seeds: Sequence[int], episodes: int, progress: Callable[[SeedProgress], None] | None = None
-    ) -> None:
-        self.seeds, self.episodes = seeds, episodes
-        self._progress = progress
-        self._results: dict[int, Episodes] = {}
-        self._entered = [0] * len(seeds)
-        self._done = [0] * len(seeds)
-        #: Whether what is still running was told to stop.
-        self.stopping = False
-
-    def add(self, number: int, part: Episodes) -> None:
-        """Enter the next finished episodes of seed `number`, counted from 0."""
-        results = self._results.setdefault(number, Episodes.empty(self.episodes))
-        begin, end = self._entered[number], self._entered[number] + len(part)
-        for field in fields(Episodes):
-            getattr(results, field.name)[begin:end] = getattr(part, field.name)
-        self._entered[number] = end
-        self._done[number] = max(self._done[number], end)
-
-    def restart(self, number: int) -> None:
-        """A seed begins again: the same episodes are going to be entered, so that those that are there can stay."""
-        self._entered[number] = 0
-
-    @property
-    def done(self) -> int:
-        """Finished episodes of all seeds."""
-        return sum(self._done)
-
-    @property
-    def total(self) -> int:
-        """All episodes there are going to be."""
-        return len(self.seeds) * self.episodes
-
-    @property
-    def unfinished(self) -> list[int]:
-        """Numbers of the seeds that have episodes left."""
-        return [number for number, done in enumerate(self._done) if done < self.episodes]
-
-    def show(self) -> None:
-        """Tell how far it is."""
-        if self._progress is not None:
-            # Of a seed that begins again what is done anew counts, or the time left would seem to grow.
-            entered = sum(self._entered)
-            self._progress(SeedProgress(entered, self.total, self._recent_return(), self.stopping))
-
-    def _recent_return(self) -> float:
-        begun = [number for number, done in enumerate(self._done) if done]
-        running = [number for number in begun if self._done[number] < self.episodes]
-        recent = [
-            self._results[number].part(max(0, self._done[number] - LAST), self._done[number])
-            for number in running or begun
-        ]
-        return float(np.mean([one.scalarized_return.mean() for one in recent])) if recent else math.nan
-
-    def runs(self, agent: str, first_episode: int, stopped: Stopped, reason: str) -> SeedRuns:
-        """Everything that is finished; `reason` says why that is not all."""
-        kept = [number for number, done in enumerate(self._done) if done]
-        return SeedRuns(
-            agent=agent,
-            seeds=tuple(self.seeds[number] for number in kept),
-            episodes=tuple(self._results[number].first(self._done[number]) for number in kept),
-            first_episode=first_episode,
-            stopped=stopped,
-            note="" if stopped == "done" else f"{reason}: {self._left()}",
-        )
-
-    def _left(self) -> str:
-        if len(self.seeds) == 1:
-            return f"{self.done:,} of {self.episodes:,} episodes are done, and kept."
-        complete = len(self.seeds) - len(self.unfinished)
-        begun = sum(0 < done < self.episodes for done in self._done)
-        parts = f"; of {begun} more what they had finished is kept" if begun else ""
-        return f"{complete} of {len(self.seeds)} seeds are complete{parts}."
-
-
-# ----------------------------------------------------------------------------------------------------
-# One seed's training: what every process does, the only one as well as each of several.
-# ----------------------------------------------------------------------------------------------------
-
-
-#: Finished episodes are delivered at most this often, in seconds.
+#: Seconds that it takes to start worker processes: they are not used to save less than that.
+STARTING_SECONDS = 3.0
+#: Seconds that a run is tried in this process before it is known how long it is going to take.
+TRIAL_SECONDS = 1.0
+#: Most seeds, and most episodes of all seeds together: the results of more fit into no memory.
+MOST_SEEDS, MOST_EPISODES = 10**6, 10**9
+#: Largest number that fits into a column of a table, and into a kernel.
+LARGEST = 2**63 - 1
+#: Least number of seconds between two deliveries of finished episodes.
 DELIVERY_SECONDS = 0.1
-
-AgentMaker = str | Callable[..., Agent]
-
-
-@dataclass(frozen=True)
-class Job:
-    """What is the same for all seeds, apart from the model."""
-
-    agent: AgentMaker
-    settings: Mapping[str, Any]
-    episodes: int
-    max_steps: int
-    planned_episodes: int | None = None
-
-    @property
-    def name(self) -> str:
-        """What the agent is called."""
-        return self.agent if isinstance(self.agent, str) else getattr(self.agent, "__name__", repr(self.agent))
-
-    def new_agent(self) -> Agent:
-        """A fresh agent, which has learned nothing yet."""
-        if isinstance(self.agent, str):
-            return learning.make(self.agent, **self.settings)
-        made = self.agent(**self.settings) if callable(self.agent) else None
-        if not isinstance(made, Agent) or made.task is not None:
-            raise AgentError(
-                f"the agent is {quoted(self.agent)}, expected a name (see actmeasure.learning.AGENTS) or a function that makes "
-                "a new agent at every call"
-            )
-        return made
-
-
-def run_seed(
-    job: Job,
-    agent: Agent,
-    model: Model,
-    seed: int,
-    deliver: Callable[[Episodes], None],
-    stops: Callable[[], bool] = lambda: False,
-) -> None:
-    """Train an agent, and deliver finished episodes now and then, until all are done, or `stops()`, or Ctrl-C."""
-    delivered, last = 0, time.perf_counter()
-
-    def progress(done: int, so_far: Episodes) -> None:
-        nonlocal delivered, last
-        if done < job.episodes and time.perf_counter() - last < DELIVERY_SECONDS:
-            return
-        deliver(so_far.part(delivered, done))
-        delivered, last = done, time.perf_counter()
-        if done < job.episodes and stops():
-            raise KeyboardInterrupt  # which training takes as a wish to end well
-
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "interrupted after", RuntimeWarning)  # whoever called is going to say so
-        results = train(
-            agent, model, job.episodes, seed, job.max_steps, planned_episodes=job.planned_episodes, progress=progress
-        )
-    if len(results) > delivered:
-        deliver(results.part(delivered, len(results)))
-
-
-# ----------------------------------------------------------------------------------------------------
-# Worker processes, each of which trains one seed after the other.
-#
-# What is said between the processes: a number and a seed to a worker, to train it, or None, to stop; from a worker parts of
-# finished episodes, None when the seed is done, or a sentence when it cannot go on.
-# ----------------------------------------------------------------------------------------------------
-
-
-#: Ctrl-C and progress are attended to this often, in seconds.
+#: Seconds between two looks at Ctrl-C and at progress while worker processes train.
 ATTENTION_SECONDS = 0.1
 
-
-class _Worker(WorkerProcess):
-    """A worker process and the number of the seed that it trains, if any."""
-
-    def __init__(self, job: Job, contents: bytes) -> None:
-        super().__init__(_work, job, contents)
-        self.number: int | None = None
-
-    def tell(self, message: tuple[int, int] | None) -> None:
-        """Have it train a seed, or stop."""
-        self.number = self.number if message is None else message[0]
-        self.say(message)
-
-
-def train_in_processes(job: Job, model: Model, ledger: Ledger, workers: int, interrupts: Interrupts) -> str | None:
-    """Train the seeds that are not finished; returns why it had to stop early, if a worker could not go on.
-
-    After Ctrl-C workers stop at the end of an episode, after a second one at once. What they have delivered is kept.
-    """
-    waiting = ledger.unfinished
-    for number in waiting:
-        ledger.restart(number)
-    contents = _contents(job, model)
-    staff: list[_Worker] = []
-    try:
-        staff += (_Worker(job, contents) for _ in range(min(workers, len(waiting))))
-        return _manage(staff, waiting, ledger, interrupts)
-    except BaseException as error:
-        for worker in staff:
-            worker.kill()
-        if isinstance(error, KeyboardInterrupt):  # pressed again, by somebody in a hurry
-            return None
-        raise
-    finally:
-        for worker in staff:
-            worker.end()
-
-
-def why_unsendable(job: Job) -> str | None:
-    """Why the agent cannot be made in another process, if so."""
-    try:
-        pickle.dumps(job)
-    except Exception as error:  # pickle lets through whatever the object raises
-        return str(error)
-    return None
-
-
-def _contents(job: Job, model: Model) -> bytes:
-    """The model for another process; pickled, its arrays could be written to, for which kernels are compiled anew."""
-    if reason := why_unsendable(job):
-        raise AgentError(
-            f"the agent {job.name!r} or its settings cannot be sent to worker processes ({reason}); define it at the top of a "
-            "module, or pass workers=1"
-        )
-    file = io.BytesIO()
-    npz.write(model, file)
-    return file.getvalue()
-
-
-def _manage(staff: list[_Worker], waiting: list[int], ledger: Ledger, interrupts: Interrupts) -> str | None:
-    """Hand out seeds and collect episodes until all workers are idle."""
-    failure: str | None = None
-    for worker in staff:
-        _give_work(worker, waiting, ledger)
-    while busy := [worker for worker in staff if worker.number is not None]:
-        ready = wait([worker.connection for worker in busy], ATTENTION_SECONDS)
-        for worker in busy:
-            if worker.connection in ready:
-                trouble = _listen(worker, ledger)
-                failure = failure or trouble
-                if worker.number is None and not ledger.stopping and failure is None:
-                    _give_work(worker, waiting, ledger)
-        if (interrupts.requested or failure is not None) and not ledger.stopping:
-            ledger.stopping = True
-            for worker in busy:
-                worker.tell(None)
-        ledger.show()
-    return failure
-
-
-def _give_work(worker: _Worker, waiting: list[int], ledger: Ledger) -> None:
-    if waiting:
-        number = waiting.pop(0)
-        worker.tell((number, ledger.seeds[number]))
-
-
-def _listen(worker: _Worker, ledger: Ledger) -> str | None:
-    """Take in what a worker says; returns why it cannot go on, if so."""
-    number = worker.number
-    try:
-        said = worker.connection.recv()
-    except (EOFError, OSError):
-        worker.number = None
-        return worker.obituary()
-    if isinstance(said, Episodes) and number is not None:
-        ledger.add(number, said)
-        return None
-    worker.number = None
-    return None if said is None else f"seed {ledger.seeds[number or 0]} failed: {said}"
-
-
-def _work(connection: Connection, job: Job, contents: bytes) -> None:
-    """What a worker process does."""
-    with suppress(
-        EOFError, ConnectionError
-    ):  # the process that started this one has ended, so that nobody wants results
-        try:
-            model = npz.read(contents)
-            while (message := connection.recv()) is not None:
-                _, seed = message
-                # Nothing is said to a worker while it trains but that it is to stop.
-                run_seed(job, job.new_agent(), model, seed, connection.send, connection.poll)
-                connection.send(None)
-        except (EOFError, ConnectionError):
-            raise
-        except Exception as error:
-            connection.send(_sentence(error))
-
-
-def _sentence(error: Exception) -> str:
-    if isinstance(error, ActMeasureError):
-        return str(error)
-    if isinstance(error, MemoryError):
-        return "the memory of this machine is used up; try fewer workers"
-    return f"{type(error).__name__}: {error}; pass workers=1 to see where"
-
-
-#: Starting worker processes takes some seconds: they are not worth it for less than that.
-STARTING_SECONDS = 3.0
-#: How long a run is tried here before it is known how long it is going to take.
-TRIAL_SECONDS = 1.0
-#: Results of more than this fit into no memory.
-MOST_SEEDS, MOST_EPISODES = 10**6, 10**9
-#: What fits into a column of a table, and into a kernel.
-LARGEST = 2**63 - 1
-
+AgentMaker = str | Callable[..., Agent]
 Progress = Callable[[SeedProgress], None]
 
 
@@ -381,8 +67,7 @@ def train_seeds(
     Parameters
     ----------
     agent : str, or function that makes a new agent
-        A name as for `actmeasure.learning.make`. A function is called once for every seed; for more than one worker it has to
-        be defined at the top of a module.
+        A name as for `actmeasure.learning.make`. A function is called once for every seed.
     model : Model
     episodes : int
         For each seed.
@@ -391,12 +76,11 @@ def train_seeds(
     max_steps : int
         An episode is cut off after this many steps.
     settings : mapping, optional
-        What the agent is made with.
+        Settings that the agent is made with.
     planned_episodes : int, optional
         How many episodes the agent is told to expect; `episodes` by default.
     workers : int, optional
         How many processes to use; 1 for this one alone. By default a short run stays here and a long one uses all cores.
-        A script that starts processes needs `if __name__ == "__main__":` before what it does.
     progress : function, optional
         Called now and then with a `SeedProgress`.
 
@@ -412,15 +96,14 @@ def train_seeds(
     >>> runs.summary()["steps"].mean > 1
     True
     """
-    check_may_start("train_seeds", AgentError)
     count = whole(episodes, "episodes", 1, error=AgentError)
-    job = Job(agent, dict(settings or {}), count, _steps(max_steps), _planned(planned_episodes))
-    chosen = _checked_seeds(seeds, job.episodes)
+    training = Training(agent, dict(settings or {}), count, _steps(max_steps), _planned(planned_episodes))
+    chosen = _checked_seeds(seeds, training.episodes)
     processes = None if workers is None else whole(workers, "workers", 1, error=AgentError)
     _check_model(model)
-    job.new_agent()  # so that a mistake in the settings is known before anything begins
-    ledger = Ledger(chosen, job.episodes, progress)
-    return _train(job, model, ledger, processes, job.new_agent)
+    training.new_agent()  # so that a mistake in the settings is known before anything begins
+    finished = FinishedEpisodes(chosen, training.episodes, progress)
+    return _train(training, model, finished, processes, training.new_agent)
 
 
 def train_agent(
@@ -439,9 +122,9 @@ def train_agent(
     _check_model(model)
     count = whole(episodes, "episodes", 1, error=AgentError)
     name = getattr(agent, "name", type(agent).__name__)
-    job = Job(name, {}, count, _steps(max_steps), _planned(planned_episodes))
-    ledger = Ledger(_checked_seeds([seed], count), count, progress)
-    return _train(job, model, ledger, 1, lambda: agent, agent.episodes_done)
+    training = Training(name, {}, count, _steps(max_steps), _planned(planned_episodes))
+    finished = FinishedEpisodes(_checked_seeds([seed], count), count, progress)
+    return _train(training, model, finished, 1, lambda: agent, agent.episodes_done)
 
 
 def _steps(max_steps: int) -> int:
@@ -474,88 +157,370 @@ def _checked_seeds(seeds: int | Iterable[int], episodes: int) -> tuple[int, ...]
     return chosen
 
 
+@dataclass(frozen=True)
+class Training:
+    """What is trained and for how long: the same for all seeds, apart from the model."""
+
+    agent: AgentMaker
+    settings: Mapping[str, Any]
+    episodes: int
+    max_steps: int
+    planned_episodes: int | None = None
+
+    @property
+    def name(self) -> str:
+        """Name of the agent."""
+        return self.agent if isinstance(self.agent, str) else getattr(self.agent, "__name__", repr(self.agent))
+
+    def new_agent(self) -> Agent:
+        """Return a fresh agent, which has learned nothing yet."""
+        if isinstance(self.agent, str):
+            return learning.make(self.agent, **self.settings)
+        made = self.agent(**self.settings) if callable(self.agent) else None
+        if not isinstance(made, Agent) or made.task is not None:
+            raise AgentError(
+                f"the agent is {quoted(self.agent)}, expected a name (see actmeasure.learning.AGENTS) or a function that makes "
+                "a new agent at every call"
+            )
+        return made
+
+    def run(
+        self,
+        agent: Agent,
+        model: Model,
+        seed: int,
+        deliver: Callable[[Episodes], None],
+        stops: Callable[[], bool],
+        done: int = 0,
+    ) -> None:
+        """Train an agent that has `done` of its episodes behind it, until all are done, `stops()` after a delivery, or Ctrl-C.
+
+        Finished episodes are passed to `deliver` as they come, every `DELIVERY_SECONDS` at most.
+        """
+        left, delivered, last = self.episodes - done, 0, time.perf_counter()
+
+        def progress(count: int, so_far: Episodes) -> None:
+            nonlocal delivered, last
+            if count < left and time.perf_counter() - last < DELIVERY_SECONDS:
+                return
+            deliver(so_far.part(delivered, count))
+            delivered, last = count, time.perf_counter()
+            if count < left and stops():
+                raise KeyboardInterrupt  # upon which `train` returns what is done
+
+        planned = self.episodes if self.planned_episodes is None else self.planned_episodes
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "interrupted after", RuntimeWarning)  # the caller says so
+            results = train(agent, model, left, seed, self.max_steps, planned_episodes=planned, progress=progress)
+        if len(results) > delivered:
+            deliver(results.part(delivered, len(results)))
+
+
+class FinishedEpisodes:
+    """Collects finished episodes of several seeds, in whatever order they arrive."""
+
+    def __init__(self, seeds: Sequence[int], episodes: int, progress: Progress | None = None) -> None:
+        self.seeds, self.episodes = seeds, episodes
+        self._progress = progress
+        self._results: dict[int, Episodes] = {}
+        self._entered = [0] * len(seeds)
+        self._done = [0] * len(seeds)
+        #: Whether what is still running was told to stop.
+        self.stopping = False
+
+    def add(self, number: int, part: Episodes) -> None:
+        """Enter the next finished episodes of seed `number`, counted from 0."""
+        results = self._results.setdefault(number, Episodes.empty(self.episodes))
+        begin, end = self._entered[number], self._entered[number] + len(part)
+        for field in fields(Episodes):
+            getattr(results, field.name)[begin:end] = getattr(part, field.name)
+        self._entered[number] = end
+        self._done[number] = max(self._done[number], end)
+
+    def restart(self, number: int) -> None:
+        """Begin a seed again: the same episodes are going to be entered, so that those that are there can stay."""
+        self._entered[number] = 0
+
+    def entered(self, number: int) -> int:
+        """Return how many episodes of seed `number` were entered since it was last begun."""
+        return self._entered[number]
+
+    @property
+    def done(self) -> int:
+        """Finished episodes of all seeds."""
+        return sum(self._done)
+
+    @property
+    def total(self) -> int:
+        """All episodes that were asked for."""
+        return len(self.seeds) * self.episodes
+
+    @property
+    def unfinished(self) -> list[int]:
+        """Numbers of the seeds that have episodes left."""
+        return [number for number, done in enumerate(self._done) if done < self.episodes]
+
+    def show(self) -> None:
+        """Report progress."""
+        if self._progress is not None:
+            # Of a seed that begins again what is done anew counts, or the time left would seem to grow.
+            entered = sum(self._entered)
+            self._progress(SeedProgress(entered, self.total, self._recent_return(), self.stopping))
+
+    def _recent_return(self) -> float:
+        begun = [number for number, done in enumerate(self._done) if done]
+        running = [number for number in begun if self._done[number] < self.episodes]
+        recent = [
+            self._results[number].part(max(0, self._done[number] - LAST), self._done[number])
+            for number in running or begun
+        ]
+        return float(np.mean([one.scalarized_return.mean() for one in recent])) if recent else math.nan
+
+    def runs(self, agent: str, first_episode: int, stopped: Stopped, reason: str) -> SeedRuns:
+        """Return everything that is finished; `reason` says why that is not all."""
+        kept = [number for number, done in enumerate(self._done) if done]
+        return SeedRuns(
+            agent=agent,
+            seeds=tuple(self.seeds[number] for number in kept),
+            episodes=tuple(self._results[number].first(self._done[number]) for number in kept),
+            first_episode=first_episode,
+            stopped=stopped,
+            note="" if stopped == "done" else f"{reason}: {self._left()}",
+        )
+
+    def _left(self) -> str:
+        if len(self.seeds) == 1:
+            return f"{self.done:,} of {self.episodes:,} episodes are done, and kept."
+        complete = len(self.seeds) - len(self.unfinished)
+        begun = sum(0 < done < self.episodes for done in self._done)
+        parts = f"; of {begun} more what they had finished is kept" if begun else ""
+        return f"{complete} of {len(self.seeds)} seeds are complete{parts}."
+
+
 def _train(
-    job: Job, model: Model, ledger: Ledger, workers: int | None, new_agent: Callable[[], Agent], first_episode: int = 0
+    training: Training,
+    model: Model,
+    finished: FinishedEpisodes,
+    workers: int | None,
+    new_agent: Callable[[], Agent],
+    first_episode: int = 0,
 ) -> SeedRuns:
     cores = workers
     if cores is None:
-        cores = 1 if why_unsendable(job) else available_cores()
-    several = min(cores, len(ledger.seeds)) > 1
+        cores = 1 if _why_unsendable(training) else available_cores()
+    several = min(cores, len(finished.seeds)) > 1
     failure: str | None = None
     with deferred_interrupts() as interrupts:
         if not several or workers is None:
-            failure = _train_here(job, model, ledger, interrupts, new_agent, a_while=several)
-        if several and failure is None and not interrupts.requested and ledger.unfinished:
-            failure = train_in_processes(job, model, ledger, cores, interrupts)
-    return _outcome(job, ledger, failure, first_episode)
+            failure = _train_here(training, model, finished, interrupts, new_agent, may_hand_over=several)
+        if several and failure is None and not interrupts.requested and finished.unfinished:
+            failure = _train_in_workers(training, model, finished, cores, interrupts)
+    return _outcome(training, finished, failure, first_episode)
 
 
-def _train_here(
-    job: Job,
-    model: Model,
-    ledger: Ledger,
-    interrupts: Interrupts,
-    new_agent: Callable[[], Agent],
-    a_while: bool,
-) -> str | None:
-    """Train one seed after the other; for a while only, if others could take over and that is worth it."""
-    trial = _Trial(ledger) if a_while else None
-    for number, seed in enumerate(ledger.seeds):
-        begun = running_time()
-
-        def deliver(part: Episodes, number: int = number) -> None:
-            ledger.add(number, part)
-            ledger.show()
-            if trial is not None:
-                trial.note()
-
-        def stops(begun: float = begun) -> bool:
-            return trial is not None and trial.is_over(running_time() - begun)
-
-        try:
-            run_seed(job, new_agent(), model, seed, deliver, stops)
-        except (ActMeasureError, MemoryError) as error:
-            if not ledger.done:
-                raise
-            return f"seed {seed} failed: {error}"
-        if interrupts.requested or (trial is not None and trial.is_over(0.0)):
-            break
-    return None
-
-
-class _Trial:
-    """Whether what is left takes so long that worker processes are faster."""
-
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
-        self._begun: float | None = None
-        self._first = 0
-
-    def note(self) -> None:
-        """Episodes have been entered; time counts from the first ones on."""
-        if self._begun is None:
-            self._begun, self._first = running_time(), self._ledger.done
-
-    def is_over(self, lost: float) -> bool:
-        """Whether to hand over, though the seed that is being trained then begins again: so many seconds are lost."""
-        if self._begun is None:
-            return False
-        seconds = running_time() - self._begun
-        done, left = self._ledger.done - self._first, self._ledger.total - self._ledger.done
-        return seconds > TRIAL_SECONDS and seconds * left > (STARTING_SECONDS + 2 * lost) * done
-
-
-def _outcome(job: Job, ledger: Ledger, failure: str | None, first_episode: int) -> SeedRuns:
-    """All that is finished, with a warning if that is not everything; an error if it is nothing."""
-    if not ledger.unfinished:
-        return ledger.runs(job.name, first_episode, "done", "")
-    if not ledger.done:
+def _outcome(training: Training, finished: FinishedEpisodes, failure: str | None, first_episode: int) -> SeedRuns:
+    """Return all that is finished, with a warning if that is not everything; raise an error if it is nothing."""
+    if not finished.unfinished:
+        return finished.runs(training.name, first_episode, "done", "")
+    if not finished.done:
         if failure is not None:
             raise AgentError(failure)
         raise KeyboardInterrupt
     if failure is None:
-        runs = ledger.runs(job.name, first_episode, "interrupted", "Stopped with Ctrl-C")
+        runs = finished.runs(training.name, first_episode, "interrupted", "Stopped with Ctrl-C")
     else:
-        runs = ledger.runs(job.name, first_episode, "failed", failure[0].upper() + failure[1:])
+        runs = finished.runs(training.name, first_episode, "failed", failure[0].upper() + failure[1:])
     warnings.warn(runs.note, RuntimeWarning, stacklevel=4)
     return runs
+
+
+def _train_here(
+    training: Training,
+    model: Model,
+    finished: FinishedEpisodes,
+    interrupts: Interrupts,
+    new_agent: Callable[[], Agent],
+    may_hand_over: bool,
+) -> str | None:
+    """Train one seed after the other in this process; stop early where worker processes can take over and are faster.
+
+    Returns
+    -------
+    str or None
+        Why training failed, if it did.
+    """
+    pace = _Pace(finished) if may_hand_over else None
+    for number, seed in enumerate(finished.seeds):
+        begun = running_time()
+
+        def deliver(part: Episodes, number: int = number) -> None:
+            finished.add(number, part)
+            finished.show()
+            if pace is not None:
+                pace.note()
+
+        def stops(begun: float = begun) -> bool:
+            return pace is not None and pace.is_too_slow(running_time() - begun)
+
+        try:
+            training.run(new_agent(), model, seed, deliver, stops)
+        except (ActMeasureError, MemoryError) as error:
+            if not finished.done:
+                raise
+            return f"seed {seed} failed: {error}"
+        if interrupts.requested or (pace is not None and pace.is_too_slow(0.0)):
+            break
+    return None
+
+
+class _Pace:
+    """Measures how fast seeds are trained in this process, to tell whether worker processes would be done sooner."""
+
+    def __init__(self, finished: FinishedEpisodes) -> None:
+        self._finished = finished
+        self._begun: float | None = None
+        self._first = 0
+
+    def note(self) -> None:
+        """Take note that episodes were entered; time counts from the first ones on."""
+        if self._begun is None:
+            self._begun, self._first = running_time(), self._finished.done
+
+    def is_too_slow(self, lost: float) -> bool:
+        """Return whether to hand over, though `lost` seconds of the seed that is being trained are then spent again."""
+        if self._begun is None:
+            return False
+        seconds = running_time() - self._begun
+        done, left = self._finished.done - self._first, self._finished.total - self._finished.done
+        return seconds > TRIAL_SECONDS and seconds * left > (STARTING_SECONDS + 2 * lost) * done
+
+
+def _train_in_workers(
+    training: Training, model: Model, finished: FinishedEpisodes, workers: int, interrupts: Interrupts
+) -> str | None:
+    """Train the seeds that are not finished in worker processes, each of which trains one seed after the other.
+
+    A worker trains for a moment at every call, returns the episodes that are done, and keeps the agent for the next call. So
+    Ctrl-C ends training after the calls that are running; a second one ends it at once, with what was delivered before.
+
+    Returns
+    -------
+    str or None
+        Why training failed, if it did.
+    """
+    waiting = deque(finished.unfinished)
+    for number in waiting:
+        finished.restart(number)
+    setup = _packed(training), _contents(model)
+    failure: str | None = None
+    try:
+        with WorkerPool(min(workers, len(waiting))) as pool:
+            while any(worker.task is not None or not finished.stopping for worker in pool.workers if worker.future):
+                for worker in pool.wait(ATTENTION_SECONDS):
+                    try:
+                        trouble = _attend(worker, setup, waiting, finished)
+                    except WorkerDiedError as error:
+                        pool.remove(worker)
+                        trouble = str(error)
+                    failure = failure or trouble or None
+                    finished.stopping |= failure is not None or interrupts.requested
+                finished.stopping |= interrupts.requested
+                finished.show()
+    except KeyboardInterrupt:  # Ctrl-C was pressed twice
+        return None
+    return failure
+
+
+def _attend(worker: Worker, setup: tuple[bytes, bytes], waiting: deque[int], finished: FinishedEpisodes) -> str:
+    """Take in what a worker has done and give it the next call, unless training stops; returns why it failed, if so."""
+    has_started, number = worker.pid is not None, worker.task
+    said = worker.result()
+    if not has_started:
+        worker.submit(_set_up, *setup)
+        return ""
+    if number is None:
+        failure: str = said
+    else:
+        part, failure = said
+        finished.add(number, part)
+    if failure:
+        worker.task = None
+        return failure if number is None else f"seed {finished.seeds[number]} failed: {failure}"
+    if number is None or finished.entered(number) == finished.episodes:
+        worker.task = number = None if finished.stopping or not waiting else waiting.popleft()
+    if finished.stopping or number is None:
+        worker.task = None
+    else:
+        worker.submit(_train_part, finished.seeds[number], finished.entered(number))
+    return ""
+
+
+def _why_unsendable(training: Training) -> str | None:
+    """Return why the agent cannot be made in another process, None if it can."""
+    try:
+        cloudpickle.dumps(training)
+    except Exception as error:  # whatever the agent's class or settings raise
+        return str(error)
+    return None
+
+
+def _packed(training: Training) -> bytes:
+    if reason := _why_unsendable(training):
+        raise AgentError(
+            f"the agent {training.name!r} or its settings cannot be sent to worker processes ({reason}); leave out what cannot "
+            "be pickled, or pass workers=1"
+        )
+    packed: bytes = cloudpickle.dumps(training)
+    return packed
+
+
+def _contents(model: Model) -> bytes:
+    """Return the model as a file: pickled, its arrays could be written to, for which kernels are compiled once more."""
+    file = io.BytesIO()
+    npz.write(model, file)
+    return file.getvalue()
+
+
+class _InWorker:
+    """What a worker process holds between two calls: the training, the model, and the agent of the present seed."""
+
+    training: Training
+    model: Model
+    agent: Agent
+
+
+def _set_up(packed: bytes, contents: bytes) -> str:
+    """Prepare this worker process; returns why it cannot be, if so."""
+    try:
+        _InWorker.training, _InWorker.model = pickle.loads(packed), npz.read(contents)
+    except Exception as error:
+        return _sentence(error)
+    return ""
+
+
+def _train_part(seed: int, done: int) -> tuple[Episodes, str]:
+    """Train a seed in this worker process for a moment, from episode `done` on.
+
+    Returns
+    -------
+    Episodes
+        The episodes that were finished.
+    str
+        Why training cannot go on, if so.
+    """
+    training, parts = _InWorker.training, [Episodes.empty(0)]
+    try:
+        if done == 0:
+            _InWorker.agent = training.new_agent()
+        training.run(_InWorker.agent, _InWorker.model, seed, parts.append, lambda: True, done)
+    except Exception as error:
+        return parts[-1], _sentence(error)
+    return parts[-1], ""
+
+
+def _sentence(error: Exception) -> str:
+    if isinstance(error, ActMeasureError):
+        return str(error)
+    if isinstance(error, MemoryError):
+        return "the memory of this machine is used up; try fewer workers"
+    return f"{type(error).__name__}: {error}; pass workers=1 to see where"

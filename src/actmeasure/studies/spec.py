@@ -1,4 +1,4 @@
-"""What is to be run, as plain data: a study has parts, a part is problems times agents times seeds."""
+"""The specification of a study as plain data: a study has parts, a part is problems times agents times seeds."""
 
 from __future__ import annotations
 
@@ -35,14 +35,13 @@ __all__ = [
     "plain_settings",
 ]
 
-#: What a plan may cost by default: it ends when the bounds are this close, or after so many beliefs, of which a round of the
-#: search counts for 40. Never by the clock.
+#: Defaults for plans: relative gap between the bounds, and budget of beliefs (a round of the search counts for 40).
 TOLERANCE, BELIEFS = 1e-6, 1_000_000
-#: A quick look at a study has so many episodes and seeds at most; results are means of the last 50 episodes.
+#: Most episodes and seeds of a quick study; results are means of the last 50 episodes.
 QUICK_EPISODES, QUICK_SEEDS = 100, 2
-#: Whole numbers of a part, and the least that they may be.
+#: Integer settings of a part and their smallest values.
 COUNTS = {"episodes": 1, "seeds": 1, "first_seed": 0, "max_steps": 1, "beliefs": 1}
-#: What fits into a column of a table.
+#: Largest integer of a column of a table.
 LARGEST = 2**63 - 1
 
 
@@ -53,7 +52,7 @@ class Part:
     Attributes
     ----------
     name : str
-        Also of files, so without spaces and slashes.
+        Used in file names, so without spaces and slashes.
     title : str
     problems : sequence of ProblemSpec or str
     agents : sequence of AgentSpec or str
@@ -62,14 +61,14 @@ class Part:
     seeds, first_seed : int
         How many, and the first of them.
     max_steps : int
-        An episode is cut off after so many steps; plans are evaluated over as many.
+        Steps after which an episode is cut off, and horizon over which plans are evaluated.
     methods : sequence of str
         Planning methods, as for `actmeasure.solve`, that are run once for each problem.
     tolerance : float
-        `optimal` and `never` end when their bounds are this close, as a share of the value ...
+        Gap between the bounds, relative to the value, at which `optimal` and `never` end.
     beliefs : int
-        ... or after so many beliefs, of which a round of the search counts for 40. They are never ended by the clock, so that
-        they always give the same.
+        Number of beliefs after which they end otherwise; a round of the search counts for 40. The clock never ends them, so
+        that they always give the same.
     """
 
     name: str
@@ -118,7 +117,7 @@ class Part:
             raise StudyError(f"the part {name!r} has neither agents nor methods; give at least one of either")
 
     def runs(self) -> Iterator[tuple[ProblemSpec, AgentSpec, Trial]]:
-        """Every problem, agent and trial of the agent on it, in order."""
+        """Return every problem, agent and trial of the agent on it, in order."""
         for problem in self.problems:
             for agent in self.agents:
                 for number in range(agent.seeds or self.seeds):
@@ -126,17 +125,17 @@ class Part:
                     yield problem, agent, Trial.train(problem, agent, episodes, seed, self.max_steps)
 
     def plans(self) -> Iterator[tuple[ProblemSpec, str, Trial]]:
-        """Every problem, planning method and trial of it, in order."""
+        """Return every problem, planning method and trial of it, in order."""
         for problem in self.problems:
             for method in self.methods:
                 yield problem, method, Trial.plan(problem, method, self.max_steps, self.tolerance, self.beliefs)
 
     def trials(self) -> list[Trial]:
-        """Every distinct trial."""
+        """Return every distinct trial."""
         return _distinct(trial for _, _, trial in [*self.plans(), *self.runs()])
 
     def to_json(self) -> dict[str, Any]:
-        """As plain data."""
+        """Return plain data for JSON."""
         return {
             "name": self.name, "title": self.title, "problems": [one.to_json() for one in self.problems],
             "agents": [one.to_json() for one in self.agents], "episodes": self.episodes, "seeds": self.seeds,
@@ -146,7 +145,7 @@ class Part:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Part:
-        """From what `to_json` gives."""
+        """Build it from what `to_json` returns."""
         problems = [ProblemSpec.from_json(one) for one in data["problems"]]
         agents = [AgentSpec.from_json(one) for one in data["agents"]]
         others = ("name", "title", "episodes", "seeds", "first_seed", "max_steps", "methods", "tolerance", "beliefs")
@@ -182,11 +181,11 @@ class Study:
         object.__setattr__(self, "parts", parts)
 
     def trials(self) -> list[Trial]:
-        """Every distinct trial; equal trials in two parts are one."""
+        """Return every distinct trial; equal trials in two parts are one."""
         return _distinct(trial for part in self.parts for trial in part.trials())
 
     def quick(self) -> Study:
-        """The same study in small, under a name of its own: two seeds and a hundred episodes at most."""
+        """Return the study with at most two seeds and a hundred episodes, under a name of its own."""
         parts = [
             replace(
                 part,
@@ -202,22 +201,22 @@ class Study:
         return Study(f"{self.name}-quick", f"{self.title} (quick)", parts)
 
     def to_json(self) -> dict[str, Any]:
-        """As plain data."""
+        """Return plain data for JSON."""
         return {"name": self.name, "title": self.title, "parts": [part.to_json() for part in self.parts]}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Study:
-        """From what `to_json` gives."""
+        """Build it from what `to_json` returns."""
         return cls(data["name"], data["title"], [Part.from_json(part) for part in data["parts"]])
 
 
 def checked_count(value: Any, which: str, what: str) -> int:
-    """A whole number of a part, such as its `seeds`, called `what` in the sentence if it is none."""
+    """Return the integer setting `which` of a part, or raise an error that calls it `what`."""
     return whole(value, what, COUNTS[which], LARGEST - MOST if which == "first_seed" else MOST, StudyError)
 
 
 def checked_tolerance(value: Any, what: str) -> float:
-    """A number between 0 and 1."""
+    """Return a number between 0 and 1, or raise an error that calls it `what`."""
     tolerance = real(value, what, StudyError)
     if not 0 < tolerance < 1:
         raise StudyError(f"{what} is {value!r}, expected a number between 0 and 1")
@@ -225,7 +224,7 @@ def checked_tolerance(value: Any, what: str) -> float:
 
 
 def _items(given: Any, kind: type[Any], what: str) -> tuple[Any, ...]:
-    """Problems or agents, of which those given by name alone are called by it; labels are different."""
+    """Return problems or agents as specifications (a name alone is also the label) with different labels."""
     listed = [given] if isinstance(given, (str, kind)) or not isinstance(given, Iterable) else given
     items = tuple(kind(one, one) if isinstance(one, str) else one for one in listed)
     for one in items:
@@ -260,12 +259,7 @@ def _at_most(count: int | None, most: int) -> int | None:
     return None if count is None else min(count, most)
 
 
-# ----------------------------------------------------------------------------------------------------
-# What a trial is made of: a problem and an agent, each with its settings and a label.
-# ----------------------------------------------------------------------------------------------------
-
-
-#: Results of more seeds or episodes than this fit into no memory.
+#: Most seeds or episodes: the results of more fit into no memory.
 MOST = 10**9
 
 
@@ -276,13 +270,13 @@ class ProblemSpec:
     Attributes
     ----------
     label : str
-        What tables and figures call it.
+        Name in tables and figures.
     name : str
         A name of the catalogue (`actmeasure.problems`), or the path of a model file.
     settings : mapping
-        What the problem is built with; for a file `measuring_cost` and `discount`, if they are to be others.
+        Arguments of the problem; of a model file `measuring_cost` and `discount`, to replace its own.
     content : str or None
-        SHA-256 of a model file, which is read to find it; it is part of what a trial is, the path is not.
+        SHA-256 of a model file, by default that of the file as it is now; it identifies the trial, the path does not.
     """
 
     label: str
@@ -300,29 +294,29 @@ class ProblemSpec:
 
     @property
     def is_file(self) -> bool:
-        """Whether a model file is meant."""
+        """Whether the problem is a model file."""
         return is_model_file(self.name)
 
     def read(self) -> bytes:
-        """The contents of the model file."""
+        """Return the contents of the model file."""
         try:
             return Path(self.name).read_bytes()
         except OSError as error:
             raise StudyError(str(explain(error, Path(self.name), "read"))) from error
 
     def identity(self) -> dict[str, Any]:
-        """What counts: not the label, and of a file its content."""
+        """Return what results depend on: not the label, and of a model file its content."""
         which = {"content": self.content} if self.is_file else {"name": self.name}
         return {**which, "settings": dict(self.settings)}
 
     def to_json(self) -> dict[str, Any]:
-        """As plain data."""
+        """Return plain data for JSON."""
         data = {"label": self.label, "name": self.name, "settings": dict(self.settings)}
         return data | ({"content": self.content} if self.is_file else {})
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> ProblemSpec:
-        """From what `to_json` gives."""
+        """Build it from what `to_json` returns."""
         return cls(data["label"], data["name"], data["settings"], data.get("content"))
 
 
@@ -333,13 +327,13 @@ class AgentSpec:
     Attributes
     ----------
     label : str
-        What tables and figures call it.
+        Name in tables and figures.
     name : str
         As for `actmeasure.learning.make`.
     settings : mapping
-        What the agent is made with, such as a `preset`.
+        Settings of the agent, such as a `preset`.
     seeds, episodes : int or None
-        Where this agent has other than the part's.
+        Numbers for this agent, instead of those of the part.
     """
 
     label: str
@@ -359,36 +353,31 @@ class AgentSpec:
                 object.__setattr__(self, what, count)
 
     def identity(self) -> dict[str, Any]:
-        """What counts: not the label, and seeds and episodes belong to the trial."""
+        """Return what results depend on: not the label; seed and episodes belong to the trial."""
         return {"name": self.name, "settings": dict(self.settings)}
 
     def to_json(self) -> dict[str, Any]:
-        """As plain data."""
+        """Return plain data for JSON."""
         own = {"seeds": self.seeds, "episodes": self.episodes}
         data = {"label": self.label, "name": self.name, "settings": dict(self.settings)}
         return data | {name: value for name, value in own.items() if value is not None}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> AgentSpec:
-        """From what `to_json` gives."""
+        """Build it from what `to_json` returns."""
         return cls(data["label"], data["name"], data["settings"], data.get("seeds"), data.get("episodes"))
 
 
 def is_model_file(name: str) -> bool:
-    """Whether a file is meant: no problem of the catalogue has a dot or a slash in its name."""
+    """Return whether a name is that of a model file: names in the catalogue have no dot or slash."""
     return bool(Path(name).suffix) or "/" in name or "\\" in name
-
-
-# ----------------------------------------------------------------------------------------------------
-# Settings as plain data, which JSON can hold and a hash can be taken of.
-# ----------------------------------------------------------------------------------------------------
 
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 
 
 def plain_settings(settings: Any, whose: str) -> dict[str, Any]:
-    """Settings as numbers, text, truth values and lists of them; tuples and arrays become lists."""
+    """Return settings as numbers, text, truth values and lists of them; tuples and arrays become lists."""
     if not isinstance(settings, Mapping):
         raise StudyError(f"the settings of {whose} are {quoted(settings)}, expected names and values")
     plain = {}
@@ -414,17 +403,17 @@ def _plain(value: Any, what: str) -> Any:
 
 
 def canonical(data: Any) -> str:
-    """JSON that is the same for equal data."""
+    """Return JSON that is the same for equal data."""
     return json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def digest(contents: bytes) -> str:
-    """SHA-256 as 64 hexadecimal digits."""
+    """Return the SHA-256 as 64 hexadecimal digits."""
     return hashlib.sha256(contents).hexdigest()
 
 
 def checked_name(name: Any, what: str) -> str:
-    """A name that files can be called by."""
+    """Return a name that can be used in file names, or raise an error about the name of `what`."""
     if not isinstance(name, str) or not NAME.fullmatch(name):
         raise StudyError(
             f"the name of {what} is {quoted(name)}, expected letters, digits, '-', '_' and '.', such as 'my-study'"
@@ -433,7 +422,7 @@ def checked_name(name: Any, what: str) -> str:
 
 
 def checked_label(label: Any, what: str) -> str:
-    """Text that something is shown by."""
+    """Return text that is not blank, or raise an error about the label of `what`."""
     if not isinstance(label, str) or not label.strip():
         raise StudyError(f"the label of {what} is {quoted(label)}, expected text")
     try:
@@ -443,12 +432,7 @@ def checked_label(label: Any, what: str) -> str:
     return label
 
 
-# ----------------------------------------------------------------------------------------------------
-# The specification of a trial, which is all that its results depend on, and the hash that they are stored under.
-# ----------------------------------------------------------------------------------------------------
-
-
-#: Raise it when the same specification gives other results or other columns than before: all trials are then new.
+#: Version of the results: raise it when a specification gives other results or columns than before, so that all trials are new.
 FORMAT = 3
 
 
@@ -461,11 +445,11 @@ class Trial:
     kind : "train" or "plan"
     problem : ProblemSpec
     max_steps : int
-        An episode is cut off after so many steps; the plan is evaluated over as many.
+        Steps after which an episode is cut off, and horizon over which the plan is evaluated.
     agent, episodes, seed : AgentSpec, int, int
-        Of a training.
+        For `train`.
     method, settings : str, mapping
-        Of a plan: `tolerance` and `beliefs`.
+        For `plan`; settings are `tolerance` and `beliefs`.
     """
 
     kind: Literal["train", "plan"]
@@ -479,18 +463,18 @@ class Trial:
 
     @classmethod
     def train(cls, problem: ProblemSpec, agent: AgentSpec, episodes: int, seed: int, max_steps: int = 1000) -> Trial:
-        """Train an agent."""
+        """Return a trial that trains an agent."""
         return cls("train", problem, max_steps, agent=agent, episodes=episodes, seed=seed)
 
     @classmethod
     def plan(
         cls, problem: ProblemSpec, method: str, max_steps: int = 1000, tolerance: float = 1e-6, beliefs: int = 1_000_000
     ) -> Trial:
-        """Plan, and evaluate the plan over `max_steps` steps."""
+        """Return a trial that plans, and evaluates the plan over `max_steps` steps."""
         return cls("plan", problem, max_steps, method=method, settings={"tolerance": tolerance, "beliefs": beliefs})
 
     def identity(self) -> dict[str, Any]:
-        """All that results depend on, and nothing else: no labels, no parts, no paths."""
+        """Return all that results depend on, and nothing else: no labels, no parts, no paths."""
         common = {"format": FORMAT, "kind": self.kind, "problem": self.problem.identity()}
         if self.agent is None:
             return common | {"method": self.method, "settings": {**self.settings, "horizon": self.max_steps}}
@@ -508,7 +492,7 @@ class Trial:
         return digest(self.specification.encode())
 
     def to_json(self) -> dict[str, Any]:
-        """As plain data, with labels and paths."""
+        """Return plain data for JSON, with labels and paths."""
         return {
             "kind": self.kind, "problem": self.problem.to_json(), "max_steps": self.max_steps,
             "agent": None if self.agent is None else self.agent.to_json(), "episodes": self.episodes, "seed": self.seed,
@@ -517,13 +501,13 @@ class Trial:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Trial:
-        """From what `to_json` gives."""
+        """Build it from what `to_json` returns."""
         agent = None if data["agent"] is None else AgentSpec.from_json(data["agent"])
         others = ("kind", "max_steps", "episodes", "seed", "method", "settings")
         return cls(problem=ProblemSpec.from_json(data["problem"]), agent=agent, **{name: data[name] for name in others})
 
     def __str__(self) -> str:
-        """What it is, in words."""
+        """Return the trial in words."""
         if self.agent is None:
             return f"{self.method} on {self.problem.label}"
         return f"{self.agent.label} on {self.problem.label}, seed {self.seed}"

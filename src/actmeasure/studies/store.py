@@ -1,6 +1,6 @@
-"""The folder of a study: one Parquet file per trial, under the hash of its specification and that of the code that computed it.
+"""The trial store: a folder with one Parquet file per trial, named by the hashes of its specification and of the code it ran.
 
-Results of other code stay where they are: whoever goes back to that code finds them again.
+Results of other code stay where they are, and are used again when that code is back.
 
 A file is written under a temporary name and renamed, so that it is there completely or not at all. It holds the specification
 and a checksum of the data; a file that is damaged, or not what its name says, is noticed when it is read.
@@ -8,7 +8,6 @@ and a checksum of the data; a file that is damaged, or not what its name says, i
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import io
 import json
@@ -29,18 +28,18 @@ if TYPE_CHECKING:
 
 __all__ = ["DamagedError", "Store", "StoredTrial", "arrow", "locked", "open_store", "pandas", "parquet"]
 
-TRIALS, DAMAGED, STUDY = "trials", "damaged", "study.json"
-#: The entry of the Parquet metadata that is ours.
+TRIALS, DAMAGED, STUDY, LOCK = "trials", "damaged", "study.json", ".lock"
+#: Entry of the Parquet metadata with specification, checksum, seconds, version and code.
 ABOUT = b"actmeasure"
 FEATURE = "a folder of results"
 
 
 class DamagedError(Exception):
-    """A file is not what its name says; the message says why."""
+    """A stored file is damaged, or not what its name says; the message says why."""
 
 
 class StoredTrial(NamedTuple):
-    """A trial's table, the seconds that it took, the version of actmeasure that made it, and the digest of the code that did."""
+    """The table of a trial, the seconds that it took, and the version of actmeasure and digest of the code that computed it."""
 
     table: pyarrow.Table
     seconds: float
@@ -49,7 +48,7 @@ class StoredTrial(NamedTuple):
 
 
 class Store:
-    """A folder of results, for reading; `open_store` gives one for writing.
+    """The folder of a study, for reading; `open_store` gives one for writing.
 
     Parameters
     ----------
@@ -61,11 +60,11 @@ class Store:
         self._names: dict[str, list[str]] | None = None
 
     def path(self, trial: Trial, code: str) -> Path:
-        """Where the table of a trial that this code computes is, or would be; without a code, that of an older version."""
+        """Return the path of a trial's table as computed by the code with this digest ("" for tables of older versions)."""
         return self.directory / TRIALS / f"{trial.hash}{'-' * bool(code)}{code}.parquet"
 
     def read(self, trial: Trial, code: str) -> StoredTrial | None:
-        """A trial's table as this code computes it, or None if it is not there.
+        """Return a trial's table as computed by the code with this digest, or None if it is not there.
 
         Raises
         ------
@@ -75,7 +74,7 @@ class Store:
         return self._read(self.path(trial, code), trial)
 
     def read_other(self, trial: Trial, code: str) -> StoredTrial | None:
-        """The newest table of a trial that other code has computed, or None if there is none that can be read."""
+        """Return the newest readable table of a trial that other code has computed, or None."""
         if self._names is None:  # once, before anything is written
             self._names = defaultdict(list)
             for place in sorted((self.directory / TRIALS).glob("*.parquet")):
@@ -99,7 +98,7 @@ class Store:
         return _parsed(contents, trial)
 
     def write(self, trial: Trial, table: pyarrow.Table, seconds: float, code: str) -> None:
-        """Store a trial's table, as this code has computed it."""
+        """Store a trial's table, computed by the code with this digest."""
         about = {
             "specification": trial.specification, "sha256": _checksum(table), "seconds": seconds, "version": __version__,
             "code": code,
@@ -116,7 +115,7 @@ class Store:
             ) from error
 
     def set_aside(self, place: Path) -> Path:
-        """Move a file of this folder to the damaged ones, under a name that is free."""
+        """Move a damaged file to the folder `damaged`, under a free name, which is returned."""
         folder = self.directory / DAMAGED
         try:
             folder.mkdir(exist_ok=True)
@@ -129,7 +128,7 @@ class Store:
         return target
 
     def read_study(self) -> dict[str, Any] | None:
-        """What `study.json` says, or None if there is none.
+        """Return the contents of `study.json`, or None if there is none.
 
         Raises
         ------
@@ -161,28 +160,28 @@ class Store:
 
 @contextmanager
 def open_store(directory: Path, name: str) -> Iterator[Store]:
-    """A folder of results for writing, which nobody else writes to meanwhile.
+    """Open a folder of results for writing, locked against other processes.
 
     Parameters
     ----------
     directory : Path
-        Made if it is not there. One that holds something else than results is a `StudyError`: reports are written to it.
+        Created if it is not there. One that holds something else than results is a `StudyError`: reports are written to it.
     name : str
-        Of the study. The folder of another one is a `StudyError`.
+        Name of the study. The folder of another study is a `StudyError`.
     """
-    _make(directory)
+    _create(directory)
     _refuse_other_contents(directory)
     with locked(directory):
         store = Store(directory)
         _check_study(store, name)
-        _make(directory / TRIALS)
+        _create(directory / TRIALS)
         for leftover in (directory / TRIALS).glob(".actmeasure-*.tmp"):  # of a process that was killed
             with suppress(OSError):
                 leftover.unlink()
         yield store
 
 
-def _make(directory: Path) -> None:
+def _create(directory: Path) -> None:
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
@@ -196,7 +195,7 @@ def _make(directory: Path) -> None:
 
 
 def _refuse_other_contents(directory: Path) -> None:
-    """Refuse a folder of something else, whose files a report might replace; hidden files are never written over."""
+    """Raise an error for a folder of something else, whose files a report might replace; hidden files are never replaced."""
     try:
         others = sorted(place.name for place in directory.iterdir() if not place.name.startswith("."))
     except OSError as error:
@@ -209,7 +208,7 @@ def _refuse_other_contents(directory: Path) -> None:
 
 
 def _check_study(store: Store, name: str) -> None:
-    """Refuse the folder of another study; a damaged `study.json` beside trials is set aside, it is written anew."""
+    """Raise an error for the folder of another study; a damaged `study.json` beside trials is set aside and written anew."""
     place = store.directory / STUDY
     try:
         before = store.read_study()
@@ -226,7 +225,7 @@ def _check_study(store: Store, name: str) -> None:
 
 
 def _parsed(contents: bytes, trial: Trial) -> StoredTrial:
-    """The table of a file, once all that can be checked is."""
+    """Return the table of a file after all checks: readable, of this trial, checksum."""
     errors = (arrow(FEATURE).ArrowException, OSError, ValueError, TypeError, KeyError, MemoryError)
     try:
         table = parquet(FEATURE).read_table(io.BytesIO(contents))
@@ -244,7 +243,7 @@ def _parsed(contents: bytes, trial: Trial) -> StoredTrial:
 
 
 def _age(place: Path) -> float:
-    """What sorts the newest files first."""
+    """Return a key that sorts the newest files first."""
     try:
         return -place.stat().st_mtime
     except OSError:
@@ -256,7 +255,7 @@ def _first_line(error: BaseException) -> str:
 
 
 def _checksum(table: pyarrow.Table) -> str:
-    """SHA-256 of names, types and values, the same in every version of the file format."""
+    """Return the SHA-256 of names, types and values, which is the same in every version of the Parquet format."""
     found = hashlib.sha256()
     for name, column in zip(table.column_names, table.columns, strict=True):
         found.update(f"{name} {column.type} {len(column)} {column.null_count}\n".encode())
@@ -265,73 +264,55 @@ def _checksum(table: pyarrow.Table) -> str:
     return found.hexdigest()
 
 
-# ----------------------------------------------------------------------------------------------------
-# A folder that one process at a time writes to.
-# ----------------------------------------------------------------------------------------------------
-
-
-try:
-    import fcntl
-except ImportError:  # not on Windows, where files are still written one by one and never half
-    fcntl = None  # type: ignore[assignment]
-
-
-LOCK = ".lock"
-TAKEN = (errno.EACCES, errno.EAGAIN)
-
-
 @contextmanager
 def locked(directory: Path) -> Iterator[None]:
-    """Keep a folder to this process; the operating system lets go of it when the process ends, however it ends."""
+    """Keep a folder to this process; the operating system releases the lock when the process ends, however it ends."""
+    try:
+        from filelock import FileLock, Timeout
+    except ImportError as error:
+        raise MissingExtraError(FEATURE, "report") from error
     place = directory / LOCK
+    lock = FileLock(place, timeout=0)
     try:
-        handle = os.open(place, os.O_RDWR | os.O_CREAT, 0o666)
-    except OSError as error:
-        raise StudyError(f"cannot write to the folder {str(directory)!r}: {error.strerror}; choose another") from error
-    try:
-        _take(handle, directory)
-        yield
-    finally:
-        os.close(handle)
-
-
-def _take(handle: int, directory: Path) -> None:
-    if fcntl is None:
-        return
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        if error.errno not in TAKEN:
-            raise StudyError(
-                f"the folder {str(directory)!r} cannot be locked ({error.strerror}), so that two studies might write to it; "
-                "choose one on another disk"
-            ) from error
-        owner = os.pread(handle, 20, 0).decode(errors="replace").strip()
+        lock.acquire()
+    except Timeout:
+        owner = _owner(place)
         who = f" (process {owner})" if owner.isdigit() else ""
         raise StudyError(
             f"another study{who} is writing to {str(directory)!r}; wait until it is done, or choose another folder"
         ) from None
-    with suppress(OSError):  # only to say who it is; the disk may be full
-        os.ftruncate(handle, 0)
-        os.pwrite(handle, str(os.getpid()).encode(), 0)
+    except (OSError, NotImplementedError) as error:
+        raise StudyError(
+            f"the folder {str(directory)!r} cannot be locked ({_first_line(error)}), so that two studies might write to it; "
+            "choose one on another disk"
+        ) from error
+    try:
+        with suppress(OSError):  # the number only serves the message above; the disk may be full
+            place.write_text(str(os.getpid()))
+        yield
+    finally:
+        lock.release()
 
 
-# ----------------------------------------------------------------------------------------------------
-# What studies need beyond the core.
-# ----------------------------------------------------------------------------------------------------
+def _owner(place: Path) -> str:
+    """Return what a lock file says about the process that holds the lock."""
+    try:
+        return place.read_text(errors="replace").strip()
+    except OSError:
+        return ""
 
 
 def arrow(feature: str) -> Any:
-    """The module `pyarrow`, or a sentence."""
+    """Return the module `pyarrow`; an error says how to install it, for `feature`."""
     try:
         import pyarrow
     except ImportError as error:
-        raise MissingExtraError(feature, "data") from error
+        raise MissingExtraError(feature, "report") from error
     return pyarrow
 
 
 def parquet(feature: str) -> Any:
-    """The module `pyarrow.parquet`, or a sentence."""
+    """Return the module `pyarrow.parquet`; an error says how to install it, for `feature`."""
     arrow(feature)
     import pyarrow.parquet
 
@@ -339,9 +320,9 @@ def parquet(feature: str) -> Any:
 
 
 def pandas(feature: str) -> Any:
-    """The module `pandas`, or a sentence."""
+    """Return the module `pandas`; an error says how to install it, for `feature`."""
     try:
         import pandas
     except ImportError as error:
-        raise MissingExtraError(feature, "data") from error
+        raise MissingExtraError(feature, "report") from error
     return pandas

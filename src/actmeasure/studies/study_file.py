@@ -1,4 +1,4 @@
-"""A study from a file: TOML, which is data, or Python, which is run."""
+"""Studies from files: TOML, which is data, or Python, which is run."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ import re
 import sys
 import tomllib
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
+import msgspec
+
 from actmeasure.errors import ActMeasureError, StudyError, quoted, unknown_name
 from actmeasure.files.atomic import explain
-from actmeasure.files.toml_places import Place, toml_lines
+from actmeasure.files.toml_places import KeyLines, Place, validation_place
 from actmeasure.planning.solve import method_of
 from actmeasure.studies.spec import (
     COUNTS,
@@ -33,202 +35,266 @@ from actmeasure.studies.trial import build_model, new_agent
 
 __all__ = ["read_study", "study_from_python", "study_from_toml"]
 
-# ----------------------------------------------------------------------------------------------------
-# A study from TOML, with the line of whatever is wrong.
-# ----------------------------------------------------------------------------------------------------
-
-
-STUDY = ("name", "title", "part")
-PART = ("name", "title", "problems", "agents", "methods", "tolerance", *COUNTS)
-PROBLEM = ("name", "label", "settings")
-AGENT = ("name", "label", "preset", "settings", "seeds", "episodes")
+#: How `tomllib` ends a message about syntax.
 SYNTAX = re.compile(r"(.*) \(at line (\d+), column \d+\)", re.DOTALL)
+#: `__name__` of a Python file: not `__main__`, so that it may have lines for when it is run as a script.
+NAME = "actmeasure_study"
 
 Spec = TypeVar("Spec", ProblemSpec, AgentSpec)
 
 
-def study_from_toml(text: str, place: Path) -> Study:
-    """A study from the text of a TOML file at a place, beside which model files are looked for."""
+def read_study(path: str | os.PathLike[str]) -> Study:
+    """Read a study from a `.toml` or `.py` file.
+
+    A Python file is run, so only give one that you trust; it has to define `study = Study(...)`. Model files that a TOML file
+    names are looked for beside it. Whatever is wrong is a `StudyError` with file and line.
+    """
+    place = Path(path)
+    suffix = place.suffix.lower()
+    readers = {".toml": study_from_toml, ".py": study_from_python}
+    if suffix not in readers:
+        raise StudyError(f"{place}: {unknown_name('file ending', place.suffix, readers)}")
     try:
-        data, lines = tomllib.loads(text), toml_lines(text)
+        contents = place.read_bytes()
+    except OSError as error:
+        raise StudyError(str(explain(error, place, "read"))) from error
+    try:
+        text = contents.decode()
+    except UnicodeDecodeError as error:
+        line = contents.count(b"\n", 0, error.start) + 1
+        raise StudyError(f"{place}, line {line}: this is not UTF-8 text; save the file as UTF-8") from None
+    return readers[suffix](text, place)
+
+
+def study_from_toml(text: str, place: Path) -> Study:
+    """Return the study of a TOML text from the file `place`, in whose folder model files are looked for."""
+    try:
+        data, lines = tomllib.loads(text), KeyLines.of(text, str(place))
     except tomllib.TOMLDecodeError as error:
         found = SYNTAX.fullmatch(str(error))
         said, where = (found[1], f", line {found[2]}") if found else (str(error), "")
         raise StudyError(f"{place}{where}: {said}") from None
     except RecursionError:
         raise StudyError(f"{place}: its arrays and tables are nested too deeply; write it in a simpler way") from None
-    return _Reader(place, lines).study(data)
+    reader = _Reader(place, lines)
+    try:
+        table = msgspec.convert(data, StudyTable)
+    except msgspec.ValidationError as error:
+        path, key = validation_place(error)
+        with reader.at(*path, *([] if key is None else [key])):
+            raise StudyError(_refusal(data, path, key)) from None
+    return reader.study(table)
+
+
+class ProblemTable(msgspec.Struct, forbid_unknown_fields=True):
+    """A problem of a part: a table, or its name alone."""
+
+    name: str
+    label: str | None = None
+    settings: dict[str, Any] = {}
+
+
+class AgentTable(msgspec.Struct, forbid_unknown_fields=True):
+    """An agent of a part: a table, or its name alone."""
+
+    name: str
+    label: str | None = None
+    preset: Any = msgspec.UNSET
+    settings: dict[str, Any] = {}
+    seeds: int | None = None
+    episodes: int | None = None
+
+
+class PartTable(msgspec.Struct, forbid_unknown_fields=True):
+    """A part of a study, `[[part]]`; what is not given is as in `Part`."""
+
+    name: str
+    title: str | None = None
+    problems: list[str | ProblemTable] = []
+    agents: list[str | AgentTable] = []
+    methods: list[str] = []
+    episodes: int | None = None
+    seeds: int | None = None
+    first_seed: int | None = None
+    max_steps: int | None = None
+    beliefs: int | None = None
+    tolerance: int | float | None = None
+
+
+class StudyTable(msgspec.Struct, forbid_unknown_fields=True):
+    """A study file."""
+
+    name: str
+    title: str | None = None
+    part: list[PartTable] = []
+
+
+#: Tables by the last key on the way to them: what a message calls them, an example of a name, and their keys.
+TABLES: dict[str, tuple[str, str, type[msgspec.Struct]]] = {
+    "": ("the study", "my-study", StudyTable),
+    "part": ("a part", "lakes", PartTable),
+    "problems": ("a problem", "frozen-lake", ProblemTable),
+    "agents": ("an agent", "dyna-atmq", AgentTable),
+}
+
+
+def _refusal(data: Any, where: Place, key: str | None) -> str:
+    """Return a sentence on what msgspec refused: the value at `where`, or a key that it lacks or must not have."""
+    value, last = data, str(next((step for step in reversed(where) if isinstance(step, str)), ""))
+    for step in where:
+        value = value[step]
+    what, example, table = TABLES.get(last, TABLES[""])
+    if key is not None and key in value:
+        said = unknown_name(f"key of {what.replace('the ', 'a ')}", key, table.__struct_fields__)
+    elif key is not None:
+        said = f'{what} has no name; give it one, such as name = "{example}"'
+    elif last == "part":
+        said = "part is not a list of tables; begin each part with [[part]], in two brackets"
+    elif last == "methods" and isinstance(where[-1], int):
+        said = f'{quoted(value)} is not a method; give a name, such as "optimal"'
+    elif isinstance(where[-1], int):
+        said = f'{quoted(value)} is not {what}; give a name, or a table such as {{name = "{example}"}}'
+    elif last in TABLES or last == "methods":
+        said = f"{last} is {quoted(value)}, expected a list in brackets"
+    elif last == "settings":
+        said = f"settings is {quoted(value)}, expected a table, such as {{size = 4}}"
+    else:
+        owner = str(next((step for step in reversed(where[:-1]) if isinstance(step, str)), ""))
+        said = _scalar_refusal(last, value, TABLES[owner][0])
+    return said
+
+
+def _scalar_refusal(key: str, value: Any, owner: str) -> str:
+    """Return the sentence with which `spec` refuses a number or text."""
+    try:
+        if key in COUNTS:
+            checked_count(value, key, key)
+        elif key == "tolerance":
+            checked_tolerance(value, key)
+        elif key in ("title", "label"):
+            checked_label(value, f"{owner}, its title" if key == "title" else owner)
+    except StudyError as error:
+        return str(error)
+    return f"the {key} of {owner} is {quoted(value)}, expected text in quotes"
 
 
 class _PlacedError(StudyError):
-    """A sentence that names its line already."""
+    """An error whose message begins with file and line."""
 
 
 class _Reader:
-    """Makes a study from what a file says.
+    """Makes a study from the tables of a file; errors name the line.
 
     Parameters
     ----------
     place : Path
-    lines : dict from the way to a value to its line
+    lines : KeyLines
     """
 
-    def __init__(self, place: Path, lines: Mapping[Place, int]) -> None:
+    def __init__(self, place: Path, lines: KeyLines) -> None:
         self._place, self._lines = place, lines
 
-    def study(self, data: Mapping[str, Any]) -> Study:
-        self._check_keys(data, (), STUDY, "a study")
-        name = self._name(data, (), "the study", "my-study")
-        parts = data.get("part", [])
-        with self._at("part"):
-            if not isinstance(parts, list) or not all(isinstance(part, dict) for part in parts):
-                raise StudyError("part is not a list of tables; begin each part with [[part]], in two brackets")
-            if not parts:
+    def study(self, table: StudyTable) -> Study:
+        with self.at("part"):
+            if not table.part:
                 raise StudyError("the study has no parts; begin one with [[part]]")
         made: list[Part] = []
-        for number, part in enumerate(parts):
+        for number, part in enumerate(table.part):
             made.append(self._part(part, ("part", number)))
-            with self._at("part", number, "name"):
-                self._check_new(made[-1].name, [one.name for one in made[:-1]], "name", "another part")
-        with self._at("name"):
-            checked_name(name, "the study")
-        with self._at("title"):
-            return Study(name, data.get("title", name), made)
+            with self.at("part", number, "name"):
+                _check_new(made[-1].name, [one.name for one in made[:-1]], "name", "another part")
+        with self.at("name"):
+            checked_name(table.name, "the study")
+        with self.at("title"):
+            return Study(table.name, table.name if table.title is None else table.title, made)
 
-    def _part(self, data: Mapping[str, Any], where: Place) -> Part:
-        self._check_keys(data, where, PART, "a part")
-        name = self._name(data, where, "a part", "lakes")
-        with self._at(*where, "name"):
-            checked_name(name, "a part")
-        with self._at(*where, "title"):
-            title = checked_label(data.get("title", name), "the part, its title")
-        numbers: dict[str, Any] = {}
-        for key in (key for key in COUNTS if key in data):
-            with self._at(*where, key):
-                numbers[key] = checked_count(data[key], key, key)
-        if "tolerance" in data:
-            with self._at(*where, "tolerance"):
-                numbers["tolerance"] = checked_tolerance(data["tolerance"], "tolerance")
-        problems = self._items(data, (*where, "problems"), self._problem)
-        agents = self._items(data, (*where, "agents"), self._agent)
-        methods = self._list(data, (*where, "methods"))
-        for number, method in enumerate(methods):
-            with self._at(*where, "methods", number):
+    def _part(self, table: PartTable, where: Place) -> Part:
+        with self.at(*where, "name"):
+            checked_name(table.name, "a part")
+        with self.at(*where, "title"):
+            title = checked_label(table.name if table.title is None else table.title, "a part, its title")
+        numbers: dict[str, Any] = {
+            key: value for key in (*COUNTS, "tolerance") if (value := getattr(table, key)) is not None
+        }
+        for key, value in numbers.items():
+            with self.at(*where, key):
+                numbers[key] = checked_tolerance(value, key) if key == "tolerance" else checked_count(value, key, key)
+        problems = self._items(table.problems, (*where, "problems"), self._problem)
+        agents = self._items(table.agents, (*where, "agents"), self._agent)
+        for number, method in enumerate(table.methods):
+            with self.at(*where, "methods", number):
                 method_of(method)
-                self._check_new(method, methods[:number], "name", "another of the methods")
-        with self._at(*where):
-            return Part(name, title, problems, agents, methods=methods, **numbers)
+                _check_new(method, table.methods[:number], "name", "another of the methods")
+        with self.at(*where):
+            return Part(table.name, title, problems, agents, methods=table.methods, **numbers)
 
-    def _items(self, data: Mapping[str, Any], where: Place, make: Callable[[Any, Place], Spec]) -> list[Spec]:
-        """Problems or agents, each of which can be made and has a label of its own."""
+    def _items(self, items: list[Any], where: Place, make: Callable[[Any, Place], Spec]) -> list[Spec]:
+        """Return problems or agents, each of which can be made and has a label of its own."""
         made: list[Spec] = []
-        for number, item in enumerate(self._list(data, where)):
+        for number, item in enumerate(items):
             one = make(item, (*where, number))
-            with self._at(*where, number, "label"):
-                self._check_new(one.label, [other.label for other in made], "label", f"another of the {where[-1]}")
+            with self.at(*where, number, "label"):
+                _check_new(one.label, [other.label for other in made], "label", f"another of the {where[-1]}")
             made.append(one)
         return made
 
-    def _problem(self, item: Any, where: Place) -> ProblemSpec:
-        data = self._table(item, where, PROBLEM, "a problem", "frozen-lake")
-        name, settings = data["name"], self._settings(data, where)
-        with self._blaming(where, settings):
-            spec = ProblemSpec(data.get("label", _label(name, settings)), self._beside(name), settings)
+    def _problem(self, item: str | ProblemTable, where: Place) -> ProblemSpec:
+        table = ProblemTable(item) if isinstance(item, str) else item
+        label = _label(table.name, table.settings) if table.label is None else table.label
+        # Model files are looked for beside the study file.
+        name = str(self._place.parent / table.name) if is_model_file(table.name) else table.name
+        with self._at_named_setting(where, table.settings):
+            spec = ProblemSpec(label, name, table.settings)
             build_model(spec)
         return spec
 
-    def _beside(self, name: str) -> str:
-        """The path of a model file from where we are; a name of the catalogue stays what it is."""
-        return str(self._place.parent / name) if is_model_file(name) else name
-
-    def _agent(self, item: Any, where: Place) -> AgentSpec:
-        data = self._table(item, where, AGENT, "an agent", "dyna-atmq")
-        name, settings = data["name"], self._settings(data, where)
-        if "preset" in data:
-            with self._at(*where, "preset"):
-                self._check_new("preset", list(settings), "setting", "settings")
-            settings = {"preset": data["preset"], **settings}
-        own = {}
-        for key in (key for key in ("seeds", "episodes") if key in data):
-            with self._at(*where, key):
-                own[key] = checked_count(data[key], key, key)
-        with self._blaming(where, settings):
-            spec = AgentSpec(data.get("label", _label(name, settings)), name, settings, **own)
+    def _agent(self, item: str | AgentTable, where: Place) -> AgentSpec:
+        table = AgentTable(item) if isinstance(item, str) else item
+        settings = table.settings
+        if table.preset is not msgspec.UNSET:
+            with self.at(*where, "preset"):
+                _check_new("preset", list(settings), "setting", "settings")
+            settings = {"preset": table.preset, **settings}
+        for key in ("seeds", "episodes"):
+            if getattr(table, key) is not None:
+                with self.at(*where, key):
+                    checked_count(getattr(table, key), key, key)
+        label = _label(table.name, settings) if table.label is None else table.label
+        with self._at_named_setting(where, settings):
+            spec = AgentSpec(label, table.name, settings, table.seeds, table.episodes)
             new_agent(spec)
         return spec
 
-    def _table(self, item: Any, where: Place, known: Iterable[str], what: str, example: str) -> Mapping[str, Any]:
-        """A problem or an agent as a table, also where only its name is given."""
-        with self._at(*where):
-            if isinstance(item, str):
-                return {"name": item}
-            if not isinstance(item, dict):
-                raise StudyError(
-                    f'{quoted(item)} is not {what}; give a name, or a table such as {{name = "{example}"}}'
-                )
-        self._check_keys(item, where, known, what)
-        self._name(item, where, what, example)
-        return item
-
-    def _settings(self, data: Mapping[str, Any], where: Place) -> dict[str, Any]:
-        with self._at(*where, "settings"):
-            settings = data.get("settings", {})
-            if not isinstance(settings, dict):
-                raise StudyError(f"settings is {quoted(settings)}, expected a table, such as {{size = 4}}")
-            return settings
-
-    def _list(self, data: Mapping[str, Any], where: Place) -> list[Any]:
-        with self._at(*where):
-            found = data.get(str(where[-1]), [])
-            if not isinstance(found, list):
-                raise StudyError(f"{where[-1]} is {quoted(found)}, expected a list in brackets")
-            return found
-
-    def _name(self, data: Mapping[str, Any], where: Place, what: str, example: str) -> str:
-        with self._at(*where, "name"):
-            if "name" not in data:
-                raise StudyError(f'{what} has no name; give it one, such as name = "{example}"')
-            if not isinstance(data["name"], str):
-                raise StudyError(f"the name of {what} is {quoted(data['name'])}, expected text in quotes")
-            return data["name"]
-
-    def _check_keys(self, data: Mapping[str, Any], where: Place, known: Iterable[str], what: str) -> None:
-        for key in data:
-            if key not in known:
-                with self._at(*where, key):
-                    raise StudyError(unknown_name(f"key of {what}", key, known))
-
-    def _check_new(self, name: str, others: list[str], what: str, whose: str) -> None:
-        if name in others:
-            raise StudyError(f"{name!r} is already the {what} of {whose}; give each its own")
-
     @contextmanager
-    def _blaming(self, where: Place, settings: Mapping[str, Any]) -> Iterator[None]:
-        """Place errors at the setting that they name first, or else at the problem or agent."""
+    def _at_named_setting(self, where: Place, settings: Mapping[str, Any]) -> Iterator[None]:
+        """Place errors at the setting that their message names first, or else at the problem or agent."""
         try:
             yield
         except ActMeasureError as error:
             head = str(error).partition(";")[0]
             named = [key for key in settings if re.search(rf"(?<![\w-]){re.escape(key)}(?![\w-])", head)]
             places = [place for key in named for place in ((*where, "settings", key), (*where, key))]
-            with self._at(*next((place for place in places if place in self._lines), where)):
+            with self.at(*next((place for place in places if place in self._lines.lines), where)):
                 raise
 
     @contextmanager
-    def _at(self, *where: str | int) -> Iterator[None]:
-        """Place errors at a line: that of the innermost of these keys that is there."""
+    def at(self, *where: str | int) -> Iterator[None]:
+        """Begin the messages of errors with the line of the innermost of these keys that is in the file."""
         try:
             yield
         except _PlacedError:
             raise
         except ActMeasureError as error:
-            known = next((where[:count] for count in range(len(where), 0, -1) if where[:count] in self._lines), None)
-            line = f", line {self._lines[known]}" if known else ""
-            raise _PlacedError(f"{self._place}{line}: {error}") from error
+            raise _PlacedError(f"{self._lines.place(where)}{error}") from error
+
+
+def _check_new(name: str, others: list[str], what: str, whose: str) -> None:
+    if name in others:
+        raise StudyError(f"{name!r} is already the {what} of {whose}; give each its own")
 
 
 def _label(name: str, settings: Mapping[str, Any]) -> str:
-    """What a problem or agent is called without a label.
+    """Return the label of a problem or agent that is given none.
 
     Examples
     --------
@@ -238,17 +304,8 @@ def _label(name: str, settings: Mapping[str, Any]) -> str:
     return " ".join([name, *(f"{key}={value}" for key, value in settings.items())])
 
 
-# ----------------------------------------------------------------------------------------------------
-# A study from a Python file.
-# ----------------------------------------------------------------------------------------------------
-
-
-#: What the file's own `__name__` is: not `__main__`, so that it may have parts for when it is run as a script.
-NAME = "actmeasure_study"
-
-
 def study_from_python(text: str, place: Path) -> Study:
-    """The `study` that a Python file defines; it is run for that, from its own folder as far as imports go."""
+    """Run a Python file and return the `study` that it defines; it can import what is beside it."""
     module = ModuleType(NAME)
     module.__file__ = str(place)
     try:
@@ -268,14 +325,14 @@ def study_from_python(text: str, place: Path) -> Study:
 
 
 def _line(error: BaseException, file: str) -> int:
-    """The line of the file in which the error came up."""
+    """Return the line of the file in which the error was raised."""
     frames = traceback.extract_tb(error.__traceback__)
     return next((frame.lineno or 1 for frame in reversed(frames) if frame.filename == file), 1)
 
 
 @contextmanager
 def _importing(module: ModuleType, folder: Path) -> Iterator[None]:
-    """Have what is beside the file imported from there, and the file itself known, as dataclasses in it expect."""
+    """Let a file import what is beside it, and be found in `sys.modules`, as dataclasses in it expect."""
     sys.path.insert(0, str(folder))
     sys.modules[NAME] = module
     try:
@@ -283,28 +340,3 @@ def _importing(module: ModuleType, folder: Path) -> Iterator[None]:
     finally:
         sys.path.remove(str(folder))
         del sys.modules[NAME]
-
-
-READERS = {".toml": study_from_toml, ".py": study_from_python}
-
-
-def read_study(path: str | os.PathLike[str]) -> Study:
-    """A study from a `.toml` or `.py` file.
-
-    A Python file is run, so only give one that you trust; it has to define `study = Study(...)`. Model files that a TOML file
-    names are looked for beside it. Whatever is wrong is a `StudyError` with file and line.
-    """
-    place = Path(path)
-    suffix = place.suffix.lower()
-    if suffix not in READERS:
-        raise StudyError(f"{place}: {unknown_name('file ending', place.suffix, READERS)}")
-    try:
-        contents = place.read_bytes()
-    except OSError as error:
-        raise StudyError(str(explain(error, place, "read"))) from error
-    try:
-        text = contents.decode()
-    except UnicodeDecodeError as error:
-        line = contents.count(b"\n", 0, error.start) + 1
-        raise StudyError(f"{place}, line {line}: this is not UTF-8 text; save the file as UTF-8") from None
-    return READERS[suffix](text, place)

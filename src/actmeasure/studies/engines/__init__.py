@@ -1,4 +1,4 @@
-"""Where trials are run: in processes of this machine, or on a Ray cluster. Both give the same results."""
+"""Engines run trials: in processes of this machine, or on a Ray cluster. Both give the same results."""
 
 from __future__ import annotations
 

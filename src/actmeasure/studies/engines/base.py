@@ -1,4 +1,4 @@
-"""What engines share: orders, outcomes, and what a worker does with an order."""
+"""The interface of engines: orders, outcomes, and the function that a worker runs."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ OTHER_CODE = (
     "the code that computes it is another where the worker runs than where the study was started; install the same there, or, "
     "if it was edited meanwhile, run the study again"
 )
-#: What a worker sends back: a packed table or None, seconds, why there is no table, and whether these seconds include loading.
+#: Result of `perform`: a packed table or None, seconds, why there is no table, and whether the seconds include loading.
 Report = tuple[bytes | None, float, str] | tuple[bytes | None, float, str, bool]
-#: Agents and methods that this process has run: the first trial of each also loads what was compiled.
+#: Agents and methods that this process has run: the first trial of each also loads compiled code.
 _LOADED: set[str] = set()
 
 
@@ -38,7 +38,7 @@ class Order(NamedTuple):
     ----------
     trial : Trial
     contents : bytes or None
-        Of its model file, if it has one.
+        Contents of its model file, if it has one.
     memory : int
         Bytes that a worker takes for it.
     code : str
@@ -51,12 +51,12 @@ class Order(NamedTuple):
     code: str
 
     def packed(self) -> tuple[str, bytes | None]:
-        """What is sent to a worker."""
+        """Return the arguments of `perform`."""
         return json.dumps({"trial": self.trial.to_json(), "code": self.code}), self.contents
 
 
 class Outcome(NamedTuple):
-    """What became of an order: a packed table, or why there is none."""
+    """The result of an order: a packed table, or why there is none."""
 
     trial: Trial
     table: bytes | None
@@ -66,26 +66,26 @@ class Outcome(NamedTuple):
 
 
 class Engine(Protocol):
-    """Something that runs trials."""
+    """Runs trials, in processes of this machine or elsewhere."""
 
-    #: What it is called on the command line.
+    #: Name on the command line.
     name: str
-    #: How many trials are run at once, while some are.
+    #: Number of trials that are run at once.
     at_once: int
 
     def run(
         self, orders: Sequence[Order], interrupts: Interrupts, note: Callable[[str], None]
     ) -> Iterator[Outcome | None]:
-        """Run trials, the first ones first; gives every outcome as it comes, and None now and then meanwhile.
+        """Run trials in order; yields every outcome as it comes, and None at least every second meanwhile.
 
-        After Ctrl-C it ends at once, without those in flight. `note` is called with a sentence when something was lost and is
-        tried again. Results are not written here: only the process that called does that.
+        After Ctrl-C it ends at once, without the trials that are running. `note` is called with a sentence when a trial was lost
+        and is tried again. Results are written by the caller.
         """
         ...
 
 
 def perform(packed: str, contents: bytes | None) -> Report:
-    """Run a trial in a worker; whatever goes wrong is a sentence."""
+    """Run a trial in a worker; an error is returned as a sentence."""
     begun = time.perf_counter()
     try:
         from actmeasure.studies.code import code_of
@@ -95,10 +95,10 @@ def perform(packed: str, contents: bytes | None) -> Report:
         trial = Trial.from_json(order["trial"])
         if code_of(trial) != order["code"]:
             raise StudyError(OTHER_CODE)
-        begun = time.perf_counter()  # what is loaded once says nothing about other trials
+        begun = time.perf_counter()  # without importing, which happens once
         name = trial.method if trial.agent is None else trial.agent.name
         table = _pack(run_trial(trial, contents))
-    except Exception as error:  # which must not lose the other trials
+    except Exception as error:  # one trial must not stop the others
         return None, time.perf_counter() - begun, _sentence(error)
     has_loaded = name not in _LOADED
     _LOADED.add(name)
@@ -125,13 +125,13 @@ def _pack(table: pyarrow.Table) -> bytes:
 
 
 def unpacked(table: bytes) -> Any:
-    """The table that a worker packed."""
+    """Return the table that a worker packed."""
     return arrow("running a trial").ipc.open_stream(table).read_all()
 
 
 @contextmanager
 def environment(changes: Mapping[str, str]) -> Iterator[None]:
-    """Have other environment variables meanwhile, also for processes that are started."""
+    """Set environment variables inside a `with` block, also for processes that are started in it."""
     before = {name: os.environ.get(name) for name in changes}
     os.environ.update(changes)
     try:

@@ -1,29 +1,23 @@
-"""Worker processes on this machine, each of which runs one trial after the other."""
+"""Trials in worker processes of this machine."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
-from multiprocessing.connection import Connection, wait
 
 from actmeasure.errors import StudyError
 from actmeasure.interrupts import Interrupts
 from actmeasure.settings import whole
-from actmeasure.studies.engines.base import Order, Outcome, Report, environment, perform
-from actmeasure.studies.journal import available_memory, workers_that_fit
-from actmeasure.studies.processes import WorkerProcess, available_cores, check_may_start, end_with_parent
+from actmeasure.studies.engines.base import Order, Outcome, Report, perform
+from actmeasure.studies.machine import available_memory, workers_that_fit
+from actmeasure.studies.pool import Worker, WorkerDiedError, WorkerPool, available_cores
 
 __all__ = ["LocalEngine"]
 
-#: Ctrl-C and progress are attended to this often, in seconds.
+#: Seconds between two looks at Ctrl-C and at progress.
 ATTENTION_SECONDS = 0.2
-#: A trial whose worker is killed is tried so many times in all.
+#: How often a trial is tried whose worker dies, and how many workers in a row may die while they start.
 TRIES = 3
-#: Every worker keeps to one core: others have theirs, and sums do not depend on how many cores there are.
-ONE_THREAD = dict.fromkeys(
-    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1"
-)
 
 
 class LocalEngine:
@@ -32,7 +26,7 @@ class LocalEngine:
     Parameters
     ----------
     workers : int, optional
-        How many processes; by default as many as there are cores, or fewer if the memory would not suffice.
+        Number of processes; by default one for each core, or fewer if the memory would not suffice.
     """
 
     name = "local"
@@ -41,114 +35,70 @@ class LocalEngine:
         self._workers = None if workers is None else whole(workers, "workers", 1, error=StudyError)
         self.at_once = 1
 
+    def run(
+        self, orders: Sequence[Order], interrupts: Interrupts, note: Callable[[str], None]
+    ) -> Iterator[Outcome | None]:
+        """See `Engine.run`."""
+        self.at_once = self._suitable(orders)
+        with WorkerPool(self.at_once) as pool:
+            queue = _Queue(pool, orders, note)
+            while queue.is_busy and not interrupts.requested:
+                yield from queue.next_outcomes()
+
     def _suitable(self, orders: Sequence[Order]) -> int:
-        """How many processes to use for these orders."""
+        """Return how many processes to use for these orders."""
         most = min(self._workers or available_cores(), len(orders))
         if self._workers is not None:
             return most
         return workers_that_fit([order.memory for order in orders], most, available_memory())
 
-    def run(
-        self, orders: Sequence[Order], interrupts: Interrupts, note: Callable[[str], None]
-    ) -> Iterator[Outcome | None]:
-        """See `Engine.run`."""
-        check_may_start("run_study", StudyError)
-        crew = _Crew(orders, note)
-        try:
-            self.at_once = self._suitable(orders)
-            crew.hire(self.at_once)
-            while crew.is_busy and not interrupts.requested:
-                yield from crew.attend()
-        finally:
-            crew.dismiss()
 
+class _Queue:
+    """Orders that wait for a worker, and those at one (as its `task`)."""
 
-class _Worker(WorkerProcess):
-    """A worker process and the order that it is at, if any."""
-
-    def __init__(self) -> None:
-        with environment(ONE_THREAD):  # for processes that are started meanwhile
-            super().__init__(_work)
-        self.is_ready = False
-        self.order: Order | None = None
-
-    def take(self, order: Order) -> None:
-        self.order = order
-        self.say(order.packed())
-
-
-class _Crew:
-    """The workers, and the orders that wait for them."""
-
-    def __init__(self, orders: Sequence[Order], note: Callable[[str], None]) -> None:
+    def __init__(self, pool: WorkerPool, orders: Sequence[Order], note: Callable[[str], None]) -> None:
+        self._pool, self._note = pool, note
         self._waiting = deque(orders)
-        self._note = note
-        self._staff: list[_Worker] = []
-        self._tries: dict[str, int] = {}
+        self._losses: dict[str, int] = {}
         self._false_starts = 0
 
     @property
     def is_busy(self) -> bool:
         """Whether anything is left to do."""
-        return bool(self._waiting) or any(worker.order is not None for worker in self._staff)
+        return bool(self._waiting) or any(worker.task is not None for worker in self._pool.workers)
 
-    def hire(self, count: int) -> None:
-        """Start so many workers."""
-        for _ in range(count):
-            self._staff.append(_Worker())
+    def next_outcomes(self) -> Iterator[Outcome | None]:
+        """Return what workers have finished, None if nothing is for a while, and give them the next orders."""
+        finished = self._pool.wait(ATTENTION_SECONDS)
+        outcomes = [self._fetch(worker) for worker in finished]  # workers must not wait until results are stored
+        yield from outcomes or [None]
 
-    def dismiss(self) -> None:
-        """End the workers at once: they hold nothing that has not been delivered, or is still wanted."""
-        for worker in self._staff:
-            worker.kill()
-            worker.end()
-
-    def attend(self) -> Iterator[Outcome | None]:
-        """Listen to the workers once."""
-        ready = wait([worker.connection for worker in self._staff], ATTENTION_SECONDS)
-        if not ready:
-            yield None
-        for worker in [worker for worker in self._staff if worker.connection in ready]:
-            try:
-                said: Report | None = worker.connection.recv()
-            except (EOFError, OSError):
-                yield self._replace(worker)
-                continue
-            done, worker.order, worker.is_ready = worker.order, None, True
-            self._give(worker)  # before the results are looked at, so that it does not wait meanwhile
-            if done is not None and said is not None:
-                self._false_starts = 0
-                yield Outcome(done.trial, *said)
-
-    def _give(self, worker: _Worker) -> None:
+    def _fetch(self, worker: Worker) -> Outcome | None:
+        order, worker.task = worker.task, None
+        try:
+            report: Report = worker.result()
+        except WorkerDiedError as error:
+            return self._lose(worker, order, str(error))
         if self._waiting:
-            worker.take(self._waiting.popleft())
+            worker.task = self._waiting.popleft()
+            worker.submit(perform, *worker.task.packed())
+        if order is None:  # the worker has started
+            return None
+        self._false_starts = 0
+        return Outcome(order.trial, *report)
 
-    def _replace(self, worker: _Worker) -> Outcome | None:
-        """Have another worker in the place of one that is dead; what it was at is tried again, or given up."""
-        why, order = worker.obituary(), worker.order
-        self._staff.remove(worker)
-        worker.end()
+    def _lose(self, worker: Worker, order: Order | None, why: str) -> Outcome | None:
+        """Deal with a worker that has died: another takes its place, and what it was doing is tried again or given up."""
         if order is None:
-            self._false_starts += not worker.is_ready
+            self._false_starts += 1
             if self._false_starts >= TRIES:
                 raise StudyError(why)
-        if self._waiting or order is not None:
-            self._staff.append(_Worker())
+        self._pool.replace(worker)
         if order is None:
             return None
-        tries = self._tries[order.trial.hash] = self._tries.get(order.trial.hash, 0) + 1
-        if tries >= TRIES:
-            return Outcome(order.trial, None, 0.0, f"{why} (after {tries} tries)")
+        losses = self._losses[order.trial.hash] = self._losses.get(order.trial.hash, 0) + 1
+        if losses >= TRIES:
+            return Outcome(order.trial, None, 0.0, f"{why} (after {losses} tries)")
         self._note(f"{order.trial}: {why}. It is tried again")
         self._waiting.appendleft(order)
         return None
-
-
-def _work(connection: Connection) -> None:
-    """What a worker process does."""
-    end_with_parent()
-    with suppress(EOFError, OSError):  # the process that started this one has let go of it
-        connection.send(None)  # ready
-        while True:
-            connection.send(perform(*connection.recv()))

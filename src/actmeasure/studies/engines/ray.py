@@ -22,40 +22,40 @@ from actmeasure.errors import MissingExtraError, StudyError
 from actmeasure.interrupts import Interrupts
 from actmeasure.settings import whole
 from actmeasure.studies.engines.base import Order, Outcome, Report, environment, perform
-from actmeasure.studies.processes import available_cores
+from actmeasure.studies.pool import available_cores
 
 __all__ = ["RayEngine", "is_installed"]
 
-#: Ctrl-C and progress are attended to this often, in seconds.
+#: Seconds between two looks at Ctrl-C and at progress.
 ATTENTION_SECONDS = 0.2
-#: A trial whose worker or node dies is run again so many times.
+#: How often a trial is run again whose worker or node dies.
 RETRIES = 3
-#: Trials at the cluster for each of its processors: those that run, and as many that wait for them to be done.
+#: Trials submitted for each processor of the cluster: one that runs and one that waits.
 AHEAD = 2
-#: How long a connection may take, and how long a cluster may be without any processor, in seconds.
+#: Seconds that a connection and a first answer may take, and that a cluster may be without any processor.
 CONNECT_SECONDS, ANSWER_SECONDS, EMPTY_SECONDS = 5.0, 40.0, 60.0
-#: How often the cluster is asked how large it is, in seconds.
+#: Seconds between two queries of the size of the cluster.
 SURVEY_SECONDS = 2.0
-#: More than any cluster runs at once.
+#: Larger than the number of trials that any cluster runs at once.
 MANY = 10**9
-#: Nothing is told to anybody but the cluster; and one on this machine keeps to the loopback interface, for which Ray has this
-#: switch of another name.
+#: Environment of Ray: no usage statistics and all log lines; and, for a cluster on this machine, the loopback interface only
+#: (Ray's switch for that has another name).
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS": "0"}
 LOCAL_HOSTS = ("127.0.0.1", "localhost", "::1")
 LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
-#: How Ray is told whether to show a token, and where it looks for one: the token, the path of its file, the usual file.
+#: Environment variables with which Ray finds a token: whether to use one, the token, the path of its file; and the default file.
 AUTH_MODE, AUTH_TOKEN, AUTH_TOKEN_PATH = "RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"
 USUAL_TOKEN_FILE = Path("~", ".ray", "auth_token")
-#: What Ray prints when a cluster asks for a token and gets none or another, or when it finds none to show.
+#: Words in what Ray prints when a cluster refuses a token, or none is found.
 REFUSALS = ("InvalidAuthToken", "Unauthenticated", "AuthenticationError")
 PROBE = "import sys, ray; ray.init(address=sys.argv[1], log_to_driver=False, logging_level='ERROR'); ray.shutdown()"
 
 
 def is_installed() -> bool:
-    """Whether Ray is there, found without loading it."""
+    """Return whether Ray is installed, without importing it."""
     try:
         return find_spec("ray") is not None
-    except ValueError:  # a name that is taken for nothing
+    except ValueError:  # `ray` is None in `sys.modules`
         return False
 
 
@@ -65,12 +65,12 @@ class RayEngine:
     Parameters
     ----------
     address : str, optional
-        Of the cluster's head, such as `10.0.0.1:6379`; on this machine a node of the cluster has to run, and actmeasure has to be
-        installed on every node. By default a Ray instance on this machine is started, and ended again. A cluster that asks for
-        a token gets the one that Ray finds here (`RAY_AUTH_TOKEN`, `RAY_AUTH_TOKEN_PATH` or `~/.ray/auth_token`), unless
+        Address of the cluster's head, such as `10.0.0.1:6379`; a node of the cluster has to run on this machine, and actmeasure
+        has to be installed on every node. By default a Ray instance on this machine is started, and ended again. A cluster that
+        asks for a token gets the one that Ray finds here (`RAY_AUTH_TOKEN`, `RAY_AUTH_TOKEN_PATH` or `~/.ray/auth_token`), unless
         `RAY_AUTH_MODE` says otherwise.
     workers : int, optional
-        How many trials are run at once at most; by default as many as there are processors.
+        Most trials that are run at once; by default one for each processor.
     """
 
     name = "ray"
@@ -92,7 +92,7 @@ class RayEngine:
                     queue.submit()
                     yield queue.next_outcome()
                 queue.survey(at_once=True)  # for the notes
-            except (ray.exceptions.RayError, OSError) as error:  # a socket, if the head dies without a word
+            except (ray.exceptions.RayError, OSError) as error:  # a closed socket, if the head dies
                 raise StudyError(
                     f"the Ray cluster is lost: {_first_line(error)}; what is stored is safe, run again to do what is missing"
                 ) from error
@@ -101,7 +101,7 @@ class RayEngine:
 
 
 class _Queue:
-    """Orders that wait, and those at the cluster."""
+    """Orders that wait, and those submitted to the cluster."""
 
     def __init__(self, ray: Any, orders: Sequence[Order], workers: int | None, note: Callable[[str], None]) -> None:
         self._ray, self._note = ray, note
@@ -120,7 +120,7 @@ class _Queue:
         return bool(self._waiting or self._sent)
 
     def survey(self, at_once: bool = False) -> float:
-        """How many processors the cluster has: nodes come and go."""
+        """Return how many processors the cluster has at present."""
         now = time.monotonic()
         if at_once or now - self._surveyed >= SURVEY_SECONDS:
             self._surveyed = now
@@ -138,7 +138,7 @@ class _Queue:
         return self._processors
 
     def _check_head(self) -> None:
-        """Notice that the head is gone, before Ray does: a minute later it would end this process."""
+        """Raise an error if the head is gone: Ray itself would end this process a minute later."""
         try:
             _knock(self._ray.get_runtime_context().gcs_address)
         except OSError as error:
@@ -147,14 +147,14 @@ class _Queue:
             ) from error
 
     def submit(self) -> None:
-        """Have enough orders at the cluster."""
+        """Submit orders until there are enough at the cluster."""
         enough = self._most or AHEAD * max(1, int(self._processors))
         while self._waiting and len(self._sent) < enough:
             order, retries = self._waiting.popleft()
             self._sent[self._perform.remote(*order.packed(), __version__)] = order, retries
 
     def next_outcome(self) -> Outcome | None:
-        """What comes back next, if anything does soon."""
+        """Return the next outcome, or None if there is none within `ATTENTION_SECONDS`."""
         ready, _ = self._ray.wait(list(self._sent), num_returns=1, timeout=ATTENTION_SECONDS)
         if not ready:
             return None
@@ -172,14 +172,14 @@ class _Queue:
         return Outcome(order.trial, *report)
 
     def cancel(self) -> None:
-        """Have the cluster stop what is still there."""
+        """Cancel the orders at the cluster."""
         for reference in self._sent:
             with suppress(Exception):  # the cluster may be gone
                 self._ray.cancel(reference, force=True)
 
 
 class _WithoutRay(io.TextIOBase):
-    """Standard output without what Ray's own threads print there unasked, such as pages of logs when a node dies."""
+    """Standard output without what Ray's own threads print, such as pages of logs when a node dies."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
@@ -193,7 +193,7 @@ class _WithoutRay(io.TextIOBase):
 
 
 def _perform_there(packed: str, contents: bytes | None, version: str) -> Report:
-    """What a worker of the cluster does."""
+    """Run a trial in a worker of the cluster."""
     if version != __version__:
         return None, 0.0, f"a node has actmeasure {__version__}, but the study is run by {version}; install that there"
     return perform(packed, contents)
@@ -201,7 +201,7 @@ def _perform_there(packed: str, contents: bytes | None, version: str) -> Report:
 
 @contextmanager
 def _connected(address: str | None, workers: int | None) -> Iterator[Any]:
-    """The module `ray`, connected to a cluster; to one that is connected already, if so, which then stays."""
+    """Give the module `ray`, connected to a cluster until the `with` block ends; an existing connection is used and kept."""
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
     loopback = LOOPBACK if address is None or _host(address) in LOCAL_HOSTS else {}
     with environment(QUIET | loopback | _authentication(address)):
@@ -228,7 +228,7 @@ def _connected(address: str | None, workers: int | None) -> Iterator[Any]:
 
 
 def _knock(address: str) -> None:
-    """Connect to HOST:PORT and hang up; an `OSError` if nobody is there."""
+    """Connect to HOST:PORT and disconnect; an `OSError` if nothing listens there."""
     try:
         socket.create_connection((_host(address), int(address.rpartition(":")[2])), CONNECT_SECONDS).close()
     except OverflowError as error:
@@ -240,7 +240,7 @@ def _host(address: str) -> str:
 
 
 def _check_answers(address: str) -> None:
-    """Make sure that a Ray cluster answers: Ray itself tries for minutes, and may end the process that asks."""
+    """Raise an error unless a Ray cluster answers: Ray itself tries for minutes, and may end the process that asks."""
     host, port = _host(address), address.rpartition(":")[2]
     if address != "auto":
         if not host or not port.isdigit():
@@ -266,7 +266,7 @@ def _check_answers(address: str) -> None:
 
 
 def _probe(address: str) -> tuple[str, bool]:
-    """Connect from a process of its own; what it printed if that failed (else nothing), and whether it ended in time."""
+    """Connect from another process; returns what it printed if that failed (else ""), and whether it ended in time."""
     command = [sys.executable, "-P", "-c", PROBE, address]  # without the modules of the present folder
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
@@ -288,14 +288,14 @@ def _probe(address: str) -> tuple[str, bool]:
 
 
 def _authentication(address: str | None) -> dict[str, str]:
-    """Environment variables with which Ray shows a token where there is one; Ray itself does so only for clusters it starts."""
+    """Return environment variables with which Ray uses a token if there is one; by itself it does so only for own clusters."""
     if os.environ.get(AUTH_MODE):
         return {}
     return {AUTH_MODE: "token"} if address is None or _token_place() else {}
 
 
 def _token_place() -> str | None:
-    """Where Ray finds a token on this machine, in words; None if nowhere."""
+    """Return in words where Ray finds a token on this machine, None if nowhere."""
     if os.environ.get(AUTH_TOKEN):
         return f"the environment variable {AUTH_TOKEN}"
     if path := os.environ.get(AUTH_TOKEN_PATH):
@@ -307,7 +307,7 @@ def _token_place() -> str | None:
 
 
 def _refused(address: str) -> str:
-    """What to do about a cluster that asks for a token and gets none, or another."""
+    """Return a sentence on a cluster that asks for a token and gets none, or another."""
     asks = f"the Ray cluster at {address!r} asks for a token"
     remedy = (
         f"`ray get-auth-token` prints it on the cluster's head: put it into {USUAL_TOKEN_FILE} or {AUTH_TOKEN} here"
@@ -321,7 +321,7 @@ def _refused(address: str) -> str:
 
 
 def _read_authentication_anew() -> None:
-    """Have Ray read mode and token from the environment: if it was loaded before, it holds to what there was then."""
+    """Make Ray read mode and token from the environment again: it keeps those of the time when it was imported."""
     inner = import_module("ray._raylet")
     if hasattr(inner, "AuthenticationTokenLoader"):  # older versions have no tokens
         inner.AuthenticationTokenLoader.instance().reset_cache()

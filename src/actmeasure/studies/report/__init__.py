@@ -1,4 +1,4 @@
-"""Statistics, tables, figures and the page of a study; a report sees tables only."""
+"""The report of a study: tables, figures and a page, made from stored results only."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from actmeasure.errors import MissingExtraError
 
 __all__ = ["build", "is_possible", "statistics"]
 
-#: What a report is made with, beyond the core.
+#: Packages that a report needs.
 NEEDED = ("pandas", "pyarrow", "matplotlib", "jinja2")
 
 
 def is_possible() -> bool:
-    """Whether all is installed that a report is made with."""
+    """Return whether all packages are installed that a report needs."""
     return all(find_spec(name) is not None for name in NEEDED)
 
 
@@ -28,12 +28,12 @@ def build(directory: str | os.PathLike[str]) -> Path:
     Parameters
     ----------
     directory : path
-        That `actmeasure run` or `actmeasure paper` has written.
+        Folder that `actmeasure run` or `actmeasure paper` has written.
 
     Returns
     -------
     Path
-        Of the page, `report.html`.
+        Path of the page, `report.html`.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What every report says: what is missing, what was run, on which machine, and how to run it again."""
+"""Parts of every report: what is missing, what was run, on which machine, and how to run it again."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from actmeasure.studies.spec import Study
 
 __all__ = ["HOW_TO_READ", "commands", "machine", "part_so_far", "parts_table", "so_far", "warnings"]
 
-#: So many trials that are missing or failed are named; of the others there is the number.
+#: Number of missing or failed trials that are named; of the others the number is given.
 NAMED = 5
-#: Of more that are missing none is named.
+#: Number of missing trials above which none is named.
 MANY = 50
 GIGABYTE = 1e9
 
@@ -79,7 +79,7 @@ def part_so_far(results: Results, *names: str) -> list[Note]:
 
 
 def warnings(results: Results) -> list[Note]:
-    """What is missing and what failed, if anything is, and what other code has computed."""
+    """Return notes on what is missing, what failed, and what other code has computed."""
     notes = []
     if results.missing:
         notes.append(Note(_how_far(results)))
@@ -117,7 +117,7 @@ def _trials(count: int) -> str:
 
 
 def parts_table(results: Results) -> Table:
-    """Every part: how many problems, agents, runs and episodes, and how long computing took."""
+    """Return a table with the problems, agents, runs, episodes and computing seconds of every part."""
     found = Counter(results.runs["part"]) + Counter(results.plans["part"])
     seconds = results.study.get("seconds") or {}
     rows = [
@@ -139,13 +139,13 @@ def parts_table(results: Results) -> Table:
 
 
 def _range(part: dict[str, Any], name: str) -> str:
-    """How many episodes or seeds the agents of a part have."""
+    """Return the numbers of episodes or seeds that the agents of a part have."""
     counts = sorted({agent.get(name, part[name]) for agent in part["agents"]})
     return " or ".join(f"{count:,}" for count in counts) or NOTHING
 
 
 def machine(study: dict[str, Any], commands: Sequence[str]) -> Section:
-    """Versions, machine, time, and how to run it again."""
+    """Return the section with versions, machine, time, and the commands to run the study again."""
     about, hardware = study.get("versions") or {}, study.get("machine") or {}
     facts = [f"{name} {version}" for name, version in about.items()]
     lines = []
@@ -166,7 +166,7 @@ def machine(study: dict[str, Any], commands: Sequence[str]) -> Section:
 
 
 def commands(directory: Path, again: Sequence[str] | None) -> list[str]:
-    """What to type to run the study again, unless that is not known, and to make its report anew."""
+    """Return the commands that run the study again (`again`, if known) and make its report anew."""
     place = str(directory)
     runs = [] if again is None else [["actmeasure", *again, "--out", place]]
     return [shlex.join(words) for words in (*runs, ["actmeasure", "report", place])]

@@ -1,4 +1,4 @@
-"""What a report consists of, before it becomes a page: sections of paragraphs, lists, tables and figures."""
+"""A report as data (sections of paragraphs, lists, tables and figures), as an HTML page, and as files."""
 
 from __future__ import annotations
 
@@ -38,12 +38,16 @@ __all__ = [
     "table_of",
 ]
 
-#: Stands where there is nothing.
+#: Shown for a missing value.
 NOTHING = "\N{EN DASH}"
 #: A space at which a line is not broken: an interval goes to the next line, where there is no room, as a whole.
 JOINED = "\N{NO-BREAK SPACE}"
-#: Text of so many letters is not broken into lines.
+#: Number of letters up to which text is not broken into lines.
 SHORT = 36
+#: Package and folder of the templates.
+PACKAGE, FOLDER = "actmeasure.studies.report", "templates"
+#: Format of numbers in CSV files.
+DIGITS = "%.6g"
 
 
 @dataclass(frozen=True)
@@ -56,7 +60,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Note:
-    """A paragraph that must not be overlooked."""
+    """A highlighted paragraph."""
 
     kind: ClassVar[str] = "note"
     text: str
@@ -72,7 +76,7 @@ class Items:
 
 @dataclass(frozen=True)
 class Commands:
-    """Lines to be typed."""
+    """Commands for the terminal, a line each."""
 
     kind: ClassVar[str] = "commands"
     lines: Sequence[str]
@@ -90,7 +94,7 @@ class Picture:
 
     @property
     def source(self) -> str:
-        """The picture itself, as an address that loads nothing."""
+        """The picture as a `data:` address, which loads nothing."""
         return f"data:image/svg+xml;base64,{base64.b64encode(self.svg).decode()}"
 
 
@@ -98,8 +102,7 @@ class Picture:
 class Column:
     """A column of a table: its title, the key of its values, digits after the point, and the keys of an interval for them.
 
-    A row has the number of runs behind its intervals as `count`, if it has: where there are several without an interval, they are
-    all alike, which is said.
+    `count` is the key of the number of runs behind an interval: several runs without an interval are all alike, which is shown.
     """
 
     title: str
@@ -111,16 +114,16 @@ class Column:
 
 @dataclass(frozen=True)
 class Cell:
-    """What is shown, and what it is sorted by: a number, or None for text and for what is not there.
+    """A cell of a table: its text, and the number that it is sorted by (None for text and missing values).
 
     Attributes
     ----------
     text : str
     number : float or None
     below : str
-        A second, quieter line.
+        A second line, in grey.
     shade : int or None
-        Which shade of the table's legend the cell has, if any.
+        Number of the shade in the table's legend, if the cell is shaded.
     """
 
     text: str
@@ -130,13 +133,13 @@ class Cell:
 
     @property
     def is_short(self) -> bool:
-        """Whether it fits on a line."""
+        """Whether the text is not broken into lines."""
         return len(self.text) <= SHORT
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table with its caption, and the file that it is in.
+    """A table with its caption, and the files with its data.
 
     Attributes
     ----------
@@ -147,9 +150,9 @@ class Table:
         Which columns are of numbers.
     files : sequence of str
     groups : sequence of (str, int)
-        Titles above the titles, and how many columns each is of.
+        Titles above the column titles, and the number of columns below each.
     legend : sequence of str
-        What the shades of cells mean, from the first on.
+        Meaning of each shade, from the first on.
     is_sorted : bool
         Whether a click on a title sorts the rows.
     """
@@ -167,7 +170,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Section:
-    """A title and what is below it."""
+    """A title, and the blocks below it."""
 
     title: str
     blocks: Sequence[Any]
@@ -175,7 +178,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Document:
-    """A title, what to know first, and sections."""
+    """A title, blocks at the top, and sections."""
 
     title: str
     subtitle: str
@@ -184,7 +187,7 @@ class Document:
 
 
 def table_of(frame: pd.DataFrame, caption: str, columns: Sequence[Column], files: Sequence[str] = ()) -> Table:
-    """A table from a data frame, with these columns of it."""
+    """Return a table with these columns of a data frame."""
     rows = [[_cell(row, column) for column in columns] for row in frame.to_dict("records")]
     numeric = [any(row[k].number is not None for row in rows) for k in range(len(columns))]
     return Table(caption, [column.title for column in columns], rows, numeric, files)
@@ -204,31 +207,20 @@ def _cell(row: dict[Any, Any], column: Column) -> Cell:
 
 
 def interval_text(low: float, high: float, digits: int, runs: int) -> str:
-    """Return what follows a mean of so many runs: its interval, that they are all alike, or nothing for a single run."""
+    """Return the text that follows a mean of `runs` runs: its interval, "all alike", or nothing for a single run."""
     if not math.isnan(low):
         return f" [{number_text(low, digits)},{JOINED}{number_text(high, digits)}]"
     return f" (all{JOINED}alike)" if runs > 1 else ""
 
 
 def number_text(value: float, digits: int) -> str:
-    """A number with so many digits after the point; nothing is minus zero."""
+    """Return a number with `digits` digits after the point, and without the sign of -0."""
     text = f"{value:,.{digits}f}"
     return text.replace("-", "\N{MINUS SIGN}") if float(text.replace(",", "")) != 0 else text.lstrip("-")
 
 
-# ----------------------------------------------------------------------------------------------------
-# The page: one file that needs nothing else and can load nothing.
-#
-# Everything is escaped by Jinja2. The page forbids itself everything but its own style, its own script (both known by their
-# hashes) and pictures that are part of it.
-# ----------------------------------------------------------------------------------------------------
-
-
-PACKAGE, FOLDER = "actmeasure.studies.report", "templates"
-
-
 def render(document: Document) -> str:
-    """The document as HTML."""
+    """Return the document as an HTML page that loads nothing from elsewhere; all text is escaped by Jinja2."""
     environment = Environment(
         loader=PackageLoader(PACKAGE, FOLDER), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )  # fmt: skip
@@ -243,7 +235,7 @@ def _asset(name: str) -> str:
 
 
 def _policy(style: str, script: str) -> str:
-    """The content security policy: nothing from anywhere, except what has these hashes, and pictures in the page."""
+    """Return the content security policy: only this style and script (by their hashes), and pictures in the page itself."""
     return (
         f"default-src 'none'; img-src data:; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
         "base-uri 'none'; form-action 'none'"
@@ -254,40 +246,31 @@ def _hash(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
-# ----------------------------------------------------------------------------------------------------
-# The files of a report, collected first and written together.
-# ----------------------------------------------------------------------------------------------------
-
-
-#: Digits of numbers in tables for machines.
-DIGITS = "%.6g"
-
-
 class Outputs:
-    """Files by name, each as bytes."""
+    """The files of a report, collected first and written together."""
 
     def __init__(self) -> None:
         self._files: dict[str, bytes] = {}
 
     @property
     def names(self) -> list[str]:
-        """Of all files, in the order in which they are written."""
+        """Names of all files, in the order in which they are written."""
         return list(self._files)
 
     def contents(self, name: str) -> bytes:
-        """Of a file."""
+        """Return the contents of a file."""
         return self._files[name]
 
     def add(self, name: str, contents: bytes) -> None:
-        """Any file."""
+        """Add a file."""
         self._files[name] = contents
 
     def add_table(self, name: str, frame: pd.DataFrame) -> None:
-        """A table as CSV, the same bytes every time."""
+        """Add a table as CSV; the same table gives the same bytes."""
         self.add(name, frame.to_csv(index=False, float_format=DIGITS, lineterminator="\n").encode())
 
     def add_figure(self, name: str, figure: Figure, caption: str, words: str, *tables: str) -> Picture:
-        """A figure as SVG and PNG; returned is what the page shows of it, with the names of all files behind it."""
+        """Add a figure as SVG and PNG, and return it as a block of the page, with the names of its files."""
         drawn = pictures(figure)
         files = [f"{name}.{kind}" for kind in drawn]
         for file, contents in zip(files, drawn.values(), strict=True):
@@ -295,7 +278,7 @@ class Outputs:
         return Picture(drawn["svg"], caption, words, [*files, *tables])
 
     def write(self, directory: Path) -> list[Path]:
-        """Write all of them, each completely or not at all."""
+        """Write all files, each completely or not at all."""
         paths = []
         for name, contents in self._files.items():
             path = directory / name

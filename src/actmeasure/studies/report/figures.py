@@ -29,7 +29,7 @@ __all__ = [
     "tidy",
 ]
 
-#: What is drawn, from top to bottom: the column, those of its interval, what the axis says, and the column of the optimum.
+#: Rows of panels from top to bottom: the column, those of its interval, the label of the axis, and the column of the optimum.
 MEASURES = (
     ("scalarized_return", ("low", "high"), "scalarized return", "optimal_return"),
     ("measurements", ("measurements_low", "measurements_high"), "measurements", "optimal_measurements"),
@@ -37,7 +37,7 @@ MEASURES = (
 
 
 class Line(NamedTuple):
-    """An agent of a table, what the legend calls it, and what it looks like."""
+    """An agent of a table, its label in the legend, and its line style."""
 
     agent: str
     label: str
@@ -53,18 +53,18 @@ def panels(
     markers: bool = True,
     without_best: Collection[str] = (),
 ) -> Figure:
-    """A row of panels for each measure and a column for each group of agents.
+    """Return a figure with a row of panels for each measure and a column for each group of agents.
 
     Parameters
     ----------
     table : pandas.DataFrame
         With columns `agent`, `across`, those of the measures and, if they are to be drawn, of the optimum.
     across : str
-        The column that goes to the right.
+        Column on the horizontal axis.
     columns : mapping
         From titles to the lines in that column of panels.
     label : str
-        What the axis to the right says.
+        Label of the horizontal axis.
     measures : sequence
         As `MEASURES`.
     markers : bool
@@ -91,7 +91,7 @@ def panels(
 def _draw(
     panel: Any, line: Line, rows: pd.DataFrame, across: str, measure: str, interval: tuple[str, str], markers: bool
 ) -> None:
-    """One line, with its interval as a band."""
+    """Draw one line, with its interval as a band."""
     if rows.empty:
         return
     rows, look = rows.sort_values(across), line.look
@@ -136,12 +136,7 @@ def learning_curves(curves: pd.DataFrame, best: float | None, title: str) -> Fig
     return panels(table, "episode", {title: lines}, "episode", markers=False)
 
 
-# ----------------------------------------------------------------------------------------------------
-# How figures look: greys and a few colours, line styles and markers, so that a black-and-white printout says the same.
-# ----------------------------------------------------------------------------------------------------
-
-
-#: The same numbers in, the same bytes out: names of parts of a picture are derived from this instead of chance.
+#: Style of figures. The salt makes the identifiers in an SVG, and so its bytes, the same every time.
 RC: Any = {
     "svg.hashsalt": "actmeasure",
     "svg.fonttype": "path",  # the same on every machine, with its fonts or without
@@ -161,14 +156,14 @@ PNG_DPI = 150
 
 
 class Look(NamedTuple):
-    """Of one line."""
+    """Style of a line; lines differ in colour, dashes and markers, so that they can be told apart in black and white."""
 
     color: str
     linestyle: Any
     marker: str
 
 
-#: Apart in brightness as well as in colour; the colours are those of Okabe and Ito, which the colour-blind can tell apart.
+#: Different in brightness as well as in colour; the colours of Okabe and Ito, which colour-blind readers can tell apart.
 LOOKS = (
     Look("#0072B2", "-", "o"),
     Look("#D55E00", (0, (5, 1.5)), "s"),
@@ -179,31 +174,31 @@ LOOKS = (
     Look("#56B4E9", (0, (6, 1, 1, 1, 1, 1)), "X"),
     Look("#E69F00", (0, (3, 3)), "*"),
 )
-#: What legends call the best known, and how it is drawn.
+#: Label and style of the best known.
 BEST_KNOWN = "best known"
 OPTIMUM: dict[str, Any] = {"color": "black", "linestyle": ":", "linewidth": 1.2}
 
 
 def look_of(number: int) -> Look:
-    """The look of the line of this number; after some they come again."""
+    """Return the style of the line of this number; styles repeat after eight."""
     return LOOKS[number % len(LOOKS)]
 
 
 def new_figure(rows: int, columns: int, width: float = 7.2, height: float = 2.5) -> tuple[Figure, Any]:
-    """A figure and its axes, shape (rows, columns), each row so high, in inches."""
+    """Return a figure and its axes, shape (rows, columns); `height` is that of a row, in inches."""
     with mpl.rc_context(RC):
         figure = Figure(figsize=(width, height * rows), layout="constrained")
         return figure, figure.subplots(rows, columns, squeeze=False)
 
 
 def tidy(axes: Any, across: str, up: str, title: str = "") -> None:
-    """Name the axes of a panel; nothing that is not needed."""
+    """Set the labels and title of a panel and hide its upper and right edges."""
     axes.set(xlabel=plain(across), ylabel=plain(up), title=plain(title))
     axes.spines[["top", "right"]].set_visible(False)
 
 
 def pictures(figure: Figure) -> dict[str, bytes]:
-    """A figure as `svg` and `png`, the same bytes every time."""
+    """Return a figure as `svg` and `png`, the same bytes every time."""
     found = {}
     with mpl.rc_context(RC), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing from", UserWarning)  # labels in any script; a box is drawn
@@ -215,13 +210,13 @@ def pictures(figure: Figure) -> dict[str, bytes]:
 
 
 def plain(label: str, longest: int = 60) -> str:
-    """A label for a figure: characters that a picture cannot hold are replaced, and a very long one is cut."""
+    """Return a label for a figure: characters that cannot be printed are replaced, and a very long label is cut."""
     shown = "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in label)
     return shown if len(shown) <= longest else shown[: longest - 1] + "…"
 
 
 def legend(figure: Figure, panels: Sequence[Any], columns: int = 4) -> None:
-    """One legend below a figure, with every label of its panels once."""
+    """Add one legend below a figure, with every label of its panels once."""
     handles: dict[str, Any] = {}
     for axes in panels:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):

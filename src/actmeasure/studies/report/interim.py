@@ -6,32 +6,29 @@ import os
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from multiprocessing.connection import Connection
 from pathlib import Path
 from types import TracebackType
 
 from actmeasure.errors import ActMeasureError
 from actmeasure.files.atomic import remove_leftovers
-from actmeasure.studies.processes import WorkerProcess, end_with_parent
+from actmeasure.studies.pool import WorkerDiedError, WorkerPool
 from actmeasure.studies.progress import StudyProgress
 
 __all__ = ["InterimReports"]
 
-#: The first report is written when every part has something, but not sooner than this, in seconds, for short studies are over by
-#: then; and when this much longer has passed whatever is there.
-FIRST_SECONDS, PATIENCE_SECONDS = 4.0, 20.0
-#: It is renewed this often, in seconds, or at least so many times the computing that it takes apart, if that is more.
-EVERY_SECONDS, APART = 60.0, 10.0
-#: How far later reports give way to the study, as Unix counts.
-NICE = 5
+#: Seconds until the first report, if every part has a result (short studies are over by then), and if not.
+FIRST_SECONDS, FIRST_SECONDS_AT_MOST = 4.0, 20.0
+#: Seconds between two reports, and how many times the computing time of a report that is at least.
+EVERY_SECONDS, COMPUTING_TIMES = 60.0, 10.0
+#: Niceness of the process once the first report is written: later ones give way to the study.
+NICENESS = 5
 
 
 class InterimReports:
     """Writes the report of a study now and then while it is run, in a process of its own.
 
     The study neither waits for a report nor fails with it, and nothing is lost when it is stopped meanwhile: every file is
-    written completely or not at all, and the last report is the same as without
-    these.
+    written completely or not at all, and the last report is the same as without these.
 
     Parameters
     ----------
@@ -48,9 +45,9 @@ class InterimReports:
 
     def __init__(self, directory: str | os.PathLike[str], warn: Callable[[str], None] | None = None) -> None:
         self._directory, self._warn = Path(directory), warn
-        self._begun = self._last = time.perf_counter()
-        self._worker: WorkerProcess | None = None
-        self._is_busy, self._is_broken = False, False
+        self._last = time.perf_counter()
+        self._pool: WorkerPool | None = None
+        self._is_broken = False
         self._written = 0
         self._wait, self._seen = 0.0, 0
 
@@ -64,25 +61,29 @@ class InterimReports:
 
     def attend(self, now: StudyProgress) -> None:
         """Have a report written if it is time for one; returns at once. Give it to `run_study` as `progress`."""
+        if self._pool is not None and self._pool.wait(0):
+            self._take_in(self._pool)
         if self._is_broken:
             return
-        if self._is_busy:
-            self._listen()
         done = sum(part.done for part in now.parts)
         is_over = all(part.done == part.total for part in now.parts)  # then the last report is made
         if not self._is_busy and not is_over and done > self._seen and self._is_time(now):
-            self._seen, self._is_busy = done, True
-            if self._worker is None:
-                self._worker = WorkerProcess(_write_reports, str(self._directory))
-            self._worker.say(None)
+            self._seen = done
+            if self._pool is None:
+                self._pool = WorkerPool(1)  # which is given the report to write when it has started
+            else:
+                self._pool.workers[0].submit(_write_report, str(self._directory))
+
+    @property
+    def _is_busy(self) -> bool:
+        return self._pool is not None and self._pool.workers[0].future is not None
 
     def end(self) -> None:
         """Stop at once, whatever is being written."""
-        if self._worker is not None:
-            process = self._worker.process.pid
-            self._worker.kill()
-            self._worker.end()
-            self._worker = None
+        if self._pool is not None:
+            process = self._pool.workers[0].pid
+            self._pool.end()
+            self._pool = None
             if process is not None:
                 remove_leftovers(self._directory, process)
         self._is_broken = True
@@ -91,22 +92,24 @@ class InterimReports:
         passed = time.perf_counter() - self._last
         if self._written:
             return passed >= self._wait
-        return passed >= PATIENCE_SECONDS or (passed >= FIRST_SECONDS and all(part.done for part in now.parts))
+        return passed >= FIRST_SECONDS_AT_MOST or (passed >= FIRST_SECONDS and all(part.done for part in now.parts))
 
-    def _listen(self) -> None:
-        """Hear from the process, if it has something to say."""
-        assert self._worker is not None
+    def _take_in(self, pool: WorkerPool) -> None:
+        """Take in that the process has started, has written a report, or has died."""
+        worker = pool.workers[0]
+        has_started = worker.pid is not None
         try:
-            if not self._worker.connection.poll():
-                return
-            seconds, trouble = self._worker.connection.recv()
-        except (EOFError, OSError):
-            self._say(self._worker.obituary())
+            said = worker.result()
+        except WorkerDiedError as error:
+            self._say(str(error))
             self.end()
             return
-        self._is_busy = False
+        if not has_started:
+            worker.submit(_write_report, str(self._directory))
+            return
+        seconds, trouble = said
         self._written += 1
-        self._last, self._wait = time.perf_counter(), max(EVERY_SECONDS, APART * seconds)
+        self._last, self._wait = time.perf_counter(), max(EVERY_SECONDS, COMPUTING_TIMES * seconds)
         if trouble:
             self._say(trouble)
 
@@ -116,17 +119,13 @@ class InterimReports:
             self._warn = None
 
 
-def _write_reports(connection: Connection, directory: str) -> None:
-    """Write a report whenever asked to, and say how many seconds of computing it took and what went wrong."""
-    end_with_parent()
-    with suppress(EOFError, OSError):  # the process that started this one has let go of it
-        while True:
-            connection.recv()
-            begun = time.process_time()
-            trouble = _build(directory)
-            connection.send((time.process_time() - begun, trouble))
-            with suppress(OSError, AttributeError):  # the first is wanted soon, the others can wait
-                os.nice(max(0, NICE - os.nice(0)))
+def _write_report(directory: str) -> tuple[float, str]:
+    """Write a report in this worker process; returns the seconds of computing that it took and what went wrong."""
+    begun = time.process_time()
+    trouble = _build(directory)
+    with suppress(OSError, AttributeError):  # there is no niceness on Windows
+        os.nice(max(0, NICENESS - os.nice(0)))
+    return time.process_time() - begun, trouble
 
 
 def _build(directory: str) -> str:
@@ -136,6 +135,6 @@ def _build(directory: str) -> str:
         build(directory)
     except ActMeasureError as error:
         return str(error)
-    except Exception as error:  # which must not end the study
+    except Exception as error:  # a report that fails must not end the study
         return f"{type(error).__name__}: {error}"
     return ""

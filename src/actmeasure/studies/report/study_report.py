@@ -1,4 +1,4 @@
-"""The report of anybody's study: a table and learning curves for each part, and who earns more than whom."""
+"""The report of a study: for each part a table, learning curves, and comparisons of the agents."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from actmeasure.studies.results import Results, read_results
 
 __all__ = ["build_report", "study_report"]
 
-#: Learning curves are drawn for so many problems of a part at most.
+#: Most problems of a part for which learning curves are drawn.
 MOST_CURVES = 12
 
 COLUMNS = [
@@ -34,11 +34,11 @@ PLANS = [
     Column("looks", "measurements"), Column("steps", "steps", 1), Column("discounted", "discounted_return", 4),
     Column("optimum at least", "lower", 4), Column("at most", "upper", 4), Column("planning stopped", "stopped"),
 ]  # fmt: skip
-#: What stands below results that have it.
+#: Explanation below results that are compared with the best known.
 BEST_KNOWN = (
     "The best known is the largest return, undiscounted, among the plans that are best at the discounts that the study "
-    "plans for. A schedule that is best at a low discount is in a hurry, so that an agent may earn more than it; plan for "
-    "the problem at a discount near 1 as well to come closer to what could be earned."
+    "plans for. A schedule that is best at a low discount does not wait for late rewards, so that an agent may earn more; "
+    "plan for the problem at a discount near 1 as well to come closer to what could be earned."
 )
 PAIRS = [
     Column("agent", "agent"), Column("other", "other"), Column("problems", "problems", 0),
@@ -48,7 +48,7 @@ PAIRS = [
 
 
 def study_report(results: Results, directory: Path) -> tuple[Document, Outputs]:
-    """The page, and the files beside it."""
+    """Return the page, and the files beside it."""
     outputs = Outputs()
     means = tables.run_means(results.episodes)
     found = tables.summaries(means).merge(best_known(results.study, results.plans), on=["part", "problem"], how="left")
@@ -113,11 +113,7 @@ def _commands(study: dict[str, Any], directory: Path) -> list[str]:
     return common.commands(directory, again)
 
 
-# ----------------------------------------------------------------------------------------------------
-# From a folder of results to its report.
-# ----------------------------------------------------------------------------------------------------
-
-
+#: File name of the page.
 PAGE = "report.html"
 #: Modules with a report of their own, `report`, for studies that `knows` recognises.
 OWN_REPORTS = ("actmeasure.paper.reporting",)

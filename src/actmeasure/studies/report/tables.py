@@ -17,20 +17,20 @@ __all__ = ["best_known", "curves", "improvements", "run_means", "summaries"]
 
 CELL = ["part", "problem", "agent"]
 MEASURES = ["scalarized_return", "reward", "measurements", "steps"]
-#: A curve is drawn through so many points at most.
+#: Most points of a curve.
 POINTS = 150
-#: A running mean covers this share of a short run.
+#: Share of a short run that a running mean covers.
 SMOOTHED = 0.1
 
 
 def run_means(episodes: pd.DataFrame, last: int = LAST) -> pd.DataFrame:
-    """Means of the last episodes of each run: a row for each part, problem, agent and seed, in the order of the study."""
+    """Return means of the last episodes of each run: a row for each part, problem, agent and seed, in the order of the study."""
     by_run = episodes.groupby([*CELL, "seed"], sort=False, observed=True)
     return by_run.tail(last).groupby([*CELL, "seed"], sort=False, observed=True)[MEASURES].mean().reset_index()
 
 
 def summaries(means: pd.DataFrame) -> pd.DataFrame:
-    """A row for each part, problem and agent: return and measurements with intervals, interquartile mean, steps.
+    """Return a row for each part, problem and agent: return and measurements with intervals, interquartile mean, steps.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def _summary(labels: tuple[str, ...], runs: pd.DataFrame) -> tuple[object, ...]:
 
 
 def improvements(means: pd.DataFrame) -> pd.DataFrame:
-    """How much more one agent earns than another, and how likely, for all pairs of a part, over the problems that both have."""
+    """Return difference and probability of improvement for all pairs of agents of a part, over the problems that both have."""
     rows = []
     for part, of_part in means.groupby("part", sort=False, observed=True):
         returns = {
@@ -79,7 +79,7 @@ def improvements(means: pd.DataFrame) -> pd.DataFrame:
 
 
 def _compared(left: pd.DataFrame, right: pd.DataFrame) -> tuple[float, ...]:
-    """Difference and probability of improvement of two agents, with their intervals; rows are problems, columns seeds."""
+    """Return difference and probability of improvement of two agents, with their intervals; rows are problems, columns seeds."""
     if list(left.columns) != list(right.columns):  # not to be taken for pairs by their number alone
         both = left.columns.union(right.columns)
         left, right = left.reindex(columns=both), right.reindex(columns=both)
@@ -88,7 +88,7 @@ def _compared(left: pd.DataFrame, right: pd.DataFrame) -> tuple[float, ...]:
 
 
 def curves(episodes: pd.DataFrame, points: int = POINTS) -> pd.DataFrame:
-    """Learning curves: a row for each part, problem, agent and some episodes, with the mean over runs of a running mean.
+    """Return learning curves: a row for each part, problem, agent and every few episodes, with the mean of running means.
 
     Columns are `episode`, the last of those that a running mean covers, counted from 1; `window`, how many it covers; and
     return and measurements with intervals.
@@ -117,12 +117,12 @@ def _curve(labels: tuple[str, ...], runs: pd.DataFrame, points: int) -> pd.DataF
 
 
 def _by_run(runs: pd.DataFrame, column: str) -> FloatArray:
-    """A column of the episodes of one agent on one problem, shape (runs, episodes)."""
+    """Return a column of the episodes of one agent on one problem, shape (runs, episodes)."""
     return _array(runs, column).reshape(runs["seed"].nunique(), -1)
 
 
 def _cells(table: pd.DataFrame) -> Iterator[tuple[tuple[str, ...], pd.DataFrame]]:
-    """The rows of each part, problem and agent, with these labels."""
+    """Return the labels and rows of each part, problem and agent."""
     groups: Iterable[tuple[object, pd.DataFrame]] = table.groupby(CELL, sort=False, observed=True)
     for labels, rows in groups:
         assert isinstance(labels, tuple)
@@ -133,12 +133,7 @@ def _array(rows: pd.DataFrame, column: str) -> FloatArray:
     return rows[column].to_numpy(dtype=np.float64)
 
 
-# ----------------------------------------------------------------------------------------------------
-# The best that is known for each problem, from the plans of a study.
-# ----------------------------------------------------------------------------------------------------
-
-
-#: The method whose schedules are the best there are, up to its bounds.
+#: Planning method whose schedules are optimal up to its bounds, and the columns of `best_known`.
 METHOD = "optimal"
 COLUMNS = [
     "part", "problem", "optimal_return", "optimal_measurements", "optimal_steps", "value", "value_at_most",
@@ -146,9 +141,9 @@ COLUMNS = [
 
 
 def best_known(study: dict[str, Any], plans: pd.DataFrame) -> pd.DataFrame:
-    """A row for each part and problem that has been planned for somewhere in the study.
+    """Return the best known results: a row for each part and problem that has been planned for somewhere in the study.
 
-    Agents are judged by their undiscounted return, plans are best for a discounted one. So `optimal_return` is the largest
+    Agents are compared by their undiscounted return, plans are best for a discounted one. So `optimal_return` is the largest
     undiscounted return among the plans for this problem with as many steps, whatever their discount was. `value` and
     `value_at_most` are bounds on the optimum at the problem's own discount, NaN where that was not planned for.
 
@@ -184,13 +179,13 @@ def _row(part: str, label: str, best: Any, own: Any) -> tuple[Any, ...]:
 
 
 def _problems(study: dict[str, Any]) -> Iterator[tuple[str, int, dict[str, Any]]]:
-    """Every problem, with its part's name and limit on the steps of an episode."""
+    """Return every problem, with its part's name and limit on the steps of an episode."""
     for part in study["parts"]:
         for problem in part["problems"]:
             yield part["name"], part["max_steps"], problem
 
 
 def _key(problem: dict[str, Any], steps: int, without: str | None = None) -> str:
-    """What decides what can be earned, whatever a problem is called."""
+    """Return a key that is equal for problems in which the same can be earned, whatever their labels."""
     settings = {name: value for name, value in problem["settings"].items() if name != without}
     return json.dumps([problem.get("content", problem["name"]), steps, settings], sort_keys=True)

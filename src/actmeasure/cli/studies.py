@@ -1,4 +1,4 @@
-"""The command `run`, and what else runs studies."""
+"""The commands `run`, `paper` and `report`: studies, and their reports."""
 
 from __future__ import annotations
 
@@ -9,29 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from actmeasure.cli.output import Json, print_json, say, study_bars
+from actmeasure.cli.output import EXIT_CODES, Json, print_json, say, study_bars
 from actmeasure.errors import ActMeasureError, MissingExtraError, StudyError, unknown_name
 
 if TYPE_CHECKING:
     from actmeasure.studies import Engine, Study, StudyProgress
 
-__all__ = [
-    "Address",
-    "EngineName",
-    "Keep",
-    "NoReport",
-    "Out",
-    "Quick",
-    "Workers",
-    "make_engine",
-    "register",
-    "run_and_report",
-]
+__all__ = ["register"]
 
-#: Exit codes of studies: all done, some trials or the report failed, stopped with Ctrl-C.
-EXIT_CODES = {"done": 0, "failed": 1, "interrupted": 130}
 ENGINES = ("local", "ray")
-#: The page of a report.
+#: File name of a report.
 PAGE = "report.html"
 
 StudyFile = Annotated[
@@ -58,18 +45,32 @@ Workers = Annotated[
     typer.Option(metavar="N", help="Trials at once; by default as many as there are cores, or as memory allows."),
 ]
 Quick = Annotated[bool, typer.Option("--quick", help="The study in small: 2 seeds and 100 episodes at most.")]
+QuickPaper = Annotated[
+    bool, typer.Option("--quick", help="Every table and figure in small, within a minute, to see that it works.")
+]
 NoReport = Annotated[bool, typer.Option("--no-report", help="Only run the trials; see: actmeasure report.")]
 Keep = Annotated[
     bool, typer.Option("--keep", help="Keep stored results that other code has computed; the report says how many.")
 ]
+Directory = Annotated[
+    Path,
+    typer.Argument(
+        metavar="DIR", help="Folder that actmeasure run or actmeasure paper has written.", show_default=False
+    ),
+]
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
+    """Add the commands."""
     app.command(
         epilog="Examples:  actmeasure run study.toml --out results/mine  |  actmeasure run study.py --quick  |  "
         "actmeasure run study.toml --engine ray --address 10.0.0.1:6379  |  actmeasure run study.toml --no-report --json"
     )(run)
+    app.command(
+        epilog="Examples:  actmeasure paper --quick  |  actmeasure paper --out results/paper  |  "
+        "actmeasure paper --engine ray --address 10.0.0.1:6379"
+    )(paper)
+    app.command(epilog="Examples:  actmeasure report results/paper  |  actmeasure report results/mine")(report)
 
 
 def run(
@@ -89,15 +90,47 @@ def run(
     and it does what is missing; a changed setting is a new trial, and trials whose code has changed are run again. Exit code 1
     if trials failed or the report could not be written, 130 after Ctrl-C.
     """
-    chosen = make_engine(engine, address, workers)
+    chosen = _make_engine(engine, address, workers)
     from actmeasure.studies import read_study
 
     found = read_study(study)
-    run_and_report(found.quick() if quick else found, out, chosen, not no_report, as_json, study, quick, keep)
+    _run_and_report(found.quick() if quick else found, out, chosen, not no_report, as_json, study, quick, keep)
 
 
-def make_engine(name: str, address: str | None, workers: int | None) -> Engine:
-    """The engine of that name."""
+def paper(
+    quick: QuickPaper = False,
+    out: Out = None,
+    engine: EngineName = "local",
+    address: Address = None,
+    workers: Workers = None,
+    keep: Keep = False,
+    no_report: NoReport = False,
+    as_json: Json = False,
+) -> None:
+    """Run the paper's experiments, and set them beside the published numbers and the best that could be earned.
+
+    Takes about 20 minutes on two cores. The results, table1.csv, a table and a picture for each figure, and report.html go to
+    results/paper, or results/paper-quick. The report is there after the first results, with one seed of everything, and is
+    renewed about once a minute. Whatever stops it, run it again and it does what is missing.
+    """
+    chosen = _make_engine(engine, address, workers)
+    from actmeasure.paper.experiments import paper_study
+
+    _run_and_report(paper_study(quick), out, chosen, not no_report, as_json, None, quick, keep)
+
+
+def report(directory: Directory) -> None:
+    """Make the report of a study anew from what is stored, whether it is finished or not.
+
+    Tables (.csv), figures (.svg and .png) and the page report.html go to the same folder; the same results give the same files.
+    """
+    from actmeasure.studies.report import build
+
+    typer.echo(build(directory))
+
+
+def _make_engine(name: str, address: str | None, workers: int | None) -> Engine:
+    """Return the engine of that name."""
     if name not in ENGINES:
         raise StudyError(unknown_name("engine", name, ENGINES))
     if address is not None and name != "ray":
@@ -109,11 +142,11 @@ def make_engine(name: str, address: str | None, workers: int | None) -> Engine:
     return LocalEngine(workers) if name == "local" else RayEngine(address, workers)
 
 
-def run_and_report(
+def _run_and_report(
     study: Study,
     out: Path | None,
     engine: Engine,
-    report: bool,
+    with_report: bool,
     as_json: bool,
     file: Path | None = None,
     quick: bool = False,
@@ -123,31 +156,31 @@ def run_and_report(
     from actmeasure.studies import run_study
 
     directory = Path("results") / study.name if out is None else out
-    if report:
-        say(_first_words(directory))
+    if with_report:
+        say(_announcement(directory))
     try:
-        with study_bars() as show, _interim(directory, report) as renew:
+        with study_bars() as show, _interim_reports(directory, with_report) as renew:
 
             def watch(now: StudyProgress) -> None:
                 show(now)
                 renew(now)
 
             summary = run_study(study, directory, engine, watch, file=file, quick=quick, keep=keep, tell=say)
-    except KeyboardInterrupt:  # pressed again, by somebody in a hurry, or before anything began
-        say(_last_words("interrupted", 0, directory, None))
+    except KeyboardInterrupt:  # Ctrl-C was pressed twice, or before anything began
+        say(_closing_sentence("interrupted", 0, directory, None))
         raise typer.Exit(EXIT_CODES["interrupted"]) from None
     if not as_json:
         typer.echo(summary.table())
     for failure in summary.failures:
         say(f"Failed: {failure.trial}: {failure.why}")
-    page, wanted = None, report and summary.stopped != "interrupted"
+    page, wanted = None, with_report and summary.stopped != "interrupted"
     try:
-        page = _report(directory) if wanted else None
+        page = _written_report(directory) if wanted else None
     finally:  # whatever becomes of the report, the study was run
         if as_json:
             print_json(summary.to_json() | {"report": None if page is None else str(page)})
-    shown = directory / PAGE if report and page is None and (directory / PAGE).exists() else page
-    say(_last_words(summary.stopped, len(summary.failures), directory, shown))
+    shown = directory / PAGE if with_report and page is None and (directory / PAGE).exists() else page
+    say(_closing_sentence(summary.stopped, len(summary.failures), directory, shown))
     if summary.stopped != "done":
         raise typer.Exit(EXIT_CODES[summary.stopped])
     if wanted and page is None:
@@ -155,11 +188,11 @@ def run_and_report(
 
 
 @contextmanager
-def _interim(directory: Path, wanted: bool) -> Iterator[Callable[[StudyProgress], None]]:
-    """What has reports written while a study is run, if they are wanted and can be."""
-    from actmeasure.studies import report
+def _interim_reports(directory: Path, wanted: bool) -> Iterator[Callable[[StudyProgress], None]]:
+    """Give a function that has reports written while a study is run, if they are wanted and possible."""
+    from actmeasure.studies.report import is_possible
 
-    if not wanted or not report.is_possible():
+    if not wanted or not is_possible():
         yield lambda now: None
         return
     from actmeasure.studies.report.interim import InterimReports
@@ -168,28 +201,28 @@ def _interim(directory: Path, wanted: bool) -> Iterator[Callable[[StudyProgress]
         yield reports.attend
 
 
-def _first_words(directory: Path) -> str:
-    """Where the report will be, or what to install for one, while there is time to."""
-    from actmeasure.studies import report
+def _announcement(directory: Path) -> str:
+    """Return a sentence on where the report will be, or what to install for one."""
+    from actmeasure.studies.report import is_possible
 
-    if report.is_possible():
+    if is_possible():
         return f"Report: {directory / PAGE}, from the first results on; renewed about once a minute"
     return f"There will be no report: {MissingExtraError('a report', 'report')}"
 
 
-def _report(directory: Path) -> Path | None:
-    """The page of a study; one that cannot be written does not take the results with it."""
-    from actmeasure.studies import report
+def _written_report(directory: Path) -> Path | None:
+    """Write the report of a study and return its path; None, with a remark, if it cannot be written."""
+    from actmeasure.studies.report import build
 
     try:
-        page: Path = report.build(directory)
+        page: Path = build(directory)
     except ActMeasureError as error:
         say(f"There is no report: {error}")
         return None
     return page
 
 
-def _last_words(stopped: str, failures: int, directory: Path, page: Path | None) -> str:
+def _closing_sentence(stopped: str, failures: int, directory: Path, page: Path | None) -> str:
     where = f"Results: {directory}" if page is None else f"Report: {page}"
     if stopped == "interrupted":
         return f"Stopped with Ctrl-C; run the same again to do what is left. {where}"

@@ -1,0 +1,77 @@
+"""The machine that a study runs on: its memory, how many workers that suffices for, and the versions of what is installed."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Sequence
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from actmeasure import __version__
+from actmeasure.errors import MissingExtraError
+
+__all__ = ["available_memory", "total_memory", "versions", "workers_that_fit"]
+
+#: Files with the memory limit of a container and what is used of it (cgroups 2 and 1), which psutil does not tell.
+LIMITS = (
+    ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
+    ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
+)
+LIBRARIES = ("numpy", "scipy", "numba", "gymnasium", "pandas", "pyarrow")
+
+
+def total_memory() -> int:
+    """Return the bytes of memory of this machine."""
+    return _memory()[0]
+
+
+def available_memory() -> int:
+    """Return the bytes of memory that can still be used: those of the machine, or of the container if it has fewer."""
+    found = [_memory()[1]]
+    for limit, used in LIMITS:
+        with suppress(OSError, ValueError):  # "max" where there is no limit
+            found.append(max(0, int(Path(limit).read_text()) - int(Path(used).read_text())))
+    return min(found)
+
+
+def _memory() -> tuple[int, int]:
+    """Return all memory of this machine and what is available of it, in bytes."""
+    try:
+        import psutil
+    except ImportError as error:
+        raise MissingExtraError("running a study", "report") from error
+    found = psutil.virtual_memory()
+    return int(found.total), int(found.available)
+
+
+def workers_that_fit(needs: Sequence[int], most: int, available: int) -> int:
+    """Return the largest number of workers, from 1 to `most`, that fit into memory even if the largest trials meet.
+
+    Parameters
+    ----------
+    needs : sequence of int
+        Bytes that a worker takes for each trial.
+    most : int
+    available : int
+        Bytes.
+
+    Examples
+    --------
+    >>> workers_that_fit([300, 100, 200, 100], 4, available=600)
+    3
+    """
+    largest = sorted(needs, reverse=True)[:most]
+    fitting = len(largest)
+    while fitting > 1 and sum(largest[:fitting]) > available:
+        fitting -= 1
+    return max(1, fitting)
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of Python, actmeasure and the libraries that results may depend on, by name."""
+    found = {"python": platform.python_version(), "actmeasure": __version__}
+    for library in LIBRARIES:
+        with suppress(PackageNotFoundError):
+            found[library] = version(library)
+    return found

@@ -1,0 +1,54 @@
+"""Planning trials, which are never ended by the clock, so that the same problem gives the same plan on every machine."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from actmeasure.evaluation import evaluate
+from actmeasure.interrupts import deferred_interrupts
+from actmeasure.model import Model
+from actmeasure.planning.budget import Budget
+from actmeasure.planning.optimal import NEGLIGIBLE_GAP, Never, Optimal
+from actmeasure.planning.solution import Solution
+from actmeasure.planning.solve import method_of, solve
+from actmeasure.studies.spec import Trial
+
+__all__ = ["SEARCHES", "plan_by_work", "run_plan"]
+
+#: Methods that use up a budget of work and have a relative tolerance.
+SEARCHES = (Optimal, Never)
+
+
+def run_plan(trial: Trial, model: Model) -> dict[str, Any]:
+    """Return the columns of a planning trial: evaluation over `max_steps` steps, bounds on the optimum, why planning ended."""
+    plan = plan_by_work(model, trial.method, trial.settings["tolerance"], trial.settings["beliefs"])
+    searches = isinstance(method_of(trial.method), SEARCHES)
+    found = evaluate(model, plan.schedule, horizon=trial.max_steps)
+    return {
+        "discounted_return": [found.discounted_return],
+        "scalarized_return": [found.scalarized_return],
+        "reward": [found.reward],
+        "measurements": [found.measurements],
+        "steps": [found.steps],
+        "lower": [plan.value if searches else plan.lower],
+        "upper": [plan.upper],
+        "stopped": [plan.stopped],
+    }
+
+
+def plan_by_work(model: Model, method: str, tolerance: float, beliefs: int) -> Solution:
+    """Return a solution; searches end at a gap of `tolerance`, relative to the value, or when the budget of beliefs is spent.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        After Ctrl-C.
+    """
+    with deferred_interrupts() as interrupts:
+        chosen = method_of(method)
+        if isinstance(chosen, SEARCHES):
+            chosen, tolerance = replace(chosen, relative_tolerance=tolerance), NEGLIGIBLE_GAP
+        found = solve(model, chosen, tolerance, budget=Budget(work=beliefs))
+        interrupts.check()
+    return found
