@@ -1,4 +1,4 @@
-"""Observe, then plan: the paper's strongest competitor, on its Table 1 and on lakes that its authors could not afford.
+"""Observe, then plan: the paper's strongest competitor, on its Table 1 and on lakes for which its authors give no figures.
 
 Run it as it is for a quick look, with `--full` for the table (5 seeds, 1,000 episodes, 25,000 simulations a decision), and with
 `--large` for lakes of 8x8 and 12x12.
@@ -13,13 +13,13 @@ from typing import Any
 
 import actmeasure as am
 
-#: Episodes are cut off after so many steps, as in the paper's runs.
+#: Largest number of steps of an episode, as in the paper's runs.
 MAX_STEPS = 500
 
 
 @dataclass(frozen=True)
 class Case:
-    """A problem, the return that ACNO-OTP is published with, how many episodes to train, and settings for the default preset."""
+    """A problem, the published return of ACNO-OTP, the number of training episodes, and settings for the default preset."""
 
     name: str
     model: am.Model
@@ -29,7 +29,7 @@ class Case:
 
 
 def table() -> list[Case]:
-    """The columns of the paper's Table 1."""
+    """Return the columns of the paper's Table 1."""
     gambles = [
         Case(f"measuring value, c={cost:.2f}", am.problems.measuring_value(measuring_cost=cost), published)
         for cost, published in {0.05: "0.94", 0.10: "0.81", 0.20: "0.79"}.items()
@@ -42,7 +42,7 @@ def table() -> list[Case]:
 
 
 def large() -> list[Case]:
-    """Lakes for which there is no published figure, as planning took too long. It has to look further ahead there."""
+    """Return lakes without a published figure, because planning took too long; they need a larger depth."""
     far = {"discount": 0.99, "depth": 50}
     eight = am.problems.frozen_lake(8, "semi-slippery", measuring_cost=0.05)
     twelve = am.problems.frozen_lake(12, "semi-slippery", seed=0, measuring_cost=0.05)
@@ -50,7 +50,7 @@ def large() -> list[Case]:
 
 
 def best_return(model: am.Model) -> float:
-    """What the optimal schedule for discount 0.99 earns in an episode."""
+    """Return the undiscounted return of the optimal schedule for discount 0.99."""
     patient = model.replace(discount=0.99)
     return am.evaluate(patient, am.solve(patient, time_limit=60).schedule, horizon=MAX_STEPS).scalarized_return
 

@@ -1,4 +1,4 @@
-"""The chain: nothing is left to chance, so a look is never worth its price. Certified optima beside the closed form."""
+"""The chain: it is deterministic, so a look is never worth its price. Certified optima beside the closed form."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import actmeasure as am
 
 
 def closed_form(n: int, discount: float) -> float:
-    """Going forward n times: a prize of 1 with the last step, and 0.01 for every step."""
+    """Return the value of going forward n times: a reward of 1 in the last step, and a cost of 0.01 for every step."""
     return discount ** (n - 1) - 0.01 * (1 - discount**n) / (1 - discount)
 
 

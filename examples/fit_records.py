@@ -16,7 +16,7 @@ from pathlib import Path
 import actmeasure as am
 
 HERE = Path(__file__).parent
-#: Chance of staying in conditions 1 to 4 for a year, of the simulation that made the records.
+#: Probability of staying in conditions 1 to 4 for a year, in the simulation that made the records.
 TRUE_STAY = (0.90, 0.92, 0.90, 0.86)
 
 
@@ -27,7 +27,7 @@ def main() -> None:
         period="year",
         default_action="nothing",  # in years without a record
         structure={"nothing": "deteriorate-by-steps"},
-        assume={"repair": "1"},  # nobody ever repaired a pipe in condition 1, 2 or 3
+        assume={"repair": "1"},  # no pipe in condition 1, 2 or 3 was ever repaired
         bootstrap=100,
         seed=0,
     )

@@ -36,10 +36,10 @@ OUT = Path("results")
 EARLY, EPISODES, LAST, MAX_STEPS = 2_500, 7_500, 500, 1_000
 DISCOUNTS = (0.95, 0.99, 0.999)
 SOLVE_SECONDS = 10.0
-#: A best known return below this is next to nothing; so many lakes are shown as the worst.
+#: Best known return below which a lake is reported apart, and the number of worst lakes that are shown.
 WORTHWHILE, WORST = 0.05, 5
 SIZES, LAKES_PER_SIZE, FIRST_SEED = range(8, 21), 4, 6_000
-#: ACNO-OTP observes until so many episodes are left, and plans in those.
+#: Number of last episodes in which ACNO-OTP plans; it observes in all before.
 PLANNED = 50
 #: All with their default settings, but for the simulations of ACNO-OTP, 25,000 for each step, which would take hours.
 RIVALS: dict[str, dict[str, int]] = {
@@ -53,7 +53,7 @@ RIVALS: dict[str, dict[str, int]] = {
 
 @dataclass(frozen=True)
 class Row:
-    """What was seen on one lake; shares are of the best known return, NaN where a schedule cannot be evaluated exactly."""
+    """Results on one lake; shares are of the best known return, NaN where a schedule cannot be evaluated exactly."""
 
     size: int
     seed: int
@@ -62,7 +62,7 @@ class Row:
     early_exact: float
     last: float
     exact: float
-    hoped: float
+    estimated: float
     explored: int
     plans: int
     seconds: float
@@ -70,7 +70,7 @@ class Row:
 
 
 def best_known(model: am.Model) -> float:
-    """The largest undiscounted return of the schedules that are best at discounts near 1, each searched for a limited time."""
+    """Return the largest undiscounted return of the schedules that are best at discounts near 1, with limited search time."""
     returns = []
     for discount in DISCOUNTS:
         solution = am.solve(model.replace(discount=discount), tolerance=1e-3, time_limit=SOLVE_SECONDS)
@@ -79,7 +79,7 @@ def best_known(model: am.Model) -> float:
 
 
 def best_known_on(size: int, seed: int, lake: am.Model) -> float:
-    """The same for a random lake; it does not depend on the learner, and is kept in results/ for the next time."""
+    """Return the best known return of a random lake; it does not depend on the learner, and is cached in results/."""
     path = OUT / "best_known" / f"lake_{size}_{seed}.txt"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -90,14 +90,14 @@ def best_known_on(size: int, seed: int, lake: am.Model) -> float:
 
 
 def true_return(agent: foresight.ForesightAgent, lake: am.Model) -> float:
-    """The exact return of the agent's schedule on the true lake, NaN if it relies on what is not so there."""
+    """Return the exact return of the agent's schedule on the true lake, NaN if it does not fit the true dynamics."""
     learned = agent.schedule  # for one state more, in which the learned model ends
     plans = {state: plan for state, plan in learned.items() if state < lake.n_states}
     return return_of(am.Schedule(plans, lake.n_states, learned.start), lake)
 
 
 def return_of(schedule: am.Schedule, model: am.Model) -> float:
-    """The exact return of a schedule, NaN if it does not fit the model."""
+    """Return the exact return of a schedule, NaN if it does not fit the model."""
     try:
         return am.evaluate(model, schedule, horizon=MAX_STEPS).scalarized_return
     except am.ActMeasureError:
@@ -105,7 +105,7 @@ def return_of(schedule: am.Schedule, model: am.Model) -> float:
 
 
 def timed(spent: list[float]) -> AbstractContextManager[object]:
-    """While this lasts, all planning adds its seconds of computing to `spent`."""
+    """Within this block, all planning adds its seconds of computing to `spent`."""
 
     def plan(model: am.Model, tolerance: float, beliefs: int) -> tuple[am.Schedule, float, float]:
         begun = time.process_time()
@@ -117,7 +117,7 @@ def timed(spent: list[float]) -> AbstractContextManager[object]:
 
 
 def study(size: int, seed: int, episodes: int, early: int) -> Row:
-    """Train on one lake, and set what was earned beside the best known."""
+    """Train on one lake, and return its results with the best known return."""
     lake = am.problems.frozen_lake(size, "semi-slippery", measuring_cost=0.05, seed=seed)
     best, agent, spent = best_known_on(size, seed, lake), foresight.ForesightAgent(), [0.0]
     with timed(spent):
@@ -127,16 +127,16 @@ def study(size: int, seed: int, episodes: int, early: int) -> Row:
         second = am.train(agent, lake, episodes - early, seed=seed, max_steps=MAX_STEPS)
         seconds = time.process_time() - begun
     # What the agent itself expects of its schedule, undiscounted, to be set beside what it earns.
-    hoped = return_of(agent.schedule, agent.model())
+    estimated = return_of(agent.schedule, agent.model())
     return Row(
         size, seed, best, first.scalarized_return[-LAST:].mean() / best, early_exact / best,
-        second.scalarized_return[-LAST:].mean() / best, true_return(agent, lake) / best, hoped / best,
+        second.scalarized_return[-LAST:].mean() / best, true_return(agent, lake) / best, estimated / best,
         agent.explored, agent.plans_made, seconds, sum(spent) / seconds,
     )  # fmt: skip
 
 
 def study_all(cases: list[tuple[int, int]], episodes: int, early: int, workers: int, name: str) -> list[Row]:
-    """All lakes, the table on disk growing with every one of them."""
+    """Run all lakes, and write the table after every one of them."""
     if workers == 1:
         return written((study(size, seed, episodes, early) for size, seed in cases), name)
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
@@ -162,16 +162,16 @@ def written(rows: Iterable[Row], name: str) -> list[Row]:
 
 
 def line(row: Row) -> str:
-    """One lake as a line of the table."""
+    """Return one lake as a line of the table."""
     return (
         f"{row.size:>2}x{row.size:<2} {row.seed}  best {row.best:6.3f}  early {row.early:6.3f} ({row.early_exact:6.3f})  "
-        f"last {row.last:6.3f} ({row.exact:6.3f}, hoped {row.hoped:6.3f})  explored {row.explored:>4}, {row.plans:>2} plans, "
+        f"last {row.last:6.3f} ({row.exact:6.3f}, plan {row.estimated:6.3f})  explored {row.explored:>4}, {row.plans:>2} plans, "
         f"{row.seconds:5.1f} s, {row.planning:4.0%} planning"
     )
 
 
 def summary(rows: list[Row]) -> str:
-    """Shares over the lakes, with the standard errors between them, and the worst.
+    """Print mean shares over the lakes with standard errors, and the worst lakes.
 
     A share of next to nothing says nothing: one lake on which 0.01 can be earned would outweigh fifty others. So there are three
     figures: the mean over all lakes, the mean without such lakes, and the sum of all returns over the sum of the best known.
@@ -202,14 +202,14 @@ def summary(rows: list[Row]) -> str:
 
 
 def mean(values: FloatArray) -> str:
-    """A mean and its standard error, and of how many."""
+    """Return a mean, its standard error and the number of values as text."""
     if len(values) < 2:
         return "too few"
     return f"{values.mean():.3f} +- {values.std(ddof=1) / np.sqrt(len(values)):.3f} ({len(values)} lakes)"
 
 
 def others() -> str:
-    """The problems that are no lakes, and the slippery 8x8 lake: the return of the last 500 episodes beside the best known."""
+    """Run the other problems, and the slippery 8x8 lake: the return of the last 500 episodes beside the best known."""
     cases = {
         "8x8 slippery": am.problems.frozen_lake(8, "slippery", measuring_cost=0.05),
         "8x8 semi-slippery": am.problems.frozen_lake(8, "semi-slippery", measuring_cost=0.05),
@@ -219,7 +219,7 @@ def others() -> str:
     }
     lines = []
     for name, model in cases.items():
-        # A problem that goes on for ever is cut off, and so is its optimum.
+        # A problem without end is truncated, and so is its optimum.
         steps = MAX_STEPS if model.terminal.any() else 100
         solutions = [am.solve(model.replace(discount=d), tolerance=1e-4, time_limit=SOLVE_SECONDS) for d in DISCOUNTS]
         best = max(am.evaluate(model, s.schedule, horizon=steps).scalarized_return for s in solutions)
@@ -236,7 +236,7 @@ def others() -> str:
 
 
 def compare(sizes: tuple[int, ...], seeds: int, episodes: int, name: str) -> str:
-    """Learning curves and cumulative return of the learners, with 95 % intervals of the mean over seeds."""
+    """Draw learning curves and cumulative return of the learners, with 95 % intervals of the mean over seeds."""
     lines = []
     figure, axes = plt.subplots(
         2, len(sizes), figsize=(3.2 * len(sizes), 5), sharex=True, layout="constrained", squeeze=False
@@ -274,14 +274,14 @@ def compare(sizes: tuple[int, ...], seeds: int, episodes: int, name: str) -> str
 
 
 def band(axis: Axes, at: npt.NDArray[np.int64], values: FloatArray, label: str) -> None:
-    """A mean over seeds, values of shape (seeds, points), with its 95 % interval."""
+    """Draw the mean over seeds of values of shape (seeds, points), with its 95 % interval."""
     middle, width = values.mean(axis=0), np.array([half(column) for column in values.T])
     (drawn,) = axis.plot(at, middle, label=label, linewidth=1.4)
     axis.fill_between(at, middle - width, middle + width, color=drawn.get_color(), alpha=0.25, linewidth=0)
 
 
 def half(values: FloatArray) -> float:
-    """Half of the 95 % interval of a mean, by Student's distribution."""
+    """Return half the width of the 95 % interval of a mean, by Student's t distribution."""
     return float(stats.t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values)))
 
 

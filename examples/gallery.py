@@ -25,12 +25,12 @@ from actmeasure.problems.sepsis import state_number
 
 FloatArray = npt.NDArray[np.float64]
 LOOK = "tab:red"
-#: From good to bad.
+#: Colours of states, from good to bad.
 SHADES = plt.get_cmap("viridis_r")
 
 
 def along(model: am.Model, state: int, actions: Sequence[int]) -> FloatArray:
-    """The belief at the beginning and after each blind action, shape (steps + 1, S)."""
+    """Return the belief at the beginning and after each blind action, shape (steps + 1, S)."""
     belief = am.Belief.at(state)
     beliefs = [belief.dense(model.n_states)]
     for action in actions:
@@ -50,7 +50,7 @@ def stacked(axes: Axes, beliefs: FloatArray, names: Sequence[str], step: float =
 
 
 def draw_chain(axes: Axes) -> None:
-    """The states in a row, with what leads forward and back."""
+    """Draw the states in a row, with the transitions forward and back."""
     n = 6
     for k in range(n):
         last = k == n - 1
@@ -67,7 +67,7 @@ def draw_chain(axes: Axes) -> None:
 
 
 def draw_sepsis(axes: Axes) -> None:
-    """What the best schedule does first, by heart rate and blood pressure, other vitals normal."""
+    """Draw the first action of the best schedule, by heart rate and blood pressure, other vitals normal."""
     model = am.problems.sepsis()
     schedule = am.solve(model, tolerance=1e-3).schedule
     names = ("low", "normal", "high")
@@ -87,7 +87,7 @@ def draw_sepsis(axes: Axes) -> None:
 
 
 def draw_snake_maze(axes: Axes) -> None:
-    """Values of the cells, the way, and where plans begin after a look."""
+    """Draw the values of the cells, the path, and the cells where plans begin after a look."""
     model = am.problems.snake_maze()
     solution = am.solve(model)
     values = am.q_mdp(model).max(axis=1).reshape(10, 10)
@@ -101,7 +101,7 @@ def draw_snake_maze(axes: Axes) -> None:
 
 
 def draw_drone(axes: Axes) -> None:
-    """The corridor, and the belief along a flight without looks."""
+    """Draw the corridor, and the belief along a flight without looks."""
     model, corridor = am.problems.drone(), Corridor(31, 6, 5)
     values = am.q_mdp(model)
     belief = am.Belief.at(int(model.initial_states[0]))
@@ -119,7 +119,7 @@ def draw_drone(axes: Axes) -> None:
 
 
 def draw_maintenance(axes: Axes) -> None:
-    """The belief between two looks."""
+    """Draw the belief between two looks."""
     model = am.problems.maintenance()
     state = int(model.initial_states[0])
     plan = am.solve(model).schedule[state]
@@ -130,7 +130,7 @@ def draw_maintenance(axes: Axes) -> None:
 
 
 def draw_sewer(axes: Axes) -> None:
-    """The belief about a new main until its first inspection."""
+    """Draw the belief about a new main until its first inspection."""
     model = am.problems.sewer()
     plan = am.solve(model, tolerance=0.1).schedule[0]
     stacked(axes, along(model, 0, plan.actions), [model.state_name(k) for k in range(5)], step=0.5)
@@ -138,7 +138,7 @@ def draw_sewer(axes: Axes) -> None:
 
 
 def draw_fatigue(axes: Axes) -> None:
-    """Quantiles of the crack's size class, and failures, if nobody repairs."""
+    """Draw quantiles of the crack's size class, and failures, without repairs."""
     begin, ageing = fatigue.growth(30, 100_000, np.random.default_rng(0))
     shares = [begin]
     for changes in ageing:
@@ -156,7 +156,7 @@ def draw_fatigue(axes: Axes) -> None:
 
 
 def draw_inventory(axes: Axes) -> None:
-    """The belief about the stock between two counts."""
+    """Draw the belief about the stock between two counts."""
     model = am.problems.inventory()
     plan = am.solve(model).schedule[0]
     stacked(axes, along(model, 0, plan.actions), [model.state_name(k) for k in range(4)])

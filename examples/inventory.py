@@ -6,7 +6,7 @@ import actmeasure as am
 
 
 def main() -> None:
-    """Print values with free counting, the best plans when counting costs, and from which price on nobody counts."""
+    """Print values with free counting, the best plans when counting costs, and the price from which on counting does not pay."""
     model = am.problems.inventory()
     free = am.q_mdp(model).max(axis=1)
     print("free counting, from a stock of 0, 1, 2, 3:", ", ".join(f"{value:.2f}" for value in free))

@@ -11,14 +11,14 @@ import actmeasure as am
 
 
 class Surprised(am.agents.Agent):
-    """Q-learning on the state it takes itself to be in; it looks unless a step has never been a surprise.
+    """Q-learning on the assumed state; it looks unless a step has always led to the same state.
 
     Parameters
     ----------
     rate, explore : float
         Of learning, and of acting at random.
     sure : int
-        A step that led to one state so many times in a row is not looked at any more.
+        Number of times in a row that a step has led to the same state before it is not measured any more.
     """
 
     task: am.agents.Task

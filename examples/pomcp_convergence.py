@@ -1,4 +1,4 @@
-"""How the value that POMCP finds at the root nears the certified optimum, and what sharing between looks gains.
+"""Convergence of POMCP's value at the root to the certified optimum, with and without shared samples.
 
 Prints a table, and draws it into results/pomcp_convergence.svg.
 """
@@ -24,7 +24,7 @@ PROBLEMS = {
     "4x4 deterministic": (am.problems.frozen_lake(4, "deterministic", measuring_cost=0.05), 12),
     "4x4 semi-slippery": (am.problems.frozen_lake(4, "semi-slippery", measuring_cost=0.05), 25),
 }
-#: The search as the paper does it, with sharing, and as `acno-otp` does it by default.
+#: Settings of the search: the paper's, with sharing, and the defaults of `acno-otp`.
 SEARCHES = {
     "blind rollouts": {"rollout": "blind", "share": False},
     "blind, shared": {"rollout": "blind", "share": True},

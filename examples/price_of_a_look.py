@@ -62,7 +62,7 @@ def print_table(columns: list[Case]) -> None:
         "discount 0.95, so their schedules need not be the best without one. atm-qmdp is act-then-measure as published:"
     )
     print(
-        "on a known model it walks in circles. every-2 loses without end where it never gets to see what it needs to."
+        "on a known model it cycles without end. every-2 loses without end where it does not look when it would need to."
     )
 
 

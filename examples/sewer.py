@@ -1,4 +1,4 @@
-"""The sewer main: an inspection schedule in years and EUR, and how much it hangs on what is only assumed."""
+"""The sewer main: an inspection schedule in years and EUR, and how much it depends on assumptions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def main() -> None:
 
 
 def first_of(plan: am.BlindPlan) -> str:
-    """What comes first after years of doing nothing: a look, or work without one."""
+    """Return what the plan does first after years of doing nothing: an inspection, or work without one."""
     idle = next((step for step, action in enumerate(plan.actions) if action != 0), None)
     if idle is None:
         return f"is inspected after {len(plan.actions) * STEP_YEARS:.1f} years"

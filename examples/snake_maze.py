@@ -1,4 +1,4 @@
-"""The snake maze: walk in large blind strides, and look where a stride too many would be wasted."""
+"""The snake maze: several blind steps in a row, and looks where one step more would be wasted."""
 
 from __future__ import annotations
 

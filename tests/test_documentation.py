@@ -5,12 +5,13 @@ import io
 import re
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r'```(python|text|json)(?: title="(.*?)")?\n(.*?)```', re.DOTALL)
 
 
@@ -24,6 +25,8 @@ LONG = {"inspection.md"}
 )
 def test_code_in_the_documentation_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    methods = import_module("actmeasure.planning.solve")
+    monkeypatch.setattr(methods, "METHODS", dict(methods.METHODS))  # what a page registers is gone after it
     names, printed = {"__name__": "documentation"}, ""
     for language, title, body in BLOCK.findall(page.read_text()):
         if language == "json":
@@ -120,3 +123,84 @@ def test_the_page_of_the_command_line_is_what_the_commands_say(tmp_path):
     ]
     subprocess.run(command, capture_output=True, check=True)
     assert made.read_text() == (ROOT / "docs" / "reference" / "command-line.md").read_text()
+
+
+GLOSSARY = ROOT / "docs" / "glossary.md"
+#: Rows of a table, without its row of dashes.
+ROW = re.compile(r"^\| (.*) ?\|$", re.MULTILINE)
+
+
+def glossary_tables():
+    """The glossary's tables of terms as (term, meaning, code) and its table of words to avoid as (not, but)."""
+    rows = [[cell.strip() for cell in line.split("|")] for line in ROW.findall(GLOSSARY.read_text())]
+    terms = [row for row in rows if len(row) == 3 and row[0] != "term"]
+    replaced = [row for row in rows if len(row) == 2 and row[0] != "not"]
+    return terms, replaced
+
+
+def occurrences(word, text):
+    """Lines of a text in which a word occurs by itself or as a part of a name; capitals count if the word has them."""
+    flags = 0 if any(letter.isupper() for letter in word) else re.IGNORECASE
+    pattern = re.compile(rf"(?<![A-Za-z]){re.escape(word)}(?![A-Za-z])".replace(r"\ ", r"\s+(?:#\s*)?"), flags)
+    return [text.count("\n", 0, found.start()) + 1 for found in pattern.finditer(text)]
+
+
+def test_every_term_of_the_glossary_is_used_in_the_documentation():
+    pages = [page for page in (ROOT / "docs").rglob("*.md") if page != GLOSSARY]
+    text = "\n".join(page.read_text() for page in [ROOT / "README.md", *pages])
+    terms, _ = glossary_tables()
+    assert len({term for term, *_ in terms}) == len(terms) > 40
+    text = " ".join(text.split())
+    unused = [term for term, *_ in terms if not re.search(rf"\b{re.escape(term)}", text, re.IGNORECASE)]
+    assert unused == []
+
+
+def test_the_glossary_and_the_public_names_are_in_step():
+    """Names in the glossary exist, and every public class is the code of a term; errors have a page of their own."""
+    import actmeasure as am
+
+    terms, _ = glossary_tables()
+    named = {name for *_, code in terms for name in re.findall(r"`am\.([\w.]+)`", code)}
+    for name in named:
+        value = am
+        for attribute in name.split("."):
+            value = getattr(value, attribute)
+    classes = {name for name in am.__all__ if isinstance(getattr(am, name), type) and not name.endswith("Error")}
+    assert classes - named == set()
+
+
+def test_every_public_name_is_on_a_page():
+    import actmeasure as am
+
+    text = "\n".join(page.read_text() for page in (ROOT / "docs").rglob("*.md"))
+    reference = (ROOT / "docs" / "reference" / "errors.md").read_text()
+    assert "::: actmeasure.errors\n" in reference  # which lists all errors
+    names = [name for name in am.__all__ if not name.endswith("Error") and name != "__version__"]
+    assert [name for name in names if not re.search(rf"\b(am|actmeasure)\.{name}\b", text)] == []
+
+
+#: Folders and modules of `src/actmeasure` whose words are not checked yet.
+UNCHECKED = frozenset({
+    "cli", "envs", "evaluation.py", "inspection", "kernels", "learning", "model", "paper", "planning", "policy.py", "problems",
+    "schedule.py", "statistics.py", "studies", "testing.py", "text.py",
+})  # fmt: skip
+ROOMS = sorted({path.relative_to(ROOT / "src" / "actmeasure").parts[0] for path in (ROOT / "src").rglob("*.py")})
+
+
+@pytest.mark.parametrize("room", [*(room for room in ROOMS if room not in UNCHECKED), "documentation"])
+def test_words_that_the_glossary_replaces_are_not_used(room):
+    if room == "documentation":
+        texts = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+        made = ROOT / "docs" / "reference" / "command-line.md"  # from the commands, which are a room of their own
+        files = [path for path in texts if path not in (GLOSSARY, made)]
+    else:
+        place = ROOT / "src" / "actmeasure" / room
+        files = sorted(place.rglob("*.py")) if place.is_dir() else [place]
+    _, replaced = glossary_tables()
+    found = [
+        f"{path.relative_to(ROOT)}:{line}: {word!r}, write {better}"
+        for path in files
+        for word, better in replaced
+        for line in occurrences(word, path.read_text())
+    ]
+    assert not found, "\n".join(found)

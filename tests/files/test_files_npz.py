@@ -96,7 +96,7 @@ def entry(name, index, value):
         ("about", about(discount=True), "expected a finite number"),
         ("about", about(reveal_start=1), "true or false"),
         ("about", about(state_names=["a", "b"]), "2 names, expected 4"),
-        ("about", about(state_names=["a", "b", "c", 4]), "list of strings"),
+        ("about", about(state_names=["a", "b", "c", 4]), r"'about': 'state_names\[3\]' is 4, expected a string"),
         ("about", about(action_names=["a", "a"]), "more than once"),
         ("about", about(version=2), "update actmeasure"),
         ("about", about(version="1"), "version"),

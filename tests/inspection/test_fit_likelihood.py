@@ -151,7 +151,9 @@ def test_changes_of_ends_are_their_slopes():
     groups = np.arange(likelihood.gaps.n_groups)
     step = 1e-6
     slope = (
-        likelihood.end_chances(probabilities + step * direction)
-        - likelihood.end_chances(probabilities - step * direction)
+        likelihood.end_probabilities(probabilities + step * direction)
+        - likelihood.end_probabilities(probabilities - step * direction)
     ) / (2 * step)
-    np.testing.assert_allclose(likelihood.end_changes(probabilities, direction, groups), slope, rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(
+        likelihood.end_derivatives(probabilities, direction, groups), slope, rtol=1e-5, atol=1e-7
+    )

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import actmeasure as am
 from actmeasure.inspection import records
-from actmeasure.inspection.records import Clock, natural, read_records
+from actmeasure.inspection.records import PeriodCalendar, natural, read_records
 
 HEADER = "unit,time,state,action\n"
 GOOD = HEADER + "1,0,a,x\n1,1,b,x\n1,2,b,x\n"
@@ -92,7 +92,7 @@ def test_lines_are_right_after_cells_with_line_breaks(tmp_path):
 def test_broken_lines_are_left_out_only_when_asked_for(tmp_path):
     found = am.fit(file(tmp_path, GOOD + "2,3\n2,-4,a,x\n"), bootstrap=0, goodness=0, skip_broken=True)
     assert found.n_records == 3
-    assert any("2 broken lines (5, 6)" in note and "2 fields" in note for note in found.notes)
+    assert any("2 broken lines (5, 6)" in str(note) and "2 fields" in str(note) for note in found.notes)
     assert "no other line could be read" in refusal(tmp_path, HEADER + "1,x\n", skip_broken=True)
 
 
@@ -128,13 +128,13 @@ def test_records_in_any_order_and_told_twice_are_the_same(tmp_path):
         for unit in ("1", "2"):
             one, other = (getattr(r, name)[r.unit == r.unit_names.index(unit)] for r in (first, again))
             np.testing.assert_array_equal(one, other)
-    assert any("3 records told of a unit and time" in note for note in again.notes)
+    assert any("record of the same unit and time, with which they agree: 3." in str(note) for note in again.notes)
 
 
 def test_states_seen_once_or_never_are_reported_with_the_line(tmp_path):
     read = read_records(file(tmp_path, GOOD + "1,3,B,x\n"), states=["a", "b", "B", "broken"])
-    assert any("'B' was seen only once" in one and "line 5" in one for one in read.warnings)
-    assert any("'broken' was never seen" in one for one in read.warnings)
+    assert any("'B' was seen only once" in str(one) and "line 5" in str(one) for one in read.warnings)
+    assert any("'broken' was never seen" in str(one) for one in read.warnings)
     assert "unknown state 'b'; did you mean 'B'" in refusal(tmp_path, GOOD, states=["a", "B"])
     assert "unknown action 'x'" in refusal(tmp_path, GOOD, actions=["y"])
 
@@ -147,7 +147,7 @@ def test_other_columns_delimiters_and_default_actions(tmp_path):
     )  # fmt: skip
     assert found.action_names == ("wait",)
     assert found.exposure.sum() == pytest.approx(6)
-    assert any("6 periods without a recorded action count as 'wait'" in note for note in found.notes)
+    assert any("6 periods without a recorded action count as 'wait'" in str(note) for note in found.notes)
     assert "unknown column to rename 'units'" in refusal(tmp_path, GOOD, columns={"units": "pipe"})
     assert "delimiter is" in refusal(tmp_path, GOOD, delimiter=";;")
 
@@ -173,8 +173,8 @@ def test_a_large_file_is_never_in_memory_as_a_whole(tmp_path):
 def test_dates_fall_into_periods_in_order(days, period):
     day = dt.date(2019, 11, 25) + dt.timedelta(days)
     later = day + dt.timedelta(1)
-    clock = Clock(period)
-    step = clock.parse(later.isoformat()) - clock.parse(day.isoformat())
+    calendar = PeriodCalendar(period)
+    step = calendar.parse(later.isoformat()) - calendar.parse(day.isoformat())
     new = {
         "day": True, "week": later.weekday() == 0, "month": later.day == 1,
         "quarter": later.day == 1 and later.month % 3 == 1, "year": later.day == 1 and later.month == 1,
@@ -183,17 +183,17 @@ def test_dates_fall_into_periods_in_order(days, period):
 
 
 def test_times_can_be_divided_into_periods():
-    clock = Clock(0.1)
-    assert [clock.parse(text) for text in ("0", "0.3", "0.31", "7", "1e2")] == [0, 3, 3, 70, 1000]
-    assert "divided by 0.1" in clock.note()
-    assert Clock("year").parse("2020") == 2020
-    mixed = Clock("year")
+    calendar = PeriodCalendar(0.1)
+    assert [calendar.parse(text) for text in ("0", "0.3", "0.31", "7", "1e2")] == [0, 3, 3, 70, 1000]
+    assert "divided by 0.1" in str(calendar.diagnostic())
+    assert PeriodCalendar("year").parse("2020") == 2020
+    mixed = PeriodCalendar("year")
     mixed.parse("3")
     with pytest.raises(am.FitError, match="a date where those before are numbers"):
         mixed.parse("2020-01-01")
     for wrong in (0, -1, float("nan"), True, "fortnight"):
         with pytest.raises(am.FitError, match="period"):
-            Clock(wrong)
+            PeriodCalendar(wrong)
 
 
 def test_names_sort_as_people_sort_them():
@@ -202,7 +202,7 @@ def test_names_sort_as_people_sort_them():
 
 
 def test_progress_of_reading_is_told(tmp_path, monkeypatch):
-    monkeypatch.setattr(records, "LINES_BETWEEN_NEWS", 2)
+    monkeypatch.setattr(records, "LINES_BETWEEN_CALLS", 2)
     news = []
     path = file(tmp_path, GOOD)
     read_records(path, progress=lambda *now: news.append(now))
@@ -215,7 +215,7 @@ def test_a_default_action_with_a_slip_is_an_error_and_a_new_one_is_told():
     with pytest.raises(am.FitError, match="unknown default action 'wiat'; did you mean 'wait'"):
         am.fit(seen, default_action="wiat", bootstrap=0, goodness=0)
     found = am.fit(seen, default_action="nothing", bootstrap=0, goodness=0)
-    assert "No record names the default action 'nothing'; the records name wait, repair." in found.notes
+    assert "No record names the default action 'nothing'; the records name wait, repair." in map(str, found.notes)
 
 
 @pytest.mark.parametrize("seed", [-1, 1.5, "1", None])

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
-#: The key of a structure that stands for all actions without one of their own.
+#: The key of the structure of all actions that have none of their own.
 OTHERS = "*"
 #: Exit code after Ctrl-C.
 INTERRUPTED = 130
@@ -23,7 +23,7 @@ INTERRUPTED = 130
 RecordsFile = Annotated[
     Path,
     typer.Argument(
-        metavar="RECORDS.csv", help="Columns unit, time, state (empty: nobody looked) and action.", show_default=False
+        metavar="RECORDS.csv", help="Columns unit, time, state (empty: not inspected) and action.", show_default=False
     ),
 ]
 Out = Annotated[Path | None, typer.Option(help="Save the fit into this .npz file, for: actmeasure plan.")]
@@ -46,22 +46,22 @@ Noticed = Annotated[
     ),
 ]
 DefaultAction = Annotated[
-    str | None, typer.Option(metavar="ACTION", help="What is done in periods without a recorded action.")
+    str | None, typer.Option(metavar="ACTION", help="The action of periods without a recorded one.")
 ]
 Assume = Annotated[
     list[str] | None,
     typer.Option(
         metavar="ACTION:STATE",
-        help="What an action does where the records tell nothing: leads to the state, or ACTION:stay changes nothing; may be "
-        "repeated.",
+        help="Effect of an action where the records contain no information: it leads to the state, or ACTION:stay changes "
+        "nothing; may be repeated.",
     ),
 ]
 Drop = Annotated[
-    list[str] | None, typer.Option(metavar="ACTION", help="Leave the action out of the fit; may be repeated.")
+    list[str] | None, typer.Option(metavar="ACTION", help="Remove the action from the fit; may be repeated.")
 ]
 Column = Annotated[
     list[str] | None,
-    typer.Option(metavar="NAME=COLUMN", help="Another name of a column, such as unit=pipe; may be repeated."),
+    typer.Option(metavar="NAME=COLUMN", help="Other name of a column, such as unit=pipe; may be repeated."),
 ]
 Period = Annotated[
     str | None,
@@ -72,7 +72,9 @@ Period = Annotated[
     ),
 ]
 Bootstrap = Annotated[int, typer.Option(metavar="N", help="Replicates for the intervals; 0 for none.")]
-Goodness = Annotated[int, typer.Option(metavar="N", help="Simulated records for the goodness of fit; 0 for none.")]
+Goodness = Annotated[
+    int, typer.Option(metavar="N", help="Simulated sets of records for the goodness of fit; 0 for none.")
+]
 Prices = Annotated[
     Path | None,
     typer.Option("--economics", metavar="PRICES.toml", help="Prices; checked against the fit, and needed for --model."),
@@ -107,11 +109,11 @@ def fit_records(
     delimiter: Annotated[str, typer.Option(help="What separates the columns.")] = ",",
     encoding: Annotated[str, typer.Option(help="Of the file.")] = "utf-8",
     skip_broken: Annotated[
-        bool, typer.Option("--skip-broken", help="Leave out lines that cannot be read, and say so.")
+        bool, typer.Option("--skip-broken", help="Leave out lines that cannot be read, with a note.")
     ] = False,
     bootstrap: Bootstrap = 200,
     goodness: Goodness = 100,
-    level: Annotated[float, typer.Option(help="How often the intervals should cover.")] = 0.9,
+    level: Annotated[float, typer.Option(help="Coverage probability of the intervals.")] = 0.9,
     seed: Annotated[int, typer.Option(help="Of the random numbers.")] = 0,
     economics: Prices = None,
     model: ModelFile = None,
@@ -119,9 +121,9 @@ def fit_records(
 ) -> None:
     """Fit transition probabilities to records of inspections, with gaps of any length between them.
 
-    A row says: at the beginning of period TIME the unit was seen in STATE, and during that period ACTION was done. Shown are
-    the chances of the next state for every action, with intervals from a bootstrap over units, whether a Markov chain fits at
-    all, and what the records cannot tell. Ctrl-C keeps the replicates that are done, with exit code 130.
+    A row says: at the beginning of period TIME the unit was seen in STATE, and during that period ACTION was done. Printed are
+    the probabilities of the next state for every action, with intervals from a bootstrap over units, goodness-of-fit tests, and
+    what the records do not determine. Ctrl-C keeps the replicates that are done, with exit code 130.
     """
     prices = _check_files(out, economics, model)
     from actmeasure.inspection import fit
@@ -158,7 +160,7 @@ def fit_records(
 
 
 def _keep(found: Fit, out: Path | None, prices: Economics | None, economics: Path | None, model: Path | None) -> None:
-    """Write the fit and the model, and say what to do next."""
+    """Write the fit and the model, and print the next command."""
     if out is not None:
         found.save(out)
         say(f"Fit: {out}; next: actmeasure plan {out} --economics {economics or 'prices.toml'}")
@@ -172,7 +174,7 @@ def _keep(found: Fit, out: Path | None, prices: Economics | None, economics: Pat
 
 
 def _check_files(out: Path | None, economics: Path | None, model: Path | None) -> Economics | None:
-    """Refuse what cannot be written or read before anything long begins."""
+    """Raise a `FitError` about files that cannot be written or read, before the fit begins; return the prices."""
     if model is not None and economics is None:
         raise FitError("--model needs prices; give them with --economics prices.toml")
     if out is not None:
@@ -197,7 +199,7 @@ def _check_files(out: Path | None, economics: Path | None, model: Path | None) -
 
 
 def _structures(given: list[str] | None) -> Any:
-    """What --structure says: a kind for all actions, or a mapping; a kind without an action holds for those not named."""
+    """Return the value of --structure: a kind for all actions, or a mapping; a kind without an action is for those not named."""
     named = dict(_pair(one, "=", "--structure", "nothing=deteriorate") for one in given or () if "=" in one)
     general = [one for one in given or () if "=" not in one]
     if len(general) > 1:
@@ -210,6 +212,7 @@ def _structures(given: list[str] | None) -> Any:
 
 
 def _pair(text: str, sign: str, option: str, example: str) -> tuple[str, str]:
+    """Return both sides of an option's value such as `unit=pipe`."""
     name, found, value = text.rpartition(sign)
     if not found or not name.strip() or not value.strip():
         raise FitError(f"{option} is {quoted(text)}, expected something like {example}")
@@ -217,6 +220,7 @@ def _pair(text: str, sign: str, option: str, example: str) -> tuple[str, str]:
 
 
 def _period(text: str | None) -> float | str | None:
+    """Return the value of --period: a number if it is one, otherwise a name."""
     if text is None:
         return None
     try:
@@ -226,11 +230,10 @@ def _period(text: str | None) -> float | str | None:
 
 
 def _print(found: Fit, records: Path, as_json: bool) -> None:
+    """Print the fit as text or JSON."""
     if not as_json:
         typer.echo(found.summary())
         return
-    from dataclasses import asdict
-
     print_json(
         {
             "records": str(records),
@@ -251,9 +254,9 @@ def _print(found: Fit, records: Path, as_json: bool) -> None:
             "inspected": found.inspected.tolist(),
             "assumed": found.assumed.tolist(),
             "log_likelihood": found.log_likelihood,
-            "goodness": None if found.goodness is None else asdict(found.goodness),
-            "identifiability": list(found.identifiability),
-            "warnings": list(found.warnings),
-            "notes": list(found.notes),
+            "goodness": None if found.goodness is None else found.goodness.record(),
+            "identifiability": [one.record() for one in found.identifiability],
+            "warnings": [one.record() for one in found.warnings],
+            "notes": [one.record() for one in found.notes],
         }
     )

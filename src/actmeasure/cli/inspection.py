@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
-#: Arrays that the file of a fit has and that of a model has not.
+#: Arrays of the file of a fit that the file of a model does not have.
 OF_A_FIT = {"inspected.npy", "exposure.npy"}
 
 Problem = Annotated[
@@ -37,13 +37,13 @@ Prices = Annotated[
 ]
 Price = Annotated[
     float | None,
-    typer.Option(
-        help="Price of an inspection in place of the one given; where that differs by state, it is multiplied."
-    ),
+    typer.Option(help="Price of an inspection in place of the one given; prices by state are multiplied by it."),
 ]
-Currency = Annotated[str, typer.Option(help="What the figures of a model are in, such as EUR.")]
-Period = Annotated[str, typer.Option(help="What a step of a model is called, such as year.")]
-TimeLimit = Annotated[float, typer.Option(help="Seconds for everything; what there was no time for is said.")]
+Currency = Annotated[str, typer.Option(help="Currency of a model's rewards, such as EUR.")]
+Period = Annotated[str, typer.Option(help="Name of a model's step, such as year.")]
+TimeLimit = Annotated[
+    float, typer.Option(help="Seconds for everything; the notes name parts for which there was no time.")
+]
 Report = Annotated[Path | None, typer.Option(metavar="FILE.html", help="Write an interactive page, one .html file.")]
 Table = Annotated[Path | None, typer.Option("--csv", metavar="FILE.csv", help="Write the schedule as a table.")]
 
@@ -69,7 +69,7 @@ def plan(
     settings: Settings = None,
     as_json: Json = False,
 ) -> None:
-    """Say when to inspect and what to do: a schedule, what it costs, what else could be done, and how sure that is.
+    """Plan when to inspect and what to do: a schedule, its costs, a comparison with usual policies, and its uncertainty.
 
     The costs are exact, and a bound certifies how far the plan is from the best possible. --report writes a page on which the
     last seen state can be chosen and the price of an inspection be changed.
@@ -77,12 +77,12 @@ def plan(
     if not period.strip():
         raise PlanError("--period is empty, expected what a step is called, such as year")
     _check_files(report, table)
-    thing, prices = _read(problem, economics, settings, currency, period)
+    subject, prices = _read(problem, economics, settings, currency, period)
     from actmeasure.inspection import advise
 
     with status_line() as show:
         advice = advise(
-            thing,
+            subject,
             prices,
             price=price,
             currency=currency,
@@ -114,11 +114,11 @@ def _title(problem: str) -> str:
 def _read(
     problem: str, economics: Path | None, settings: list[str] | None, currency: str, period: str
 ) -> tuple[Model | Fit, Economics | None]:
-    """The model or fit, and the prices of a fit."""
+    """Return the model or fit, and the prices of a fit."""
     if Path(problem).suffix.lower() == ".csv":
         raise ModelError(f"{problem!r} holds records; fit a model to them first: actmeasure fit {problem}")
     if not _is_fit(problem):
-        model = read_model(problem, read_settings(settings))  # says first what cannot be read
+        model = read_model(problem, read_settings(settings))  # raises first if it cannot be read
         if economics is not None:
             raise PlanError(
                 f"{problem!r} is no fit but a model, which has its rewards already; leave --economics out, and name its units "
@@ -129,7 +129,7 @@ def _read(
         raise ModelError(f"--set goes with a named problem, but {problem!r} is a fit; leave it out")
     if economics is None:
         raise PlanError(
-            f"{problem!r} is a fit, which says nothing about money; give a file of prices with --economics prices.toml"
+            f"{problem!r} is a fit, which has no prices; give a file of prices with --economics prices.toml"
         )
     if currency or period != "period":
         raise PlanError("--currency and --period are for models; the units of a fit are in its file of prices")
@@ -139,6 +139,7 @@ def _read(
 
 
 def _is_fit(problem: str) -> bool:
+    """Return whether a file is that of a fit, without reading its contents."""
     path = Path(problem)
     if path.suffix.lower() != ".npz" or not path.is_file():
         return False
@@ -146,11 +147,11 @@ def _is_fit(problem: str) -> bool:
         with zipfile.ZipFile(path) as archive:
             return set(archive.namelist()) >= OF_A_FIT
     except (OSError, zipfile.BadZipFile, NotImplementedError):
-        return False  # reading it as a model will say what is wrong
+        return False  # reading it as a model raises the error
 
 
 def _check_files(report: Path | None, table: Path | None) -> None:
-    """Refuse what cannot be written, or in another format, before anything long begins."""
+    """Raise a `PlanError` about files that cannot be written, before the plan is computed."""
     if report is not None:
         from actmeasure.inspection.page import check_page_path
 
@@ -163,6 +164,7 @@ def _check_files(report: Path | None, table: Path | None) -> None:
 
 
 def _write_table(advice: Advice, path: Path) -> None:
+    """Write the schedule as a CSV file."""
     from actmeasure.files.atomic import explain, replacing
 
     records = list(advice.records())

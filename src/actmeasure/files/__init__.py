@@ -1,29 +1,50 @@
 """Models as files: `.json` (readable), `.npz` (fast and exact) and `.pomdp` (for other solvers).
 
-Whatever is wrong with a file is a `ModelError` that names the file and the place in it; a failed write leaves nothing
-behind and an existing file as it was.
+A problem with a file is a `ModelError` that names the file and the position in it. A failed write leaves an existing file
+unchanged and no partial file behind.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from actmeasure.errors import ModelError, unknown_name
-from actmeasure.files import acno, json_format, npz, pomdp_reader, pomdp_writer
+from actmeasure.files import json_format, npz, pomdp_model, pomdp_reader, pomdp_writer
 from actmeasure.files.atomic import explain, replacing
 
 if TYPE_CHECKING:
     from actmeasure.model import Model
 
-__all__ = ["load_model", "parse_model", "save_model"]
+__all__ = ["FORMATS", "SUFFIXES", "Format", "load_model", "parse_model", "save_model"]
 
-SUFFIXES = (".json", ".npz", ".pomdp")
+
+class Format(NamedTuple):
+    """A file format: `read` returns the model in the bytes of a file, `write` writes a model into an open binary file."""
+
+    read: Callable[[bytes], Model]
+    write: Callable[[Model, BinaryIO], None]
+
+
+def _text(lines: Callable[[Model], Iterator[str]]) -> Callable[[Model, BinaryIO], None]:
+    """Return the function that writes the lines of a text format, in UTF-8."""
+    return lambda model, file: file.writelines(line.encode() for line in lines(model))
+
+
+#: Formats by the ending of the file's name.
+FORMATS = {
+    ".json": Format(json_format.read, _text(json_format.lines)),
+    ".npz": Format(npz.read, npz.write),
+    ".pomdp": Format(lambda contents: pomdp_model.build(pomdp_reader.read(contents)), _text(pomdp_writer.lines)),
+}
+SUFFIXES = tuple(FORMATS)
+_ENDINGS = f"{', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}"
 
 
 def load_model(path: str | os.PathLike[str]) -> Model:
-    """Read a model from a `.json`, `.npz` or `.pomdp` file; everything in it is checked again."""
+    """Read a model from a `.json`, `.npz` or `.pomdp` file; its contents are checked like those of a model built from arrays."""
     place = _checked_path(path)
     _checked_suffix(place)
     try:
@@ -36,16 +57,10 @@ def load_model(path: str | os.PathLike[str]) -> Model:
 
 
 def parse_model(contents: bytes, place: Path) -> Model:
-    """A model from the contents of a file of that name; everything in it is checked."""
+    """Return the model in the contents of a file, of the format that the name `place` ends in, after checking everything."""
     suffix = _checked_suffix(place)
     try:
-        match suffix:
-            case ".npz":
-                return npz.read(contents)
-            case ".json":
-                return json_format.read(contents)
-            case _:
-                return acno.build(pomdp_reader.read(contents))
+        return FORMATS[suffix].read(contents)
     except ModelError as error:
         raise ModelError(f"{place}: {error}") from error
     except MemoryError as error:
@@ -62,11 +77,7 @@ def save_model(model: Model, path: str | os.PathLike[str]) -> None:
     suffix = _checked_suffix(place)
     try:
         with replacing(place) as file:
-            if suffix == ".npz":
-                npz.write(model, file)
-            else:
-                lines = json_format.lines(model) if suffix == ".json" else pomdp_writer.lines(model)
-                file.writelines(line.encode() for line in lines)
+            FORMATS[suffix].write(model, file)
     except ModelError as error:
         raise ModelError(f"{place}: {error}") from error
     except OSError as error:
@@ -80,7 +91,7 @@ def _checked_path(path: str | os.PathLike[str]) -> Path:
     except (TypeError, UnicodeEncodeError):
         usable = False
     if not usable:
-        raise ModelError(f"the path is {path!r}, expected the name of a file that ends in .json, .npz or .pomdp")
+        raise ModelError(f"the path is {path!r}, expected the name of a file that ends in {_ENDINGS}")
     return place
 
 

@@ -1,9 +1,9 @@
 """Zip archives of NumPy arrays, as `numpy.savez` writes them, read without trusting them.
 
-The few array headers that we write are matched literally instead of evaluated. Before any array is read, all sizes that the
-archive declares are compared with each other, with the archive's own size, and with what the reader expects: a small file cannot
-make us take much memory. `about` is the one member that every archive has: JSON in UTF-8, which is only parsed if it
-has no more values than there can be to tell about arrays of such shapes.
+Array headers are matched against the few forms that this module writes instead of being evaluated. Before any array is read,
+all sizes that the archive declares are compared with each other, with the archive's own size, and with what the reader
+expects: a small file cannot make its reader allocate much memory. `about` is the one member that every archive has: JSON in
+UTF-8, which is only parsed if it has no more values than arrays of such shapes can need.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from actmeasure.errors import ModelError
-from actmeasure.files.checks import VERSION, check_header, check_keys, parse_json
+from actmeasure.errors import ActMeasureError, ModelError
+from actmeasure.files.checks import check_header, check_keys, parse_json
 
 __all__ = ["Arrays", "Shapes", "read_arrays", "write_arrays"]
 
 ABOUT = "|u1"
 HEADER = re.compile(rb"\{'descr': '([<|][a-z][0-9])', 'fortran_order': (False|True), 'shape': \(([0-9, ]*)\), \} *\n")
-#: An archive may unpack to this many times its size: real models come to 10 times. `write_arrays` keeps to it.
+#: Largest accepted ratio of unpacked to packed size: models have about 10. `write_arrays` stays below it.
 LARGEST_RATIO = 100
-#: Up to this many bytes may be unpacked from an archive of any size, and up to the second number for `about`.
+#: Bytes that an archive of any size may unpack to, in total and for `about`.
 ALWAYS_UNPACKED, ALWAYS_TOLD = 1 << 26, 1 << 22
-#: `about` may have this many values besides names: three bytes of JSON can become an object of 64.
+#: Largest number of JSON values in `about` besides names: three bytes of JSON can become an object of 64 bytes.
 ALWAYS_VALUES = 10_000
-#: All up to the next comma or opening bracket outside of text; possessive, so that no text makes it search for long.
+#: Text up to the next comma or opening bracket outside of strings; possessive, so that matching takes linear time.
 VALUE = re.compile(rb'(?:[^",\[{]++|"(?:[^"\\]++|\\.)*+"?)*+[,\[{]', re.DOTALL)
 CHUNK = 1 << 20
 MOST_AXES = 4
@@ -47,7 +47,7 @@ Shapes = dict[str, tuple[int, ...]]
 def write_arrays(
     file: BinaryIO, about: Mapping[str, Any], arrays: Mapping[str, npt.ArrayLike | None], types: Mapping[str, str]
 ) -> None:
-    """Write arrays, of the types given by name, into an open file; those that are None are left out."""
+    """Write arrays, of the types given by name, and the member `about` into an open file; arrays that are None are left out."""
     text = np.frombuffer(json.dumps(about).encode(), dtype=np.uint8)
     members: dict[str, npt.NDArray[Any]] = {}
     for name, values in ({"about": text} | dict(arrays)).items():
@@ -73,7 +73,7 @@ def _write_members(file: BinaryIO, members: Mapping[str, npt.NDArray[Any]], comp
 
 
 def _is_suspicious(unpacked: int, packed: int, always: int) -> bool:
-    """Whether something of that size can hardly be what was packed into so few bytes."""
+    """Return whether the ratio of unpacked to packed size is above what a model can have."""
     return unpacked > max(always, LARGEST_RATIO * packed)
 
 
@@ -84,19 +84,19 @@ def read_arrays(
     check_shapes: Callable[[Shapes], int],
     check_about: Callable[[dict[str, Any], Shapes], None],
     optional: Collection[str] = (),
-    latest: int = VERSION,
+    latest: int | None = None,
 ) -> tuple[dict[str, Any], Arrays]:
-    """What an archive of the given format says about itself, and its arrays; anything damaged is a `ModelError`.
+    """Return the member `about` and the arrays of an archive of the given format; a `ModelError` tells what is damaged.
 
-    `check_shapes` is called with the shapes of all arrays, raises an error where they do not fit together, and returns how many
-    names `about` may hold for them. `check_about` is called with `about` and the shapes; only then are the arrays read. Files of
-    a version of the format above `latest` are refused.
+    `check_shapes` is called with the shapes of all arrays, raises an error where they do not fit together, and returns the
+    largest number of names in `about`. `check_about` is called with `about` and the shapes; only then are the arrays read.
+    Files of a version of the format above `latest`, by default the newest, are refused.
     """
     try:
         return _read_archive(contents, form, types, check_shapes, check_about, optional, latest)
     except MemoryError as error:
         raise ModelError("it is too large for the memory of this machine; load it on a larger one") from error
-    except ModelError:
+    except ActMeasureError:
         raise
     except (
         zipfile.BadZipFile, zlib.error, struct.error, EOFError, OverflowError, NotImplementedError, ValueError
@@ -112,7 +112,7 @@ def _read_archive(
     check_shapes: Callable[[Shapes], int],
     check_about: Callable[[dict[str, Any], Shapes], None],
     optional: Collection[str],
-    latest: int,
+    latest: int | None,
 ) -> tuple[dict[str, Any], Arrays]:
     with zipfile.ZipFile(io.BytesIO(contents)) as archive:
         members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
@@ -124,20 +124,20 @@ def _read_archive(
         told = members["about"].file_size
         if _is_suspicious(unpacked, len(contents), ALWAYS_UNPACKED) or _is_suspicious(told, len(contents), ALWAYS_TOLD):
             raise ModelError(
-                f"it has {len(contents):,} bytes that unpack to {unpacked:,}, more than anything real; the file is damaged, or "
-                "was made to fill the memory"
+                f"it has {len(contents):,} bytes that unpack to {unpacked:,}, more than a model can have; the file is damaged, "
+                "or was made to exhaust the memory"
             )
         text = _read_array(archive, members.pop("about"), "about", ABOUT)
         is_long = _has_more_values(text, ALWAYS_VALUES)
         if not is_long:
-            check_header(_about(text), form, latest)  # so that a later version is recognised whatever else it holds
+            check_header(_about(text), form, latest)  # a later version is recognised whatever else the file has
         check_keys(members, "the archive", [name for name in types if name not in optional], optional)
         shapes = {name: _read_shape(archive, info, name, types[name]) for name, info in members.items()}
         names = check_shapes(shapes)
         if is_long and _has_more_values(text, ALWAYS_VALUES + names):
             raise ModelError(
                 f"'about' has more than {ALWAYS_VALUES + names:,} values, more than there is to tell about arrays of these "
-                "shapes; the file is damaged, or was made to fill the memory"
+                "shapes; the file is damaged, or was made to exhaust the memory"
             )
         about = _about(text)
         check_header(about, form, latest)
@@ -146,7 +146,7 @@ def _read_archive(
 
 
 def _read_shape(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str, kind: str) -> tuple[int, ...]:
-    """The shape of an array whose data have the size that the shape implies."""
+    """Return the shape of an array, after checking that its data have the size that the shape implies."""
     if info.flag_bits & 1 or info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise ModelError(f"the array {name!r} is encrypted or packed in an unknown way; save it again")
     with archive.open(info) as member:
@@ -175,7 +175,7 @@ def _read_array(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str, kind
 
 
 def _read_header(member: Any, name: str, kind: str) -> tuple[int, ...]:
-    """The shape of an array, from a header as NumPy writes it; data in another order of dimensions is refused."""
+    """Return the shape of an array, from a header as NumPy writes it for C order."""
     start = member.read(10)
     if len(start) != 10 or start[:8] != b"\x93NUMPY\x01\x00":
         raise ModelError(f"{name!r} is not a NumPy array of format version 1.0; save it again")
@@ -185,12 +185,12 @@ def _read_header(member: Any, name: str, kind: str) -> tuple[int, ...]:
         raise ModelError(f"the array {name!r} is not of type {kind} in C order; save it again")
     shape = tuple(int(size) for size in match[3].replace(b",", b" ").split())
     if len(shape) > MOST_AXES:
-        raise ModelError(f"the array {name!r} has {len(shape)} axes, more than any of ours; the file is damaged")
+        raise ModelError(f"the array {name!r} has {len(shape)} axes, more than the format allows; the file is damaged")
     return shape
 
 
 def _has_more_values(text: npt.NDArray[Any], most: int) -> bool:
-    """Whether JSON has more values than that, told without parsing it."""
+    """Return whether JSON has more than `most` values, without parsing it."""
     return next(islice(VALUE.finditer(text.data), most, None), None) is not None
 
 

@@ -1,4 +1,4 @@
-"""Write a file so that it is there completely or not at all."""
+"""Write files atomically, explain errors of the operating system, and check destinations before long work begins."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ __all__ = ["check_place", "check_suffix", "explain", "remove_leftovers", "replac
 
 @contextmanager
 def replacing(path: Path, durable: bool = True) -> Iterator[BinaryIO]:
-    """A new file that takes the place of `path` once it is written and on disk; on any failure `path` stays as it was.
+    """Open a temporary file that replaces `path` when the block ends; on any failure `path` stays unchanged.
 
-    If it is not to be `durable`, the operating system puts it on disk when it likes, which is much faster: nothing is lost when
-    the process is killed, but when the power fails the file may be damaged or not there.
+    With `durable` the contents are flushed to disk before the file is replaced. Without it writing is much faster and still
+    safe when the process is killed, but after a power failure the file may be damaged or missing.
 
     Raises
     ------
     OSError
-        Where the operating system refuses; nothing is left behind.
+        If the operating system refuses; the temporary file is removed.
     """
-    target = Path(os.path.realpath(path))  # through a symbolic link, as a plain write would go
+    target = Path(os.path.realpath(path))  # follow a symbolic link, as an ordinary write does
     if target.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    if target.exists() and not os.access(target, os.W_OK):  # replacing needs no right to the file, only to its folder
+    if target.exists() and not os.access(target, os.W_OK):  # replacing a file needs permission for its folder only
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
     temporary = target.with_name(f".actmeasure-{os.getpid()}-{secrets.token_hex(8)}.tmp")
     complete = False
@@ -53,14 +53,14 @@ def replacing(path: Path, durable: bool = True) -> Iterator[BinaryIO]:
 
 
 def remove_leftovers(folder: Path, process: int) -> None:
-    """Remove what a process that was killed had begun to write in a folder; files of other processes stay."""
+    """Remove the temporary files that a killed process left in a folder; those of other processes stay."""
     for leftover in folder.glob(f".actmeasure-{process}-*.tmp"):
         with suppress(OSError):
             leftover.unlink()
 
 
 def _settle(folder: Path) -> None:
-    """Have the new name on disk too, where the system can do that for folders."""
+    """Flush a folder's entries to disk, on systems that can."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -70,7 +70,7 @@ def _settle(folder: Path) -> None:
 
 
 def explain(error: OSError, path: Path, doing: str) -> ModelError:
-    """Say in a sentence why a file cannot be read or written (`doing`), and what to do."""
+    """Return a `ModelError` that tells why a file cannot be read or written (`doing`), and what to do."""
     match error.errno:
         case errno.ENOENT if doing == "read":
             reason = "there is no such file; check the path"
@@ -89,13 +89,8 @@ def explain(error: OSError, path: Path, doing: str) -> ModelError:
     return ModelError(f"cannot {doing} {path}: {reason}")
 
 
-# ----------------------------------------------------------------------------------------------------
-# Whether a file can be written, known before long work for it begins.
-# ----------------------------------------------------------------------------------------------------
-
-
 def check_suffix(place: Path, what: str, suffixes: Sequence[str], error: type[ActMeasureError]) -> None:
-    """Raise an error with a sentence if a file name does not end in one of the formats that `what` can be written in."""
+    """Raise `error` if a file name does not end in one of `suffixes`, the formats of `what`, such as "the picture"."""
     if place.suffix.lower() not in suffixes:
         raise error(
             f"{what} {str(place)!r} cannot be written with the ending {place.suffix!r}, only as {' or '.join(suffixes)}; "
@@ -104,7 +99,7 @@ def check_suffix(place: Path, what: str, suffixes: Sequence[str], error: type[Ac
 
 
 def check_place(place: Path, what: str, error: type[ActMeasureError]) -> None:
-    """Raise an error with a sentence if `what`, such as "the picture", cannot be written to a place."""
+    """Raise `error` if `what`, such as "the picture", cannot be written to a path."""
     if place.is_dir():
         raise error(f"{what} {str(place)!r} cannot be written, it is a folder; name a file in it")
     if not place.parent.is_dir():

@@ -1,16 +1,20 @@
-"""What the readers share: strict JSON, the header of our own formats, and the last checks before a `Model`."""
+"""Strict JSON, the shapes of what it holds, the header of this package's formats, and the last checks before a `Model`.
+
+Shapes are `msgspec` structs, converted by `converted`, whose messages name the key, the value and what is expected. Parsing is
+left to the standard library: `msgspec` accepts a key that is given twice in an object, and tells neither line nor column.
+"""
 
 from __future__ import annotations
 
 import json
-import math
 import re
+import sys
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import Any
+from typing import Annotated, Any, TypeVar
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -19,23 +23,40 @@ from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray, IntArray, Transitions
 
 __all__ = [
-    "FIT_FORMAT", "FORMAT", "VERSION", "Parts", "check_header", "check_keys", "decimal_index", "flag", "number", "parse_json",
-    "quote", "some_names", "unknown", "whole",
+    "FIT_FORMAT", "FIT_VERSION", "FORMAT", "VERSION", "Count", "Number", "Parts", "Strict", "Whole", "check_header", "check_keys",
+    "converted", "decimal_index", "flag", "number", "parse_json", "quote", "some_names", "unknown", "whole",
 ]  # fmt: skip
 
 FORMAT = "actmeasure model"
 FIT_FORMAT = "actmeasure fit"
 VERSION = 1
-#: Successors are 32-bit numbers.
+#: Version of the format of fits; since 2 their diagnostics are records instead of sentences.
+FIT_VERSION = 2
+#: Largest whole number in a file: successors are 32-bit integers.
 LARGEST_COUNT = 2**31 - 1
-#: Expected rewards may differ by this much, relative to their size, from what the rewards of the successors give.
+#: Longest whole number that is parsed: the largest float has 309 digits before the decimal point.
+MOST_DIGITS = 310
+#: Largest accepted difference, relative to the size, between a stated expected reward and the mean over successors.
 REWARD_ERROR = 1e-9
+
+#: A finite number; whole numbers are converted to float, truth values are refused.
+Number = Annotated[float, msgspec.Meta(ge=-sys.float_info.max, le=sys.float_info.max)]
+#: A whole number from 0 to `LARGEST_COUNT`.
+Whole = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_COUNT)]
+#: A whole number from 1 to `LARGEST_COUNT`.
+Count = Annotated[int, msgspec.Meta(ge=1, le=LARGEST_COUNT)]
+
+T = TypeVar("T")
+
+
+class Strict(msgspec.Struct, forbid_unknown_fields=True):
+    """Base class of the shapes of JSON objects: unknown keys are errors, and so are required keys that are missing."""
 
 
 def parse_json(text: str) -> Any:
-    """Parse JSON without what Python's parser lets pass: keys given twice, NaN, infinity, whole numbers of any length."""
+    """Parse JSON and refuse what the standard parser accepts: repeated keys, NaN, infinity, integers of any length."""
     try:
-        return json.loads(text, object_pairs_hook=_distinct, parse_constant=_no_constant, parse_int=_short)
+        return json.loads(text, object_pairs_hook=_distinct, parse_constant=_refuse_constant, parse_int=_short_integer)
     except RecursionError as error:
         raise ModelError("the JSON is nested too deeply to be a model; the file is damaged") from error
     except json.JSONDecodeError as error:
@@ -45,6 +66,7 @@ def parse_json(text: str) -> Any:
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the object with these keys and values; a key that occurs twice is an error."""
     found = dict(pairs)
     if len(found) != len(pairs):
         keys = [key for key, _ in pairs]
@@ -53,57 +75,126 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _no_constant(name: str) -> float:
+def _refuse_constant(name: str) -> float:
     raise ModelError(f"the JSON holds {name}, expected finite numbers; correct it")
 
 
-def _short(digits: str) -> int:
-    if len(digits) > 310:
+def _short_integer(digits: str) -> int:
+    if len(digits) > MOST_DIGITS:
         raise ModelError(f"the JSON holds a whole number of {len(digits)} digits, which is too large; correct it")
     return int(digits)
 
 
+def converted(value: Any, shape: type[T], place: str = "") -> T:
+    """Convert parsed JSON to a struct or type, strictly; a `ModelError` names the key, its value and what is expected.
+
+    Parameters
+    ----------
+    value : parsed JSON
+    shape : type
+        A subclass of `Strict` without structs inside, or any type that `msgspec.convert` knows. Values of mappings are `Number`.
+    place : str
+        Where the value stands in the file; empty for the whole file.
+
+    Examples
+    --------
+    >>> class Row(Strict):
+    ...     to: dict[str, Number]
+    >>> converted({"to": {"end": "1"}}, Row, "transitions[2]")
+    Traceback (most recent call last):
+        ...
+    actmeasure.errors.ModelError: transitions[2]: 'to' of 'end' is '1', expected a finite number
+    """
+    try:
+        return msgspec.convert(value, shape)
+    except msgspec.ValidationError as error:
+        raise ModelError(_sentence(str(error), value, shape, place)) from error
+    except UnicodeEncodeError as error:  # half a surrogate pair, which no key of a struct has
+        raise ModelError(_unknown_key(error.object, shape, place)) from error
+
+
+def _sentence(message: str, value: Any, shape: Any, place: str) -> str:
+    """Word a message of `msgspec`, such as "Expected `float`, got `str` - at `$.start[...]`"."""
+    if key := re.fullmatch("Object contains unknown field `(.*)`", message, re.DOTALL):
+        return _unknown_key(key[1], shape, place)
+    if key := re.fullmatch("Object missing required field `(.*)`", message):
+        return f"{place or 'it'} has no {quote(key[1])}; add it, or the file is incomplete"
+    problem, _, path = message.partition(" - at ")
+    where, found = _at_path(value, path.strip("`$"))
+    separator = ": " if place and where[:1] == "'" else ""
+    return f"{place}{separator}{where} is {quote(found)}, expected {_expected(problem)}"
+
+
+def _unknown_key(key: str, shape: Any, place: str) -> str:
+    return f"{place}{': ' if place else ''}{unknown('key', key, shape.__struct_fields__)}"
+
+
+def _at_path(value: Any, path: str) -> tuple[str, Any]:
+    """Return words for a path of `msgspec`, such as ".states[1]" or ".start[...]", and the value that stands there."""
+    words = ""
+    for name, index in re.findall(r"\.(\w+)|\[([0-9]+|\.\.\.)\]", path):
+        if name:
+            words, value = name, value[name]
+        elif index != "...":
+            words, value = f"{words}[{index}]", value[int(index)]
+        else:  # `msgspec` does not tell the key of a mapping's value
+            key = next(key for key, number in value.items() if not _is_finite(number))
+            return f"{words!r} of {quote(key)}", value[key]
+    return (words if words[:1] in ("", "[") else repr(words)), value
+
+
+def _is_finite(value: Any) -> bool:
+    try:
+        msgspec.convert(value, Number)
+    except msgspec.ValidationError:
+        return False
+    return True
+
+
+#: Words for the types in the messages of `msgspec`.
+TYPES = {
+    "float": "a finite number", "int": "a whole number", "bool": "true or false", "str": "a string", "array": "a list",
+    "object": "an object {...}",
+}  # fmt: skip
+
+
+def _expected(problem: str) -> str:
+    """Word what was expected, from a message such as "Expected `int | array`, got `str`" or "Expected `int` >= 1"."""
+    stated = re.match("Expected `([a-z |]+)`(?: ([<>]=) ([0-9]+)$)?", problem)
+    if stated is None:  # "Number out of range", for a whole number that is too large for a float
+        return TYPES["float"]
+    words = " or ".join(TYPES[kind] for kind in stated[1].split(" | ") if kind in TYPES)
+    return words if stated[2] is None else f"{words} of at {'least' if stated[2] == '>=' else 'most'} {stated[3]}"
+
+
 def quote(value: object) -> str:
-    """`repr`, cut short for messages."""
+    """Return the `repr` of a value, cut to 80 characters for messages."""
     text = ascii(value) if isinstance(value, str) and not value.isprintable() else repr(value)
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def number(value: Any, place: str) -> float:
-    """A finite number, and not a truth value."""
-    found = math.nan
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        with suppress(OverflowError):  # a whole number beyond the largest float
-            found = float(value)
-    if not math.isfinite(found):
-        raise ModelError(f"{place} is {quote(value)}, expected a finite number")
-    return found
+    """Return a finite number as a float; anything else, truth values included, is a `ModelError`."""
+    return converted(value, Number, place)
 
 
 def whole(value: Any, place: str, least: int = 0) -> int:
-    """A whole number, and not a truth value."""
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= LARGEST_COUNT:
-        raise ModelError(f"{place} is {quote(value)}, expected a whole number from {least} to {LARGEST_COUNT}")
-    return value
+    """Return a whole number of at least `least`; anything else, truth values included, is a `ModelError`."""
+    return converted(value, Annotated[int, msgspec.Meta(ge=least, le=LARGEST_COUNT)], place)  # type: ignore[arg-type]
 
 
 def flag(value: Any, place: str) -> bool:
-    """A truth value."""
-    if not isinstance(value, bool):
-        raise ModelError(f"{place} is {quote(value)}, expected true or false")
-    return value
+    """Return a truth value; anything else is a `ModelError`."""
+    return converted(value, bool, place)
 
 
 def some_names(value: Any, kind: str) -> list[str] | None:
-    """A list of strings, or None where there are no names."""
-    if value is not None and not (isinstance(value, list) and all(isinstance(name, str) for name in value)):
-        raise ModelError(f"the {kind} names are {quote(value)}, expected a list of strings")
-    names: list[str] | None = value
-    return names
+    """Return a list of strings, or None where there are no names; anything else is a `ModelError`."""
+    return converted(value, list[str] | None, f"the list of {kind} names")  # type: ignore[arg-type]
 
 
 def unknown(kind: str, value: str, choices: Sequence[str]) -> str:
-    """As `unknown_name`, without a list of a thousand states."""
+    """Return the sentence of `unknown_name`; of more than twelve choices only the closest is mentioned."""
     if len(choices) <= 12:
         return unknown_name(kind, value, choices)
     close = get_close_matches(value, choices[:10_000], n=1, cutoff=0.5)
@@ -112,7 +203,7 @@ def unknown(kind: str, value: str, choices: Sequence[str]) -> str:
 
 
 def check_keys(value: Any, place: str, required: Iterable[str], optional: Iterable[str] = ()) -> dict[str, Any]:
-    """An object with exactly the required keys and perhaps some optional ones."""
+    """Return an object that has all required keys and no others but optional ones, for keys that depend on other data."""
     if not isinstance(value, dict):
         raise ModelError(f"{place} is {quote(value)}, expected an object {{...}}")
     needed = list(required)
@@ -127,8 +218,10 @@ def check_keys(value: Any, place: str, required: Iterable[str], optional: Iterab
     return value
 
 
-def check_header(value: Any, form: str = FORMAT, latest: int = VERSION) -> None:
-    """Refuse what is not one of our files of that format, or one of a later version."""
+def check_header(value: Any, form: str = FORMAT, latest: int | None = None) -> None:
+    """Raise a `ModelError` for JSON that is not of the format `form`, or of a version above `latest`, by default the newest."""
+    if latest is None:
+        latest = FIT_VERSION if form == FIT_FORMAT else VERSION
     if not isinstance(value, dict) or value.get("format") != form:
         what = form.removeprefix("actmeasure ")
         article = "an" if what[0] in "aeiou" else "a"
@@ -147,23 +240,23 @@ def check_header(value: Any, form: str = FORMAT, latest: int = VERSION) -> None:
 
 
 def decimal_index(text: str) -> int:
-    """The state or action that a plain decimal stands for, or -1."""
+    """Return the number that a plain decimal such as "12" stands for, or -1 for any other text."""
     return int(text) if re.fullmatch(r"0|[1-9][0-9]{0,9}", text) else -1
 
 
 @dataclass
 class Parts:
-    """What a file says, before it is known to be a model.
+    """The contents of a file as arrays, to be checked before they become a model.
 
     Attributes
     ----------
     offsets, successors, probabilities : arrays as in `Transitions`
-    rewards : float64 array, shape (S, A), or None to have them follow from `transition_rewards`
+    rewards : float64 array, shape (S, A), or None to compute them from `transition_rewards`
     transition_rewards : float64 array, shape (n_entries,), or None
     terminal : bool array, shape (S,)
     initial : float64 array, shape (S,)
     stated_rewards : mapping from row number to reward
-        Expected rewards that a file gives, besides those of the successors, because they differ in the last bits.
+        Expected rewards that a file states besides the rewards of successors, because the two differ by rounding.
     """
 
     n_states: int
@@ -183,7 +276,7 @@ class Parts:
     stated_rewards: Mapping[int, float] = field(default_factory=dict)
 
     def model(self) -> Model:
-        """The model, once every part is known to be sound and to fit the others; otherwise a `ModelError`."""
+        """Check every part and how they fit together, and return the model; a `ModelError` names the first problem."""
         self._check_rows()
         self._check_finite()
         table = Transitions.checked(
@@ -195,14 +288,14 @@ class Parts:
         )  # fmt: skip
 
     def _check_rows(self) -> None:
-        """What `Transitions.checked` takes for granted: offsets in range, no zeros, empty rows for terminal states."""
+        """Check what `Transitions.checked` assumes: offsets in range, no zeros, empty rows for terminal states."""
         if self.terminal.all():
             raise ModelError("every state is terminal, so no episode can begin; leave at least one state non-terminal")
         if self.offsets.size and (self.offsets.min() < 0 or self.offsets.max() > len(self.successors)):
             raise ModelError("the transition table's row offsets are out of range; the file is damaged")
         if np.any(self.probabilities == 0):
             raise ModelError(
-                "the transition table holds a probability of 0, which has no place there; the file is damaged"
+                "the transition table holds a probability of 0, expected positive ones only; the file is damaged"
             )
         filled = self.terminal & (np.diff(self.offsets).reshape(self.n_states, self.n_actions) != 0).any(axis=1)
         if filled.any():
@@ -210,12 +303,14 @@ class Parts:
             raise ModelError(f"state {state} is terminal, but has transitions; remove them, or its terminal mark")
 
     def _check_finite(self) -> None:
+        """Refuse rewards that are NaN or infinite."""
         for name, array in (("a reward", self.rewards), ("the reward of a transition", self.transition_rewards)):
             if array is not None and not np.isfinite(array).all():
                 value = float(array[~np.isfinite(array)][0])
                 raise ModelError(f"{name} is {value}, expected a finite number; correct it")
 
     def _checked_rewards(self, table: Transitions) -> FloatArray:
+        """Return the expected rewards, shape (S, A), consistent with the rewards of successors where there are any."""
         shape = (self.n_states, self.n_actions)
         if self.transition_rewards is None:
             if self.rewards is None:

@@ -19,7 +19,7 @@
 
 Where states or actions have no names, `states` and `actions` are counts, and a state is its number. A reward that depends
 on the successor is an object such as `{"s+": 1.0, "s-": 0.0}`. A measuring cost per state and action stands with the
-transition instead of at the top. Python writes a float with as many digits as it takes to read the same one back.
+transition instead of at the top. Floats are written with the fewest digits that give the same float when read back.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -36,17 +37,17 @@ from actmeasure.errors import ModelError
 from actmeasure.files.checks import (
     FORMAT,
     VERSION,
+    Count,
+    Number,
     Parts,
+    Strict,
     check_header,
     check_keys,
+    converted,
     decimal_index,
-    flag,
-    number,
     parse_json,
     quote,
-    some_names,
     unknown,
-    whole,
 )
 from actmeasure.model import Model
 from actmeasure.model.transitions import ACCEPTED_ERROR, FloatArray
@@ -55,7 +56,7 @@ __all__ = ["lines", "read"]
 
 
 def lines(model: Model) -> Iterator[str]:
-    """The lines of the file, one after the other, with their line ends."""
+    """Yield the lines of the file, with their line ends."""
     names = (*(model.state_names or ()), *(model.action_names or ()))
     # Letters of all scripts stay readable; half a surrogate pair, which UTF-8 cannot hold, has to be escaped.
     encoder = json.JSONEncoder(ensure_ascii=any(_has_surrogate(name) for name in names), allow_nan=False)
@@ -75,6 +76,7 @@ def _has_surrogate(name: str) -> bool:
 
 
 def _head(model: Model) -> dict[str, Any]:
+    """Return all keys but `transitions`, in the order in which they are written."""
     cost = {"measuring_cost": model.measuring_cost} if isinstance(model.measuring_cost, float) else {}
     starts = zip(model.initial_states.tolist(), model.initial_probabilities.tolist(), strict=True)
     return {
@@ -91,11 +93,12 @@ def _head(model: Model) -> dict[str, Any]:
 
 
 def _state(model: Model, state: int) -> str | int:
+    """Return a state's name, or its number where states have no names."""
     return state if model.state_names is None else model.state_names[state]
 
 
 def _transitions(model: Model) -> Iterator[dict[str, Any]]:
-    """One object for every state that is not terminal and every action."""
+    """Yield one object for every state that is not terminal and every action."""
     table = model.transitions
     expected, uniform = _reward_summary(model)
     for state in np.flatnonzero(~model.terminal).tolist():
@@ -115,7 +118,9 @@ def _transitions(model: Model) -> Iterator[dict[str, Any]]:
             else:
                 rewards = model.transition_rewards[entries].tolist()
                 line["reward"] = dict(zip(successors, rewards, strict=True))
-            if model.rewards[state, action] != expected[state, action]:  # only where somebody summed in another order
+            if (
+                model.rewards[state, action] != expected[state, action]
+            ):  # they differ by rounding where the sum had another order
                 line["expected_reward"] = float(model.rewards[state, action])
             if not isinstance(model.measuring_cost, float):
                 line["measuring_cost"] = float(model.measuring_cost[state, action])
@@ -123,7 +128,7 @@ def _transitions(model: Model) -> Iterator[dict[str, Any]]:
 
 
 def _reward_summary(model: Model) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
-    """The expected rewards that a reader will find, shape (S, A), and the rows in which one number is reward enough."""
+    """Return the expected rewards that `read` computes, shape (S, A), and the rows whose successors all have one reward."""
     table = model.transitions
     rewards = model.transition_rewards
     if rewards is None:
@@ -133,64 +138,73 @@ def _reward_summary(model: Model) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
     changes = np.zeros(len(bits) + 1, dtype=np.int64)
     changes[1:-1] = np.cumsum(bits[1:] != bits[:-1])
     changes[-1] = changes[-2]
-    # Equal all along a row: no change between its first and its last entry. Empty rows are not written.
+    # A row is uniform if no entry differs from the one before it, from the row's second on. Empty rows are not written.
     last = np.maximum(table.offsets[1:] - 1, table.offsets[:-1])
     uniform = changes[last] == changes[table.offsets[:-1]]
     if uniform.all():
-        uniform[~np.repeat(model.terminal, model.n_actions)] = (
-            False  # or nothing would say that rewards are per successor
-        )
+        # Written per successor all the same: otherwise the file would not tell that the model keeps rewards per successor.
+        uniform[~np.repeat(model.terminal, model.n_actions)] = False
     return expected, uniform
 
 
-# ----------------------------------------------------------------------------------------------------
-# Read the JSON that `json_writer` describes, also when a person wrote it.
-# ----------------------------------------------------------------------------------------------------
-
-
-TOP = ("format", "discount", "states", "actions", "transitions")
-#: What a person need not write, besides the measuring cost, which may stand with every transition instead.
-DEFAULTS = ("version", "terminal", "start", "reveal_start", "measuring_cost")
-#: More pairs of state and action are refused: text is not the format for them, and terminal states take no lines.
+#: More pairs of state and action than this are refused: text is not the format for them, and terminal states take no lines.
 MOST_ROWS = 10_000_000
-LINE = ("state", "action", "to", "reward")
+
+
+class _Document(Strict, kw_only=True):
+    """The shape of the file; keys with a default may be left out."""
+
+    format: str
+    version: Count = VERSION
+    discount: Number
+    measuring_cost: Number | None = None  # None: with every transition
+    states: Count | list[str]
+    actions: Count | list[str]
+    terminal: list[int | str] = msgspec.field(default_factory=list)
+    start: dict[str, Number] | None = None  # None: the first state
+    reveal_start: bool = True
+    transitions: list[
+        Any
+    ]  # each of them a `_Transition`, converted when it is its turn, so that no file is in memory twice
+
+
+class _Transition(Strict):
+    """The shape of an element of `transitions`: one state and action."""
+
+    state: int | str
+    action: int | str
+    to: dict[str, Number]
+    reward: Number | dict[str, Number]
+    measuring_cost: Number | None = None
+    expected_reward: Number | None = None
 
 
 def read(contents: bytes) -> Model:
-    """A model from the bytes of a JSON file; whatever is wrong is a `ModelError` that names the place."""
+    """Return the model in the bytes of a JSON file; a `ModelError` names the line or key that is wrong."""
     try:
         text = contents.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ModelError(f"byte {error.start} is not UTF-8 text; the file is damaged or no JSON") from error
     data = parse_json(text)
     check_header(data)
-    check_keys(data, "the model", TOP, DEFAULTS)
-    lines = data["transitions"]
-    if not isinstance(lines, list):
-        raise ModelError(f"'transitions' is {quote(lines)}, expected a list with an object for each state and action")
-    terminal = data.get("terminal", [])
-    if not isinstance(terminal, list):
-        raise ModelError(f"'terminal' is {quote(terminal)}, expected a list of states")
-    # Every state is terminal or has transitions: a damaged count must not make us reserve memory for a billion of them.
-    states = _Names.of(data["states"], "state", most=len(lines) + len(terminal))
-    actions = _Names.of(data["actions"], "action", most=len(lines))
+    document = converted(data, _Document)
+    # Every state is terminal or has transitions: a damaged count must not reserve memory for a billion of them.
+    n_lines = len(document.transitions)
+    states = _Names.of(document.states, "state", most=n_lines + len(document.terminal))
+    actions = _Names.of(document.actions, "action", most=n_lines)
     if states.count * actions.count > MOST_ROWS:
         raise ModelError(
             f"{states.count:,} states and {actions.count:,} actions are too many for a text file; use the .npz format"
         )
-    rows = _Rows(states, actions, _mask(terminal, states), cost=data.get("measuring_cost"))
-    for index, line in enumerate(lines):
+    rows = _Rows(states, actions, _mask(document.terminal, states), document.measuring_cost)
+    for index, line in enumerate(document.transitions):
         rows.add(index, line)
-    return rows.parts(
-        initial=_start(data["start"], states) if "start" in data else np.eye(1, states.count)[0],
-        discount=number(data["discount"], "'discount'"),
-        reveal_start=flag(data.get("reveal_start", True), "'reveal_start'"),
-    ).model()
+    return rows.parts(_start(document.start, states), document.discount, document.reveal_start).model()
 
 
 @dataclass
 class _Names:
-    """States or actions, which a file calls by name or, where they have none, by number."""
+    """The states or actions of a file, referred to by name or, where they have no names, by number."""
 
     kind: str
     count: int
@@ -198,15 +212,14 @@ class _Names:
     index_of: dict[str, int]
 
     @classmethod
-    def of(cls, value: Any, kind: str, most: int) -> _Names:
-        if not isinstance(value, list):
-            count = whole(value, f"'{kind}s'", least=1)
-            if count > most:
+    def of(cls, names: int | list[str], kind: str, most: int) -> _Names:
+        """Return the names in a list, or as many unnamed states or actions as a count says, of which there are at `most`."""
+        if isinstance(names, int):
+            if names > most:
                 raise ModelError(
-                    f"there are {count} {kind}s, but only {most} lines that could tell of them; complete the file"
+                    f"there are {names} {kind}s, but only {most} lines that could describe them; complete the file"
                 )
-            return cls(kind, count, None, {})
-        names = some_names(value, kind)
+            return cls(kind, names, None, {})
         if not names:
             raise ModelError(f"'{kind}s' is empty, expected at least one {kind}")
         index_of = {name: index for index, name in enumerate(names)}
@@ -215,22 +228,22 @@ class _Names:
             raise ModelError(f"'{kind}s' has {quote(twice)} more than once; give every {kind} a name of its own")
         return cls(kind, len(names), names, index_of)
 
-    def index(self, value: Any, place: str) -> int:
-        """The number of a state or action given as a value: a name, or a number where there are no names."""
+    def index(self, value: int | str, place: str) -> int:
+        """Return the number of a state or action that is given by name, or by number where there are no names."""
         if self.names is not None:
             if not isinstance(value, str):
                 raise ModelError(
                     f"{place}: {quote(value)} is no name of {self.kind}; the {self.kind}s have names, use them"
                 )
             return self.key(value, place)
-        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < self.count:
+        if not isinstance(value, int) or not 0 <= value < self.count:
             raise ModelError(
                 f"{place}: {self.kind} is {quote(value)}, expected a whole number from 0 to {self.count - 1}"
             )
         return value
 
     def key(self, text: str, place: str) -> int:
-        """The number of a state given as a key of an object, which is always text."""
+        """Return the number of a state that is given as a key of an object, which is always a string."""
         if self.names is not None:
             found = self.index_of.get(text, -1)
             if found < 0:
@@ -242,19 +255,21 @@ class _Names:
         return found
 
 
-def _mask(terminal: list[Any], states: _Names) -> list[bool]:
+def _mask(terminal: list[int | str], states: _Names) -> list[bool]:
+    """Return for every state whether it is terminal."""
     mask = [False] * states.count
     for index, value in enumerate(terminal):
         mask[states.index(value, f"terminal[{index}]")] = True
     return mask
 
 
-def _start(value: Any, states: _Names) -> FloatArray:
-    if not isinstance(value, dict):
-        raise ModelError(f"'start' is {quote(value)}, expected an object such as {{state: 1.0}}")
+def _start(start: dict[str, float] | None, states: _Names) -> FloatArray:
+    """Return the initial distribution, shape (S,): the first state where the file does not tell."""
     initial = np.zeros(states.count)
-    for name, probability in value.items():
-        initial[states.key(name, "'start'")] = number(probability, f"'start' of {quote(name)}")
+    for name, probability in {}.items() if start is None else start.items():
+        initial[states.key(name, "'start'")] = probability
+    if start is None:
+        initial[0] = 1.0
     return initial
 
 
@@ -265,64 +280,61 @@ class _Rows:
     states: _Names
     actions: _Names
     terminal: list[bool]
-    cost: Any
+    cost: float | None
     read: dict[int, tuple[list[int], list[float], list[float]]] = field(default_factory=dict)
     expected: dict[int, float] = field(default_factory=dict)
     costs: dict[int, float] = field(default_factory=dict)
     by_successor: bool = False
 
     def add(self, index: int, line: Any) -> None:
-        """Check and keep one line."""
+        """Check an element of `transitions` and keep it."""
         place = f"transitions[{index}]"
-        check_keys(line, place, LINE, ["measuring_cost", "expected_reward"])
-        state = self.states.index(line["state"], place)
-        action = self.actions.index(line["action"], place)
-        place = f"{place} (state {quote(line['state'])}, action {quote(line['action'])})"
-        row = state * self.actions.count + action
+        if isinstance(line, dict) and "state" in line and "action" in line:
+            place = f"{place} (state {quote(line['state'])}, action {quote(line['action'])})"
+        transition = converted(line, _Transition, place)
+        state = self.states.index(transition.state, place)
+        row = state * self.actions.count + self.actions.index(transition.action, place)
         if row in self.read:
             raise ModelError(f"{place} is given twice; remove one of the two")
         if self.terminal[state]:
             raise ModelError(
                 f"{place}: the state is terminal, where no action is taken; remove the line or the terminal mark"
             )
-        self.read[row] = self._entries(line["to"], line["reward"], place)
-        if "expected_reward" in line:
-            self.expected[row] = number(line["expected_reward"], f"{place}: 'expected_reward'")
-        if ("measuring_cost" in line) == (self.cost is not None):
-            raise ModelError(
-                f"{place}: "
-                + (
-                    "'measuring_cost' is given here and for the whole model; remove one of the two"
-                    if self.cost is not None
-                    else "there is no 'measuring_cost', neither here nor for the whole model; add one"
+        self.read[row] = self._entries(transition.to, transition.reward, place)
+        if transition.expected_reward is not None:
+            self.expected[row] = transition.expected_reward
+        if self.cost is not None and transition.measuring_cost is not None:
+            raise ModelError(f"{place}: 'measuring_cost' is given here and for the whole model; remove one of the two")
+        if self.cost is None:
+            if transition.measuring_cost is None:
+                raise ModelError(
+                    f"{place}: there is no 'measuring_cost', neither here nor for the whole model; add one"
                 )
-            )
-        if "measuring_cost" in line:
-            self.costs[row] = number(line["measuring_cost"], f"{place}: 'measuring_cost'")
+            self.costs[row] = transition.measuring_cost
 
-    def _entries(self, to: Any, reward: Any, place: str) -> tuple[list[int], list[float], list[float]]:
-        """Successors in ascending order, their probabilities and rewards; successors of probability 0 are left out."""
-        if not isinstance(to, dict) or not to:
-            raise ModelError(f"{place}: 'to' is {quote(to)}, expected an object such as {{state: probability}}")
+    def _entries(
+        self, to: dict[str, float], reward: float | dict[str, float], place: str
+    ) -> tuple[list[int], list[float], list[float]]:
+        """Return successors in ascending order, their probabilities and rewards, without successors of probability 0."""
+        if not to:
+            raise ModelError(f"{place}: 'to' is {{}}, expected an object such as {{state: probability}}")
         if isinstance(reward, dict):
             self.by_successor = True
             check_keys(reward, f"{place}: 'reward'", to)
         entries = []
-        for name, value in to.items():
-            probability = number(value, f"{place}, to {quote(name)}")
+        for name, probability in to.items():
             if not 0 <= probability <= 1 + ACCEPTED_ERROR:
                 raise ModelError(
                     f"{place}, to {quote(name)}: {probability} is not a probability between 0 and 1; correct it"
                 )
-            paid = number(reward[name] if isinstance(reward, dict) else reward, f"{place}: 'reward'")
             successor = self.states.key(name, f"{place}, to")
             if probability > 0:
-                entries.append((successor, probability, paid))
+                entries.append((successor, probability, reward[name] if isinstance(reward, dict) else reward))
         entries.sort()
         return [e[0] for e in entries], [e[1] for e in entries], [e[2] for e in entries]
 
     def parts(self, initial: FloatArray, discount: float, reveal_start: bool) -> Parts:
-        """Everything together."""
+        """Return the contents of the whole file."""
         n_states, n_actions = self.states.count, self.actions.count
         self._check_complete()
         ended = np.array(self.terminal)
@@ -353,7 +365,7 @@ class _Rows:
             transition_rewards=paid_array if self.by_successor else None,
             terminal=ended,
             initial=initial,
-            measuring_cost=costs if self.cost is None else number(self.cost, "'measuring_cost'"),
+            measuring_cost=costs if self.cost is None else self.cost,
             discount=discount,
             reveal_start=reveal_start,
             state_names=self.states.names,
@@ -362,7 +374,7 @@ class _Rows:
         )
 
     def _check_complete(self) -> None:
-        """Every state that is not terminal needs a line for every action."""
+        """Raise a `ModelError` if a state that is not terminal lacks a line for an action."""
         if self.expected and not self.by_successor:
             raise ModelError("'expected_reward' goes with rewards per successor only; remove it")
         n_actions = self.actions.count

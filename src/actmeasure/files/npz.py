@@ -1,6 +1,6 @@
 """The fast format: a zip archive of NumPy arrays, exact to the last bit, without pickle.
 
-`numpy.load` reads these files too. When they are read, the contents go through the same checks as a model built by hand.
+`numpy.load` reads these files too. Their contents go through the same checks as a model built from arrays.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from actmeasure.errors import ModelError
 from actmeasure.files.archive import Arrays, Shapes, read_arrays, write_arrays
-from actmeasure.files.checks import FORMAT, VERSION, Parts, check_keys, flag, number, some_names
+from actmeasure.files.checks import FORMAT, VERSION, Count, Number, Parts, Strict, converted
 from actmeasure.model import Model
 
 __all__ = ["read", "write"]
@@ -31,6 +31,17 @@ MEMBERS = {
     "measuring_cost": "<f8",
 }
 OPTIONAL = ("transition_rewards",)
+
+
+class _About(Strict):
+    """The shape of the member `about`: what arrays cannot hold."""
+
+    format: str
+    version: Count
+    discount: Number
+    reveal_start: bool
+    state_names: list[str] | None
+    action_names: list[str] | None
 
 
 def write(model: Model, file: BinaryIO) -> None:
@@ -55,12 +66,13 @@ def write(model: Model, file: BinaryIO) -> None:
 
 
 def read(contents: bytes) -> Model:
-    """A model from the bytes of a file; anything damaged is a `ModelError`."""
+    """Return the model in the bytes of an `.npz` file; a `ModelError` tells what is damaged."""
     about, arrays = read_arrays(contents, FORMAT, MEMBERS, _check_shapes, _check_about, OPTIONAL)
-    return _parts(about, arrays).model()
+    return _parts(converted(about, _About, "'about'"), arrays).model()
 
 
-def _parts(about: dict[str, Any], arrays: Arrays) -> Parts:
+def _parts(about: _About, arrays: Arrays) -> Parts:
+    """Return the contents of the archive, whose shapes are already known to fit."""
     n_states, n_actions = arrays["rewards"].shape
     costs = arrays["measuring_cost"]
     return Parts(
@@ -74,20 +86,20 @@ def _parts(about: dict[str, Any], arrays: Arrays) -> Parts:
         terminal=arrays["terminal"],
         initial=_start(arrays["initial_states"], arrays["initial_probabilities"], n_states),
         measuring_cost=costs if costs.ndim else float(costs),
-        discount=number(about["discount"], "the discount"),
-        reveal_start=flag(about["reveal_start"], "reveal_start"),
-        state_names=some_names(about["state_names"], "state"),
-        action_names=some_names(about["action_names"], "action"),
+        discount=about.discount,
+        reveal_start=about.reveal_start,
+        state_names=about.state_names,
+        action_names=about.action_names,
     )
 
 
 def _check_about(about: dict[str, Any], shapes: Shapes) -> None:
-    """Refuse what is told of a model if it is not all of it, or more."""
-    check_keys(about, "'about'", ("format", "version", "discount", "reveal_start", "state_names", "action_names"))
+    """Raise a `ModelError` if the member `about` has another shape than `_About`."""
+    converted(about, _About, "'about'")
 
 
 def _check_shapes(shapes: Shapes) -> int:
-    """How many names there can be; arrays whose shapes do not make a model are refused before they are read."""
+    """Return the largest possible number of names; a `ModelError` if the shapes of the arrays do not make a model."""
     if len(shapes["rewards"]) != 2:
         raise ModelError(f"'rewards' has shape {shapes['rewards']}, expected (states, actions); the file is damaged")
     n_states, n_actions = shapes["rewards"]
@@ -111,10 +123,11 @@ def _check_shapes(shapes: Shapes) -> int:
 def _start(
     states: npt.NDArray[np.int64], probabilities: npt.NDArray[np.float64], n_states: int
 ) -> npt.NDArray[np.float64]:
+    """Return the initial distribution, shape (S,)."""
     if not states.size or states.min() < 0 or states.max() >= n_states or np.any(states[1:] <= states[:-1]):
         raise ModelError(f"the initial states are not ascending numbers from 0 to {n_states - 1}; the file is damaged")
     if np.any(probabilities == 0):
-        raise ModelError("an initial state has probability 0, expected more; the file is damaged")
+        raise ModelError("an initial state has probability 0, expected a positive one; the file is damaged")
     initial = np.zeros(n_states)
     initial[states] = probabilities
     return initial

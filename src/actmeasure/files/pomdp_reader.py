@@ -1,4 +1,4 @@
-"""Read Cassandra's POMDP text format, in all the forms its grammar has; what the tables mean is left to `acno_form`."""
+"""Read Cassandra's POMDP text format, with the whole of its grammar, into tables; `pomdp_model` interprets them."""
 
 from __future__ import annotations
 
@@ -16,18 +16,79 @@ from actmeasure.model.transitions import ACCEPTED_ERROR, FloatArray
 
 __all__ = ["ROW_ERROR", "Pomdp", "ProbabilityTable", "RewardTable", "Tokens", "Words", "read"]
 
-#: Probabilities may miss a sum of 1 by this much, as in pomdp-solve: many files have six digits.
+#: Largest accepted difference of a row's sum from 1, as in pomdp-solve: many files have six digits.
 ROW_ERROR = 1e-5
+#: More table entries than this are refused: text is not the format for them, and a damaged count may ask for any number.
+MOST_ENTRIES = 5_000_000
+#: Memory of a row besides its entries, counted in entries.
+ROW = 8
 PREAMBLE = ("discount", "values", "states", "actions", "observations")
+#: Names, numbers, and single characters, of which the grammar has ':', '*', '+' and '-'.
+TOKEN = re.compile(
+    r"[A-Za-z][A-Za-z0-9_-]*|(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[^\s]",
+    re.ASCII,
+)
+#: Token after the last one of the file.
+END = ""
 
 
 def read(contents: bytes) -> Pomdp:
-    """The tables of a file, from its bytes; a `ModelError` names the line at which it cannot be understood."""
-    # Only comments may hold other letters than ASCII, in whatever encoding; elsewhere they are unexpected words.
+    """Return the tables in the bytes of a `.pomdp` file; a `ModelError` names the line that is wrong."""
+    # Only comments may have other characters than ASCII, in any encoding; elsewhere they are unexpected tokens.
     return _Reader(Tokens(contents.decode("utf-8-sig", errors="replace"))).read()
 
 
+@dataclass
+class Pomdp:
+    """A POMDP as a file describes it, not yet checked to be one in which measuring is a choice.
+
+    Attributes
+    ----------
+    start : float64 array, shape (S,)
+    sign : 1.0, or -1.0 where the file gives costs in place of rewards
+    statements : int
+        Number of T, O and R statements in the file.
+    comment : Comment or None
+        The contents of the comment line `# actmeasure`, if the file has one.
+    """
+
+    discount: float
+    sign: float
+    states: Words
+    actions: Words
+    observations: Words
+    start: FloatArray
+    transitions: ProbabilityTable
+    shown: ProbabilityTable
+    rewards: RewardTable
+    statements: int
+    comment: Comment | None
+
+    def reward(self, action: int, state: int, successor: int, observation: int) -> float:
+        """Return the reward of a step."""
+        return self.sign * self.rewards.at(action, state, successor, observation)
+
+    def uniform_start(self) -> bool:
+        """Return whether the start is uniform over all states, as it is where the file has no `start`."""
+        return bool(np.all(self.start == self.start[0]))
+
+
+@dataclass
+class Words:
+    """The states, actions or observations of a file: a count, and names if the file gives any."""
+
+    kind: str
+    count: int = 0
+    names: list[str] | None = None
+    index_of: dict[str, int] = field(default_factory=dict)
+
+    def __getitem__(self, index: int) -> str:
+        return str(index) if self.names is None else self.names[index]
+
+
 class _Reader:
+    """The parser: one method per rule of the grammar, which moves the cursor `tokens` and fills the tables."""
+
     def __init__(self, tokens: Tokens) -> None:
         self.tokens = tokens
         self.discount: float | None = None
@@ -90,7 +151,7 @@ class _Reader:
             self._read_words(self.words[keyword[:-1]])
 
     def _read_words(self, words: Words) -> None:
-        """A count, or names."""
+        """Read the states, actions or observations: a count, or names."""
         tokens = self.tokens
         if tokens.is_number():
             words.count = decimal_index(tokens.peek())
@@ -131,7 +192,7 @@ class _Reader:
         return self.tokens.reference(kind, words.names, words.index_of, words.count)
 
     def _read_start(self) -> None:
-        """`start:` with a distribution, `uniform` or a state, or `start include:` / `start exclude:` with states."""
+        """Read `start:` with a distribution, `uniform` or a state, or `start include:` / `start exclude:` with states."""
         tokens = self.tokens
         n_states = self.words["state"].count
         if n_states == 0:
@@ -150,7 +211,7 @@ class _Reader:
         while tokens.is_name() or tokens.is_number() or tokens.peek() == "*":
             self.start[self._reference("state")] = float(mode == "include")
         if not self.start.any():
-            raise tokens.error("'start exclude:' leaves no state to begin in; exclude fewer", back=1)
+            raise tokens.error("'start exclude:' leaves no state to start in; exclude fewer", back=1)
         self.start /= self.start.sum()
 
     def _read_belief(self, belief: FloatArray) -> None:
@@ -196,7 +257,7 @@ class _Reader:
         self._read_table(self.shown, "observation", "observation")
 
     def _read_table(self, table: ProbabilityTable, columns: str, what: str) -> None:
-        """A single entry, a row or a matrix; `uniform` for rows and matrices, `identity` and `reset` for transitions."""
+        """Read an entry, a row or a matrix; `uniform` for rows and matrices, `identity` and `reset` for transitions."""
         tokens = self.tokens
         n_states, n_columns = self.words["state"].count, self.words[columns].count
         actions = self._reference("action")
@@ -226,7 +287,7 @@ class _Reader:
             table.set_rows(actions, states, self._probabilities(n_columns, f"the {what} row"))
 
     def _read_rewards(self) -> None:
-        """A single entry, a row over observations, or a matrix of successors and observations."""
+        """Read an entry, a row over observations, or a matrix of successors and observations."""
         tokens = self.tokens
         n_states, n_observations = self.words["state"].count, self.words["observation"].count
         action = self._one_or_all("action")
@@ -251,32 +312,8 @@ class _Reader:
         return None if everything else found.start
 
 
-# ----------------------------------------------------------------------------------------------------
-# The tables of a POMDP, filled line by line as a file says, where later lines override earlier ones.
-# ----------------------------------------------------------------------------------------------------
-
-
-#: More entries than this are refused: text is not the format for them, and a damaged count may ask for any number.
-MOST_ENTRIES = 5_000_000
-#: A row takes the memory of as many entries besides its own.
-ROW = 8
-
-
-@dataclass
-class Words:
-    """The states, actions or observations of a file: a count, and perhaps names."""
-
-    kind: str
-    count: int = 0
-    names: list[str] | None = None
-    index_of: dict[str, int] = field(default_factory=dict)
-
-    def __getitem__(self, index: int) -> str:
-        return str(index) if self.names is None else self.names[index]
-
-
 class ProbabilityTable:
-    """Distributions over columns for every action and state, of which only what is not 0 is kept.
+    """Distributions over columns for every action and state, without zeros; later lines of a file override earlier ones.
 
     Attributes
     ----------
@@ -287,10 +324,10 @@ class ProbabilityTable:
         self.rows: dict[int, dict[int, float]] = {}
         self._n_states = n_states
         self._n_columns = n_columns
-        self._work = 0
+        self._work = 0  # entries set so far, to refuse files whose few lines stand for millions of entries
 
     def row(self, action: int, state: int) -> dict[int, float]:
-        """The distribution of an action and state; empty where the file says nothing."""
+        """Return the distribution of an action and state; empty where the file has none."""
         return self.rows.get(action * self._n_states + state, {})
 
     def _selected(self, actions: range, states: range, width: int) -> list[int]:
@@ -303,7 +340,7 @@ class ProbabilityTable:
         return [action * self._n_states + state for action in actions for state in states]
 
     def set_entries(self, actions: range, states: range, columns: range, value: float) -> None:
-        """One probability for all combinations."""
+        """Set one probability for all combinations of actions, states and columns."""
         everything = len(columns) == self._n_columns
         for number in self._selected(actions, states, 1 if value == 0 and everything else len(columns)):
             row = self.rows.setdefault(number, {})
@@ -316,18 +353,18 @@ class ProbabilityTable:
                     row.pop(column, None)
 
     def set_rows(self, actions: range, states: range, values: Sequence[float]) -> None:
-        """One distribution for all combinations."""
+        """Set one distribution for all combinations of actions and states."""
         kept = {column: value for column, value in enumerate(values) if value != 0}
         for number in self._selected(actions, states, max(len(kept), 1)):
             self.rows[number] = dict(kept)
 
     def set_uniform(self, actions: range, states: range) -> None:
-        """The same probability for every column."""
+        """Set the uniform distribution for all combinations of actions and states."""
         for number in self._selected(actions, states, self._n_columns):
             self.rows[number] = dict.fromkeys(range(self._n_columns), 1 / self._n_columns)
 
     def set_identity(self, actions: range) -> None:
-        """Every state to itself."""
+        """Make every state its own successor under the actions."""
         for number in self._selected(actions, range(self._n_states), 1):
             self.rows[number] = {number % self._n_states: 1.0}
 
@@ -335,8 +372,8 @@ class ProbabilityTable:
 class RewardTable:
     """Rewards by action, state, successor and observation, kept as the lines of the file.
 
-    The full table would have a billion entries for a few hundred states. Instead the lines are sorted by which of the
-    four places hold a `*`, and a look-up takes the latest of the few that fit.
+    The full table would have a billion entries for a few hundred states. Instead the lines are grouped by which of the
+    four positions have a `*`, and `at` takes the latest line among the at most 16 that match.
     """
 
     def __init__(self) -> None:
@@ -344,14 +381,14 @@ class RewardTable:
         self._count = 0
 
     def set(self, place: tuple[int | None, ...], value: float) -> None:
-        """A reward for (action, state, successor, observation), of which None means all."""
+        """Set the reward of (action, state, successor, observation), where None stands for all."""
         places = tuple(index is not None for index in place)
         key = tuple(index for index in place if index is not None)
         self._count += 1
         self._by_places.setdefault(places, {})[key] = (self._count, value)
 
     def at(self, action: int, state: int, successor: int, observation: int) -> float:
-        """The reward that the file's last fitting line gives, or 0."""
+        """Return the reward of the last line of the file that matches, or 0."""
         point = (action, state, successor, observation)
         latest, reward = 0, 0.0
         for places, lines in self._by_places.items():
@@ -362,61 +399,13 @@ class RewardTable:
         return reward
 
 
-@dataclass
-class Pomdp:
-    """A POMDP as its file describes it, not yet known to be one in which looking is a choice.
-
-    Attributes
-    ----------
-    start : float64 array, shape (S,)
-    sign : 1.0, or -1.0 where the file gives costs in place of rewards
-    statements : int
-        How many T, O and R entries, rows and matrices the file has.
-    comment : Comment or None
-        What our own comment line says, if the file has one.
-    """
-
-    discount: float
-    sign: float
-    states: Words
-    actions: Words
-    observations: Words
-    start: FloatArray
-    transitions: ProbabilityTable
-    shown: ProbabilityTable
-    rewards: RewardTable
-    statements: int
-    comment: Comment | None
-
-    def reward(self, action: int, state: int, successor: int, observation: int) -> float:
-        """What a step pays."""
-        return self.sign * self.rewards.at(action, state, successor, observation)
-
-    def uniform_start(self) -> bool:
-        """Whether every state is an equally likely start, as it is where the file does not say."""
-        return bool(np.all(self.start == self.start[0]))
-
-
-# ----------------------------------------------------------------------------------------------------
-# The words of a `.pomdp` file, with the line each stands in.
-# ----------------------------------------------------------------------------------------------------
-
-
-#: Names, numbers, and single characters, of which the grammar knows ':', '*', '+' and '-'.
-TOKEN = re.compile(
-    r"[A-Za-z][A-Za-z0-9_-]*|(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[^\s]",
-    re.ASCII,
-)
-END = ""
-
-
 class Tokens:
-    """A cursor over the words of a file.
+    """A cursor over the tokens of a file, with the line of each.
 
     Attributes
     ----------
     comment : Comment or None
-        What our own comment line says, if the file has one.
+        The contents of the comment line `# actmeasure`, if the file has one.
     """
 
     def __init__(self, text: str) -> None:
@@ -443,58 +432,58 @@ class Tokens:
             raise ModelError(f"line {line}, the comment '# actmeasure': {error}") from error
 
     def error(self, message: str, back: int = 0) -> ModelError:
-        """A `ModelError` that names the line of the current word, or of one `back` words before it."""
+        """Return a `ModelError` that names the line of the current token, or of the one `back` tokens before it."""
         return ModelError(f"line {self._lines[max(self._position - back, 0)]}: {message}")
 
     @property
     def line(self) -> int:
-        """The line of the current word."""
+        """The line of the current token, counted from 1."""
         return self._lines[self._position]
 
     def peek(self, ahead: int = 0) -> str:
-        """The current word, or one further on; empty at the end of the file."""
+        """Return the current token, or one `ahead`; empty at the end of the file."""
         position = self._position + ahead
         return self._words[position] if position < len(self._words) else END
 
     def take(self) -> str:
-        """The current word, once; the cursor moves on."""
+        """Return the current token and move the cursor to the next."""
         word = self.peek()
         if word != END:
             self._position += 1
         return word
 
     def accept(self, word: str) -> bool:
-        """Move on if the current word is this one."""
+        """Return whether the current token is `word`, and if so move to the next."""
         if self.peek() == word:
             self.take()
             return True
         return False
 
     def expect(self, word: str, after: str) -> None:
-        """Move on past a word that has to be here."""
+        """Move past a token that has to be here; a `ModelError` if it is another."""
         if not self.accept(word):
             raise self.error(f"expected {word!r} after {after}, got {self.got()}{self._reserved_hint()}")
 
     def _reserved_hint(self) -> str:
         word = self._words[max(self._position - 1, 0)]
-        return f" ({word!r} has a meaning of its own in the format and cannot be a name)" if word in RESERVED else ""
+        return f" ({word!r} is a keyword of the format and cannot be a name)" if word in RESERVED else ""
 
     def got(self) -> str:
-        """The current word, for messages."""
+        """Return the current token, quoted for messages."""
         return quote(self.peek()) if self.peek() else "the end of the file; it is incomplete"
 
     def is_name(self) -> bool:
-        """Whether the current word can be a name."""
+        """Return whether the current token can be a name."""
         word = self.peek()
         return word[:1].isalpha() and word.isascii() and word not in RESERVED
 
     def is_number(self) -> bool:
-        """Whether a number begins here, perhaps with its sign."""
+        """Return whether a number begins here, with or without a sign."""
         word = self.peek(1) if self.peek() in ("+", "-") else self.peek()
         return word.isascii() and (word[:1].isdigit() or (word[:1] == "." and len(word) > 1))
 
     def number(self, what: str) -> float:
-        """A number with or without a sign."""
+        """Read a number, with or without a sign."""
         if not self.is_number():
             raise self.error(f"expected {what}, got {self.got()}")
         sign = -1.0 if self.peek() == "-" else 1.0
@@ -506,7 +495,7 @@ class Tokens:
         return value
 
     def numbers(self, count: int, what: str) -> list[float]:
-        """Exactly so many numbers, over as many lines as they take."""
+        """Read exactly `count` numbers, on one or several lines."""
         found: list[float] = []
         while self.is_number():
             if len(found) == count:
@@ -517,7 +506,7 @@ class Tokens:
         return found
 
     def reference(self, kind: str, names: Sequence[str] | None, index_of: dict[str, int], count: int) -> range:
-        """A state, action or observation, by name or number, or all of them where there is a '*'."""
+        """Read a state, action or observation, by name or number, or all of them given as '*'."""
         if self.accept("*"):
             return range(count)
         word = self.peek()

@@ -1,4 +1,4 @@
-"""What the writer and the reader of `.pomdp` files agree on: identifiers, numbers, and our comment line."""
+"""What the writer and the reader of `.pomdp` files share: identifiers, numbers, and the comment line `# actmeasure`."""
 
 from __future__ import annotations
 
@@ -6,44 +6,42 @@ import json
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from actmeasure.errors import ModelError
-from actmeasure.files.checks import VERSION, check_keys, flag, number, parse_json, some_names, whole
+from actmeasure.files.checks import VERSION, Count, Number, Strict, Whole, converted, parse_json, whole
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
 
 __all__ = ["BEGIN", "BLIND", "COMMENT", "MEASURE", "NOTHING", "RESERVED", "Comment", "identifiers", "number_text"]
 
-#: Words with a meaning of their own in the format, which cannot be names.
+#: Keywords of the format, which cannot be names.
 RESERVED = frozenset({
     "discount", "values", "states", "actions", "observations", "T", "O", "R", "uniform", "identity", "reward", "cost",
     "start", "include", "exclude", "reset",
 })  # fmt: skip
+#: Observation of actions that do not measure.
 NOTHING = "nothing"
+#: Additional first state, from which every action leads to a random start that is then shown.
 BEGIN = "begin"
-BLIND = "-blind"
-MEASURE = "-measure"
-#: How the text of our comment begins, after the '#'.
+#: Endings of the two actions that the file has for every action of the model.
+BLIND, MEASURE = "-blind", "-measure"
+#: Beginning of the comment line `# actmeasure {...}`, after the '#'.
 COMMENT = " actmeasure {"
-KEYS = (
-    "version", "states", "actions", "measuring_cost", "reveal_start", "begin", "successor_rewards", "statements"
-)  # fmt: skip
 
 
 def identifiers(names: Sequence[str] | None, count: int, letter: str, taken: Collection[str] = ()) -> list[str]:
-    """Distinct words that the format can take for names: a letter, then letters, digits, '_' and '-'.
+    """Return distinct identifiers of the format for names: a letter, then letters, digits, '_' and '-'.
 
     Parameters
     ----------
     names : sequence of str, or None to number them
     count : int
     letter : str
-        What to put in front where a name does not begin with a letter.
+        Put in front of a name that does not begin with a letter.
     taken : collection of str
-        Words not to use.
+        Identifiers that are not available.
     """
     used = set(taken) | RESERVED
     found = []
@@ -62,29 +60,47 @@ def identifiers(names: Sequence[str] | None, count: int, letter: str, taken: Col
 
 
 def number_text(value: float) -> str:
-    """A float as text that reads back the same, with a digit on both sides of the decimal point as the format asks."""
+    """Return a float as text that gives the same float when read, with digits on both sides of the decimal point."""
     if not np.isfinite(value):
-        raise ModelError(f"a number of the file would be {value}, which the format cannot hold; scale the rewards down")
+        raise ModelError(
+            f"a number of the file would be {value}, which the format cannot represent; scale the rewards down"
+        )
     text = repr(float(value))
     mantissa, exponent, digits = text.partition("e")
     return text if "." in mantissa or not exponent else f"{mantissa}.0e{digits}"
 
 
+class _Contents(Strict):
+    """The shape of the JSON in the comment line."""
+
+    version: Count
+    states: list[str] | None
+    actions: list[str] | None
+    measuring_cost: Number | list[list[Number]]
+    reveal_start: bool
+    begin: bool
+    successor_rewards: bool
+    statements: Whole
+
+
 @dataclass(frozen=True)
 class Comment:
-    """What our own files say about the model in a comment line, because the format itself cannot.
+    """What the comment line `# actmeasure {...}` tells about the model, because the format has no place for it.
 
     The reward of a measuring action is the reward less the measuring cost, a difference that loses the last bits of the
-    cost; names may hold any letters; and a start that is both random and shown has to be written as a state of its own.
+    cost; names may have any characters; and a start that is both random and shown needs a state of its own.
 
     Attributes
     ----------
+    state_names, action_names : list of str, or None
+    measuring_cost : float, or float64 array of shape (S, A)
+    reveal_start : bool
     begin : bool
-        Whether the first state of the file is such an additional beginning.
+        Whether the first state of the file is the additional state `begin`.
     successor_rewards : bool
         Whether the model keeps a reward for every successor.
     statements : int
-        How many T, O and R lines follow: a file cut off between two of them would be another model.
+        Number of T, O and R lines that follow: a file cut off between two of them would be another model.
     """
 
     state_names: list[str] | None
@@ -97,7 +113,7 @@ class Comment:
 
     @classmethod
     def of(cls, model: Model) -> Comment:
-        """The comment of a model's file, of which the number of statements is not known yet."""
+        """Return the comment for a model's file, with the number of statements still to be filled in."""
         return cls(
             None if model.state_names is None else list(model.state_names),
             None if model.action_names is None else list(model.action_names),
@@ -108,7 +124,7 @@ class Comment:
         )
 
     def line(self) -> str:
-        """The comment line, in ASCII."""
+        """Return the comment line, in ASCII."""
         cost = self.measuring_cost if isinstance(self.measuring_cost, float) else self.measuring_cost.tolist()
         about = {
             "version": VERSION, "states": self.state_names, "actions": self.action_names, "measuring_cost": cost,
@@ -119,29 +135,27 @@ class Comment:
 
     @classmethod
     def parse(cls, text: str) -> Comment:
-        """From the JSON in the comment line."""
+        """Return the comment whose JSON this is."""
         about = parse_json(text)
         version = whole(about.get("version") if isinstance(about, dict) else None, "'version'", least=1)
         if version > VERSION:
             raise ModelError(
                 f"it has version {version}, this actmeasure reads versions up to {VERSION}; update actmeasure"
             )
-        check_keys(about, "it", KEYS)
+        found = converted(about, _Contents)
         return cls(
-            some_names(about["states"], "state"),
-            some_names(about["actions"], "action"),
-            _cost(about["measuring_cost"]),
-            flag(about["reveal_start"], "'reveal_start'"),
-            flag(about["begin"], "'begin'"),
-            flag(about["successor_rewards"], "'successor_rewards'"),
-            whole(about["statements"], "'statements'"),
+            found.states,
+            found.actions,
+            found.measuring_cost if isinstance(found.measuring_cost, float) else _table(found.measuring_cost),
+            found.reveal_start,
+            found.begin,
+            found.successor_rewards,
+            found.statements,
         )
 
 
-def _cost(value: Any) -> float | FloatArray:
-    if not isinstance(value, list):
-        return number(value, "'measuring_cost'")
-    rows = [row if isinstance(row, list) else [] for row in value]
+def _table(rows: list[list[float]]) -> FloatArray:
+    """Return measuring costs per state and action, shape (S, A)."""
     if not rows or len({len(row) for row in rows}) != 1 or not rows[0]:
         raise ModelError("'measuring_cost' is not a number or a table with a row per state; remove the line")
-    return np.array([[number(cost, "'measuring_cost'") for cost in row] for row in rows])
+    return np.array(rows)

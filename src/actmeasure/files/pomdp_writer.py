@@ -1,9 +1,9 @@
 """Write a model as a POMDP in Cassandra's text format, as SARSOP, pomdp-solve and POMDPs.jl read it.
 
 Every control action becomes two, `<action>-blind` and `<action>-measure`, and there is one observation for every state and
-one that says `nothing`. Terminal states absorb without reward, are seen for free and cost nothing to measure. General
-lines come first and exceptions after them; no transition or observation line has more than one `*`, which is as much as
-POMDPs.jl's reader understands.
+one called `nothing`. Terminal states are absorbing, have no reward, are observed for free and cost nothing to measure.
+General lines come first and exceptions after them; no transition or observation line has more than one `*`, because the
+reader of POMDPs.jl accepts no more.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ __all__ = ["lines", "state_identifiers"]
 
 
 def state_identifiers(names: list[str] | None, count: int, begin: bool) -> list[str]:
-    """The words for the model's states, in which `nothing` and, where it is needed, `begin` are left free."""
+    """Return identifiers for the model's states, other than `nothing` and, where it is needed, `begin`."""
     return identifiers(names, count, "s", taken=(NOTHING, BEGIN) if begin else (NOTHING,))
 
 
 def lines(model: Model) -> Iterator[str]:
-    """The lines of the file, one after the other, with their line ends."""
+    """Yield the lines of the file, with their line ends."""
     comment = Comment.of(model)
     writer = _Writer(
         model,
@@ -67,7 +67,7 @@ class _Writer:
             yield f"start: {' '.join(number_text(p) for p in self.model.initial_distribution)}\n"
 
     def transitions(self) -> Iterator[str]:
-        """Both actions of a pair move alike; where all actions do, a `*` says so."""
+        """Yield the transitions, equal for both actions of a pair; one line with `*` where they are equal for all actions."""
         yield "\n"
         if self.begin:
             starts = zip(self.model.initial_states.tolist(), self.model.initial_probabilities.tolist(), strict=True)
@@ -96,7 +96,7 @@ class _Writer:
             yield f"O: * : {self.states[state]} : {self.states[state]} 1.0\n"
 
     def rewards(self) -> Iterator[str]:
-        """Rewards that are not 0; the cost of measuring first for all states, where it is one number."""
+        """Yield the rewards that are not 0; first the measuring cost for all states, where it is one number."""
         yield "\n"
         cost = self.model.measuring_cost
         common = cost if isinstance(cost, float) else 0.0
@@ -113,7 +113,7 @@ class _Writer:
                 yield from self._row(state, action, MEASURE, price=price, usual=-common)
 
     def _row(self, state: int, action: int, kind: str, price: float, usual: float) -> Iterator[str]:
-        """The rewards of one state and action, less the price, where they are not what the lines before say."""
+        """Yield the rewards of one state and action, less the price, where they differ from what earlier lines give."""
         start = f"R: {self.actions[action]}{kind} : {self.states[state]} :"
         successors, paid = self._paid(state, action, price)
         if (paid == paid[0]).all():

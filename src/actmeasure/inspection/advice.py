@@ -1,4 +1,4 @@
-"""Advice to whoever inspects: the result of `advise`."""
+"""`Advice`, the result of `advise`, and its figures as plain data for tables, JSON and pages."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from actmeasure.belief import Belief
 from actmeasure.drawing import pandas_for
 from actmeasure.evaluation import Evaluation
 from actmeasure.inspection.confidence import HIGH, Agreement, Confidence
+from actmeasure.inspection.diagnostics import Diagnostic
 from actmeasure.inspection.money import Units, plain_number
 from actmeasure.inspection.prices import PricedSchedule, own_price
-from actmeasure.inspection.rules import Policy
+from actmeasure.inspection.rules import ComparedPolicy
 from actmeasure.inspection.schedules import discounted_visits, is_rounding
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
@@ -36,13 +37,13 @@ __all__ = [
     "summary",
 ]
 
-#: More states than this are not shown in the order of their numbers.
+#: Largest number of expected states that are shown in the order of their numbers; more are sorted by visits.
 MOST_IN_ORDER = 30
 
 
 @dataclass(frozen=True, eq=False)
 class StatePlan:
-    """What to do after seeing a state.
+    """The plan after seeing a state.
 
     Attributes
     ----------
@@ -57,9 +58,9 @@ class StatePlan:
     value : float
         Discounted return from here on.
     is_expected : bool
-        Whether someone who follows the plan may come to see the state.
+        Whether the state can be observed when the schedule is followed.
     agreement : Agreement or None
-        How models fitted to resampled records see it.
+        Agreement of models fitted to resampled records.
     """
 
     state: int | None
@@ -74,33 +75,33 @@ class StatePlan:
 
 @dataclass(frozen=True, eq=False)
 class Advice:
-    """An inspection plan with what it costs, what else could be done, and how sure it is.
+    """An inspection plan with its costs, other policies, other prices of an inspection, and its uncertainty.
 
     Attributes
     ----------
     model : Model
     units : Units
-        Currency and period, and whether figures are shown as costs. In the attributes here they are returns: costs are below 0.
+        Currency and period, and whether figures are shown as costs. The attributes here are returns: costs are negative.
     schedule : Schedule
-        A plan for every state, if there was time, also for those that are not expected.
+        A plan for every expected state and, if there was time, for all others.
     expected : frozenset of int
-        The states that someone who follows the plan may come to see.
+        The states that can be observed when the schedule is followed.
     evaluation : Evaluation
-        What the plan is worth from the start, exactly.
+        Exact evaluation of the plan from the start.
     values : float64 array, shape (S,)
-        What it is worth from each state once that is known; minus infinity where there is no plan.
+        Discounted return from each state once it is known; minus infinity where there is no plan.
     upper : float
-        No schedule is worth more than this: the certificate.
-    policies : tuple of Policy
-        The plan first, then the usual ways to inspect, each at its best.
+        Upper bound on the value of all schedules: the certificate.
+    policies : tuple of ComparedPolicy
+        The plan first, then the usual policies, each the best of its kind.
     frontier : Frontier or None
-        What can be had at every price of an inspection.
+        Lower and upper bounds on the optimum at every price of an inspection.
     prices : tuple of PricedSchedule
-        The best schedule between each two prices.
+        The best schedule of every range of prices.
     confidence : Confidence or None
         For a fit with resampled models.
-    notes : tuple of str
-        What there was no time for, and other remarks, in sentences.
+    notes : tuple of Diagnostic
+        Parts for which there was no time, the diagnostics of a fit, and assumptions of the plan.
     title : str
     seconds : float
     """
@@ -112,11 +113,11 @@ class Advice:
     evaluation: Evaluation
     values: FloatArray
     upper: float
-    policies: tuple[Policy, ...]
+    policies: tuple[ComparedPolicy, ...]
     frontier: Frontier | None
     prices: tuple[PricedSchedule, ...]
     confidence: Confidence | None
-    notes: tuple[str, ...]
+    notes: tuple[Diagnostic, ...]
     title: str
     seconds: float
 
@@ -127,28 +128,28 @@ class Advice:
 
     @property
     def gap(self) -> float:
-        """How much better the best possible could be at most."""
+        """The largest possible difference between the optimum and the plan."""
         return self.upper - self.value
 
     @property
     def price(self) -> float:
-        """Price of an inspection; 1 where the model has a table of costs, which a price multiplies."""
+        """Price of an inspection; 1 if the model has a table of costs, which a price multiplies."""
         return own_price(self.model)
 
     @property
     def has_one_price(self) -> bool:
-        """Whether an inspection costs the same everywhere."""
+        """Whether an inspection costs the same in all states and with all actions."""
         return isinstance(self.model.measuring_cost, float)
 
     def price_text(self, price: float) -> str:
-        """A price of an inspection in words; where the model has a table of costs, it multiplies them."""
+        """Return a price of an inspection in words; it multiplies the costs if the model has a table of them."""
         return self.units.amount(price) if self.has_one_price else f"{plain_number(price)} times the costs of now"
 
     @cached_property
     def rows(self) -> list[StatePlan]:
-        """What to do after each state: the start if it is not shown, then the states that are expected, then the others.
+        """The plans: of a start that is not shown, then of the states that are expected, then of the others.
 
-        In a large model, the states that are seen most often come first.
+        If many states are expected, those with the most visits come first.
         """
         schedule = self.schedule
         order = sorted(set(schedule) & self.expected)
@@ -161,7 +162,7 @@ class Advice:
 
     def _row(self, state: int | None) -> StatePlan:
         plan = self.schedule.start if state is None else self.schedule[state]
-        assert plan is not None  # the start has one where it is asked for
+        assert plan is not None  # `rows` has the start only if there is a plan for it
         return StatePlan(
             state=state,
             name="(start)" if state is None else self.model.state_name(state),
@@ -174,7 +175,7 @@ class Advice:
         )
 
     def records(self) -> Iterator[dict[str, Any]]:
-        """The table as one mapping per row, with what it is in: periods, and the currency from here on."""
+        """Yield the rows of the table of plans as mappings; keys contain the units."""
         for row in self.rows:
             found: dict[str, Any] = {
                 "state": row.name,
@@ -190,24 +191,24 @@ class Advice:
             yield found
 
     def to_frame(self) -> pd.DataFrame:
-        """The schedule as a table, a row per state (needs the extra `data`); figures in the currency, costs above 0."""
+        """Return the schedule as a table with a row per state (needs the extra `data`); costs are positive."""
         pandas = pandas_for("Advice.to_frame")
         frame: pd.DataFrame = pandas.DataFrame(list(self.records())).set_index("state")
         return frame
 
     def compare(self) -> pd.DataFrame:
-        """The plan and the usual ways to inspect as a table (needs the extra `data`)."""
+        """Return the plan and the usual policies as a table (needs the extra `data`)."""
         pandas = pandas_for("Advice.compare")
         frame: pd.DataFrame = pandas.DataFrame([policy_record(self, one) for one in self.policies]).set_index("policy")
         return frame
 
-    def lost(self, policy: Policy) -> float:
-        """How much less a policy is worth than the plan, which is never less than nothing: no policy shown is better."""
+    def lost(self, policy: ComparedPolicy) -> float:
+        """Return how much less a policy is worth than the plan; not negative, as the plan is the best of all."""
         lost = self.value - policy.value
         return 0.0 if is_rounding(lost, self.value) else lost
 
     def per_period(self, evaluation: Evaluation) -> float | None:
-        """The constant sum per period that is worth the same as a schedule; None without discount, or where that ends."""
+        """Return the constant sum per period with the same discounted value; None without discount, or for finite episodes."""
         discount = self.model.discount
         if discount == 1 or evaluation.average_return is None:
             return None
@@ -224,7 +225,7 @@ class Advice:
 
 
 def plan_words(model: Model, units: Units, state: int | None, plan: BlindPlan) -> str:
-    """A plan in words, after seeing a state (None: the start); where the state is known afterwards, it is named."""
+    """Return a plan after seeing a state (None: the start) in words, with the state that is known afterwards, if any."""
     words = plan.describe(model, units.period)
     if plan.then != "known":
         return words
@@ -235,16 +236,12 @@ def plan_words(model: Model, units: Units, state: int | None, plan: BlindPlan) -
 
 
 def _word(text: str) -> str:
+    """Return a text as part of a key: in lower case, with underscores."""
     return "_".join(text.lower().split())
 
 
-# ----------------------------------------------------------------------------------------------------
-# Advice as plain figures, for tables, JSON and pages; sums of money as they are shown: costs above 0.
-# ----------------------------------------------------------------------------------------------------
-
-
 def summary(advice: Advice) -> dict[str, Any]:
-    """Everything in the advice, for machines; numbers may be infinite, and None where there is none."""
+    """Return all of the advice as plain data for JSON; costs are positive, missing values None, numbers may be infinite."""
     units = advice.units
     frontier = advice.frontier
     return {
@@ -263,13 +260,13 @@ def summary(advice: Advice) -> dict[str, Any]:
         "prices": [price_record(advice, one) for one in advice.prices],
         "frontier_gap": None if frontier is None else frontier.gap,
         "confidence": None if advice.confidence is None else confidence_record(advice.confidence, units),
-        "notes": list(advice.notes),
+        "notes": [one.record() for one in advice.notes],
         "seconds": advice.seconds,
     }
 
 
 def _figures(advice: Advice, result: Evaluation) -> dict[str, Any]:
-    """What a schedule is worth and how often it looks: in all, per period, and in the long run."""
+    """Return value and inspections of a schedule: in all, discounted per period, and in the long run."""
     units = advice.units
     per_period = advice.per_period(result)
     return {
@@ -285,11 +282,12 @@ def _figures(advice: Advice, result: Evaluation) -> dict[str, Any]:
 
 
 def _or_none(units: Units, value: float | None) -> float | None:
+    """Return a value as it is shown, or None."""
     return None if value is None else units.shown(value)
 
 
 def plan_record(advice: Advice, row: StatePlan) -> dict[str, Any]:
-    """What to do after seeing a state."""
+    """Return the plan after seeing a state as plain data."""
     model = advice.model
     found: dict[str, Any] = {
         "state": row.state,
@@ -309,8 +307,8 @@ def plan_record(advice: Advice, row: StatePlan) -> dict[str, Any]:
     return found
 
 
-def policy_record(advice: Advice, policy: Policy) -> dict[str, Any]:
-    """A way to inspect, what it is worth, and how much more the plan is worth."""
+def policy_record(advice: Advice, policy: ComparedPolicy) -> dict[str, Any]:
+    """Return a policy, its value and its loss against the plan as plain data."""
     return {
         "policy": policy.name,
         "key": policy.key,
@@ -322,7 +320,7 @@ def policy_record(advice: Advice, policy: Policy) -> dict[str, Any]:
 
 
 def price_record(advice: Advice, one: PricedSchedule) -> dict[str, Any]:
-    """A schedule and the prices at which it is the best."""
+    """Return a schedule and the range of prices in which it is the best as plain data."""
     result = one.evaluation
     return {
         "low": one.low,
@@ -338,7 +336,7 @@ def price_record(advice: Advice, one: PricedSchedule) -> dict[str, Any]:
 
 
 def confidence_record(sure: Confidence, units: Units) -> dict[str, Any]:
-    """How the resampled models judge the plan."""
+    """Return the comparison with the resampled models as plain data."""
     losses = sure.losses
     return {
         "models": len(losses),

@@ -1,11 +1,11 @@
-"""From a model or a fit to advice."""
+"""`advise`: an inspection plan for a model or a fit, with its comparison, other prices and uncertainty."""
 
 from __future__ import annotations
 
 import math
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -15,12 +15,12 @@ from actmeasure.errors import PlanError, quoted, shown
 from actmeasure.evaluation import evaluate
 from actmeasure.inspection.advice import Advice
 from actmeasure.inspection.confidence import Confidence, confidence
-from actmeasure.inspection.diagnostics import fit_notes
+from actmeasure.inspection.diagnostics import Diagnostic, diagnostic
 from actmeasure.inspection.economics import Economics
 from actmeasure.inspection.fit_result import Fit
 from actmeasure.inspection.money import Units
 from actmeasure.inspection.prices import PricedSchedule, at_price, own_price, priced_schedules, with_schedules
-from actmeasure.inspection.rules import Policy, usual_policies
+from actmeasure.inspection.rules import ComparedPolicy, usual_policies
 from actmeasure.inspection.schedules import best_in_hand, completed
 from actmeasure.interrupts import deferred_interrupts
 from actmeasure.model import Model
@@ -35,12 +35,14 @@ from actmeasure.settings import real
 
 __all__ = ["advise"]
 
-#: The plan is solved this closely, relative to the largest reward ...
+#: Tolerance of the plan, relative to the largest reward.
 PLAN_TOLERANCE = 1e-7
-#: ... and the frontier this closely, relative to what looking can be worth at all.
+#: Tolerance of the frontier, relative to the difference between free inspections and none.
 FRONTIER_TOLERANCE = 1e-3
-#: Shares of the time that is left when each part begins: the plan, the comparison, and, if there is a fit, the frontier.
+#: Fractions of the remaining time for the plan, the comparison with other policies and, for a fit, the frontier.
 PLAN_SHARE, POLICY_SHARE, FRONTIER_SHARE = 0.4, 0.35, 0.4
+#: The same for the frontier of a model, which has no resampled models to solve afterwards.
+LAST_SHARE = 0.9
 
 PLAN_RULE = (
     "The certified plan: what is done, and when it is inspected, may depend on everything since the last inspection."
@@ -58,7 +60,7 @@ def advise(
     time_limit: float | None = 60.0,
     progress: Callable[[str], None] | None = None,
 ) -> Advice:
-    """Say when to inspect and what to do, what that costs, what else could be done, and how sure it is.
+    """Plan when to inspect and what to do, with exact costs, a comparison with usual policies and the uncertainty of the plan.
 
     Parameters
     ----------
@@ -66,14 +68,14 @@ def advise(
     economics : Economics or path, optional
         Prices and units of a fit; a fit needs them, and a model, which has its rewards, does not take them.
     price : float, optional
-        Price of an inspection in place of the model's own; where that is a table of costs, they are multiplied by it.
+        Price of an inspection in place of the model's own; a table of costs is multiplied by it.
     currency, period : str
-        For a model: what its figures and steps are in.
+        For a model: the units of its rewards and steps.
     title : str
     time_limit : float, optional
-        Seconds for everything; what there was no time for is said in `Advice.notes`. The plan itself is always there.
+        Seconds for everything; `Advice.notes` names the parts for which there was no time. There is always a plan.
     progress : function, optional
-        Called with what is being done, in words.
+        Called with the name of each step.
 
     Returns
     -------
@@ -99,7 +101,7 @@ def advise(
         _warm_up()
         budget = Budget(time_limit)
         with budget.deferred_interrupts():
-            return _Advising(model, units, budget, tell).advice(title, fit, prices)
+            return _AdviceRun(model, units, budget, tell).advice(title, fit, prices)
 
 
 def _model_and_units(
@@ -107,9 +109,7 @@ def _model_and_units(
 ) -> tuple[Model, Units]:
     if isinstance(problem, Fit):
         if economics is None:
-            raise PlanError(
-                "a fit says nothing about money; give the prices too, economics=Economics.load('prices.toml')"
-            )
+            raise PlanError("a fit has no prices; give them too, economics=Economics.load('prices.toml')")
         model = problem.model(economics)
         currency, period = economics.currency, economics.period
     elif isinstance(problem, Model):
@@ -135,31 +135,34 @@ def _at(model: Model, price: float | None) -> Model:
     return at_price(model, found)
 
 
-class _Advising:
-    """The parts of the advice, one after the other, each with its share of the time."""
+class _AdviceRun:
+    """The parts of the advice in order, each with its fraction of the remaining time."""
 
     def __init__(self, model: Model, units: Units, budget: Budget, tell: Callable[[str], None]) -> None:
         self.model, self.units, self.budget, self.tell = model, units, budget, tell
-        self.notes: list[str] = []
+        self.notes: list[Diagnostic] = []
         self.tolerance = PLAN_TOLERANCE * (float(np.abs(model.rewards).max()) or 1.0)
 
     def advice(self, title: str, fit: Fit | None, economics: Economics | None) -> Advice:
+        """Compute all parts; those for which there is no time are left out, with a diagnostic."""
         self.tell("planning")
         solved = self._plan()
-        self.notes += solution_notes(solved)
+        self.notes += [
+            diagnostic("plan-not-closed", stopped=solved.stopped, reason=reason) for reason in solution_notes(solved)
+        ]
         anywhere = completed(self.model, solved.schedule, self.tolerance, self._seconds(PLAN_SHARE))
         others = self._policies(solved)
-        frontier = self._frontier(solved, others, FRONTIER_SHARE if fit else 0.9)
+        frontier = self._frontier(solved, others, FRONTIER_SHARE if fit else LAST_SHARE)
         others = [self._as_on_frontier(policy, frontier) for policy in others]
         own = self._best(solved, others, frontier)
         schedule = Schedule(dict(anywhere) | dict(own.schedule), anywhere.n_states, own.schedule.start)
-        policies = [Policy("plan", "this plan", PLAN_RULE, schedule, own.evaluation), *others]
+        policies = [ComparedPolicy("plan", "this plan", PLAN_RULE, schedule, own.evaluation), *others]
         prices = self._prices(own, frontier)
         sure = self._confidence(schedule, fit, economics)
         if fit is not None and economics is not None:
-            self.notes += fit_notes(fit, economics)
+            self.notes += fit_diagnostics(fit, economics)
         if len(schedule) < np.count_nonzero(~self.model.terminal):
-            self.notes.append("States that are not in the table are never seen by someone who follows the plan.")
+            self.notes.append(diagnostic("states-without-plan"))
         return Advice(
             model=self.model,
             units=self.units,
@@ -178,7 +181,7 @@ class _Advising:
         )
 
     def _plan(self) -> Solution:
-        """The plan in its share of the time or, where that is too short for any bound, in all of it."""
+        """Solve the model in a fraction of the time or, if that is too short for any bound, in all of it."""
         try:
             return solve(self.model, "optimal", self.tolerance, self._seconds(PLAN_SHARE))
         except PlanError:
@@ -187,27 +190,28 @@ class _Advising:
             return solve(self.model, "optimal", self.tolerance, self._seconds(1.0))
 
     def _seconds(self, share: float) -> float | None:
-        """A share of the time that is left, a moment at least; None if there is no limit."""
+        """Return a fraction of the remaining seconds, at least 0.2; None without a time limit."""
         if self.budget.seconds is None:
             return None
         return round(max(share * (self.budget.seconds - self.budget.elapsed), 0.2), 1)
 
-    def _may_go_on(self, what: str) -> bool:
+    def _has_time(self, part: str) -> bool:
+        """Return whether there is time for a part of the advice; if not, note a diagnostic."""
         if not self.budget.is_over:
             return True
-        why = "Stopped with Ctrl-C" if self.budget.is_interrupted else "The time limit was reached"
-        self.notes.append(f"{why} before {what}; allow more time for it.")
+        code = "part-interrupted" if self.budget.is_interrupted else "part-out-of-time"
+        self.notes.append(diagnostic(code, part=part))
         return False
 
-    def _policies(self, own: Solution) -> list[Policy]:
-        if not self._may_go_on("the comparison with other policies"):
+    def _policies(self, own: Solution) -> list[ComparedPolicy]:
+        if not self._has_time("policies"):
             return []
         found, notes = usual_policies(self.model, own.schedule, self.units, self.budget.part(POLICY_SHARE), self.tell)
         self.notes += notes
         return found
 
-    def _best(self, solved: Solution, others: list[Policy], frontier: Frontier | None) -> Solution:
-        """The best schedule at the price of now that any part came upon; what was solved, unless time was too short for it."""
+    def _best(self, solved: Solution, others: list[ComparedPolicy], frontier: Frontier | None) -> Solution:
+        """Return the best schedule at the model's price that any part found: the solved one, unless its time was too short."""
         at, upper = own_price(self.model), math.inf
         found = [(repr(policy.name), policy.schedule) for policy in others]
         if frontier is not None:
@@ -215,11 +219,11 @@ class _Advising:
             found.append(("the search over other prices", frontier.schedule(at)))
         best, name = best_in_hand(solved, found, upper)
         if name:
-            self.notes.append(f"The plan is the best found, by {name}; in its own time the search found none as good.")
+            self.notes.append(diagnostic("plan-from-other-search", source=name))
         return best
 
-    def _as_on_frontier(self, policy: Policy, frontier: Frontier | None) -> Policy:
-        """Never inspecting as the frontier's dear end does it, if that is better, so that both say the same."""
+    def _as_on_frontier(self, policy: ComparedPolicy, frontier: Frontier | None) -> ComparedPolicy:
+        """Return "never" with the frontier's schedule without inspections if that is better, so that both agree."""
         if policy.key != "never" or frontier is None or frontier.pieces[-1].evaluation.discounted_measurements > 0:
             return policy
         evaluation = evaluate(self.model, frontier.pieces[-1].schedule)
@@ -227,8 +231,8 @@ class _Advising:
             return policy
         return replace(policy, schedule=frontier.pieces[-1].schedule, evaluation=evaluation)
 
-    def _frontier(self, solved: Solution, others: list[Policy], share: float) -> Frontier | None:
-        if not self._may_go_on("other prices of an inspection were tried"):
+    def _frontier(self, solved: Solution, others: list[ComparedPolicy], share: float) -> Frontier | None:
+        if not self._has_time("prices"):
             return None
         self.tell("other prices of an inspection")
         try:
@@ -239,28 +243,26 @@ class _Advising:
                 lambda now: self.tell(f"other prices of an inspection: {now.solved} solved"),
             )
         except PlanError as error:
-            self.notes.append(f"Other prices of an inspection could not be tried: {error}.")
+            self.notes.append(diagnostic("frontier-failed", reason=str(error)))
             return None
         frontier = with_schedules(frontier, [solved.schedule, *(policy.schedule for policy in others)])
         if not frontier.closed:
-            most = f"could be better by up to {self.units.amount(frontier.gap)}"
-            unknown = "could be better, and by how much is not known"
-            self.notes.append(
-                f"At other prices something {most if math.isfinite(frontier.gap) else unknown}. {frontier.note}"
-            )
+            gap = {"gap": frontier.gap} if math.isfinite(frontier.gap) else {}
+            reason, currency = frontier.note, self.units.currency
+            self.notes.append(diagnostic("frontier-not-closed", reason=reason, currency=currency, **gap))
         return frontier
 
     def _prices(self, own: Solution, frontier: Frontier | None) -> tuple[PricedSchedule, ...]:
         if frontier is None:
             return ()
         closely = max(self.tolerance, 0.1 * frontier.tolerance)
-        prices, in_time = priced_schedules(frontier, own, closely, self.budget.part(0.9))
+        prices, in_time = priced_schedules(frontier, own, closely, self.budget.part(LAST_SHARE))
         if not in_time:
-            self.notes.append("There was no time for the plans of unexpected states at every price; allow more.")
+            self.notes.append(diagnostic("plans-at-prices-incomplete"))
         return prices
 
-    def _frontier_tolerance(self, policies: list[Policy]) -> float:
-        """Relative to the difference between looking for free and never looking, which is what looking can be worth."""
+    def _frontier_tolerance(self, policies: list[ComparedPolicy]) -> float:
+        """Return the tolerance of the frontier, relative to the difference in value between free inspections and none."""
         free = [policy.evaluation.discounted_reward for policy in policies if policy.key == "always"]
         never = [policy.value for policy in policies if policy.key == "never"]
         worth = free[0] - never[0] if free and never else math.inf
@@ -272,25 +274,37 @@ class _Advising:
         if fit is None or economics is None:
             return None
         if fit.bootstrap is None:
-            self.notes.append(
-                "The fit has no resampled models, so how sure the plan is cannot be said; fit with a bootstrap."
-            )
+            self.notes.append(diagnostic("no-resampled-models"))
             return None
-        if not self._may_go_on("the resampled models were asked"):
+        if not self._has_time("resampled"):
             return None
         cost = self.model.measuring_cost
         others = (other.replace(measuring_cost=cost) for other in fit.models(economics))
         found = confidence(self.model, schedule, others, len(fit.bootstrap), self.tolerance, self.budget, self.tell)
-        if found is not None and found.note:
-            self.notes.append(found.note)
+        if found is not None and len(found.values) < found.asked:
+            self.notes.append(diagnostic("resampled-models-incomplete", done=len(found.values), requested=found.asked))
         return found
+
+
+def fit_diagnostics(fit: Fit, economics: Economics) -> Iterator[Diagnostic]:
+    """Yield the diagnostics of a fit that concern a plan, and what the plan assumes about failed and noticed states."""
+    if fit.goodness is not None and fit.goodness.findings:
+        yield diagnostic("model-does-not-fit")
+        yield from fit.goodness.findings
+    yield from (*fit.warnings, *fit.identifiability, *fit.notes)
+    for state in economics.failure_states:
+        if state not in economics.terminal and not economics.running.get(state):
+            yield diagnostic("failure-without-running-cost", state=state)
+    for state in fit.noticed:
+        if state not in economics.terminal:
+            yield diagnostic("noticed-state-in-plan", state=state)
 
 
 _is_warm = threading.Event()
 
 
 def _warm_up() -> None:
-    """Ask about tiny models, once, so that compiling does not count against the time limit."""
+    """Advise on tiny models, once per process, so that compiling does not count against the time limit."""
     if _is_warm.is_set():
         return
     tiny = problems.measuring_value()
@@ -298,6 +312,6 @@ def _warm_up() -> None:
     budget = Budget()
     with budget.deferred_interrupts():
         for model in (tiny, hidden):
-            _Advising(model, Units(), budget, lambda _: None).advice("", None, None)
+            _AdviceRun(model, Units(), budget, lambda _: None).advice("", None, None)
         if not budget.is_interrupted:
             _is_warm.set()

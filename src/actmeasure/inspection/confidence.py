@@ -1,4 +1,4 @@
-"""How sure the advice is when the model is a fit: the same question asked of models fitted to resampled records."""
+"""Uncertainty of a plan whose model is a fit: the plan compared with the best plans of models fitted to resampled records."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from actmeasure.schedule import BlindPlan, Schedule
 
 __all__ = ["Agreement", "Confidence", "confidence"]
 
-#: The middle 90 % of the models.
+#: Quantiles of the middle 90 % of the models.
 LOW, HIGH = 0.05, 0.95
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """How the resampled models see the plan after one state.
+    """Agreement of the resampled models with the plan after one state.
 
     Attributes
     ----------
     same_plan, same_action : float
-        Share of the models whose best plan is the same, and whose plan begins with the same action.
+        Fraction of the models whose best plan is the same, and whose best plan begins with the same action.
     earliest, latest : float
-        The middle 90 % of their times until the next inspection, in periods; infinite where there is none.
+        Ends of the middle 90 % of their times until the next inspection, in periods; infinite without an inspection.
     """
 
     same_plan: float
@@ -44,18 +44,18 @@ class Agreement:
 
 @dataclass(frozen=True, eq=False)
 class Confidence:
-    """What the uncertainty of a fit means for the plan.
+    """The plan evaluated in the resampled models.
 
     Attributes
     ----------
     agreement : dict from state to Agreement
-        None is the key of a start that is not shown.
+        The key of a start that is not shown is None.
     values : float64 array, shape (n_models,)
-        What the plan is worth, exactly, in each of the models.
+        Discounted return of the plan in each model, exactly.
     best : float64 array, shape (n_models,)
-        What the best plan for each model is worth in it.
+        Discounted return of each model's best plan.
     asked : int
-        So many models there are; fewer were solved if time was short.
+        Number of resampled models; fewer are solved if time is short.
     """
 
     agreement: dict[int | None, Agreement]
@@ -65,20 +65,13 @@ class Confidence:
 
     @property
     def losses(self) -> FloatArray:
-        """What following the plan loses against the best plan, if that model is the true one, shape (n_models,)."""
+        """Loss of the plan against the best plan of each model, shape (n_models,)."""
         return np.maximum(self.best - self.values, 0.0)
 
     @property
     def same_schedule(self) -> float:
-        """The mean share of models that agree with a plan."""
+        """Mean over the plans of the fraction of models with the same plan."""
         return float(np.mean([one.same_plan for one in self.agreement.values()]))
-
-    @property
-    def note(self) -> str:
-        """Whether all models were asked, in a sentence; empty if so."""
-        if len(self.values) == self.asked:
-            return ""
-        return f"There was time for {len(self.values)} of {self.asked} resampled models; allow more for the rest."
 
 
 def confidence(
@@ -90,8 +83,8 @@ def confidence(
     budget: Budget,
     tell: Callable[[str], None],
 ) -> Confidence | None:
-    """Solve each of the other models, and compare; None if there was no time for any."""
-    # The same behaviour may be written in several ways, but in one only without claims.
+    """Solve each resampled model of `others` and compare with the schedule; None if there was no time for any."""
+    # The same behaviour can be written as several plans; without claims on known states there is only one.
     plans = without_claims(model, schedule)
     followed = _for_all_states(model, plans)
     schedules: list[Schedule] = []
@@ -116,11 +109,12 @@ def confidence(
 
 
 def _time_left(budget: Budget, done: int, asked: int) -> str:
+    """Return the estimated remaining time for a progress message; empty before the first model is done."""
     return f", about {budget.elapsed / done * (asked - done):.0f} s left" if done else ""
 
 
 def _for_all_states(model: Model, schedule: Schedule) -> Schedule:
-    """The schedule, and where it has no plan, the action that is best when looking is free, with a look."""
+    """Return the schedule with, for states without a plan, the best action under full observability, then a measurement."""
     actions = Control(model).actions
     missing = {
         int(state): BlindPlan((int(actions[state]),), then="measure")
@@ -135,7 +129,7 @@ def _plan(schedule: Schedule, state: int | None) -> BlindPlan | None:
 
 
 def _agreement(plan: BlindPlan | None, others: list[BlindPlan | None]) -> Agreement:
-    assert plan is not None  # it is one of the schedule's own
+    assert plan is not None  # the schedule has a plan for each of its states
     known = [other for other in others if other is not None]
     waits = [len(other) if other.then == "measure" else math.inf for other in known]
     return Agreement(
@@ -147,7 +141,7 @@ def _agreement(plan: BlindPlan | None, others: list[BlindPlan | None]) -> Agreem
 
 
 def _quantile(values: list[float], share: float) -> float:
-    """One of the values: interpolation would turn two times into one that nobody advises, or into no number."""
+    """Return a quantile without interpolation, which would give a time of no plan, or infinity minus infinity."""
     if not values:
         return math.nan
     return sorted(values)[min(len(values) - 1, math.floor(share * len(values)))]

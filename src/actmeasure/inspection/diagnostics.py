@@ -1,135 +1,123 @@
-"""What a user should know before trusting a fit, in sentences."""
+"""Diagnostics: what limits a fit or an inspection plan, as records with a code, numbers and names.
+
+`Fit.warnings`, `Fit.notes`, `Fit.identifiability`, `Goodness.findings` and `Advice.notes` hold them, files store them, and `str`
+turns one into a sentence; the sentences are in `actmeasure.inspection.text`.
+"""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
-import numpy as np
-import numpy.typing as npt
+__all__ = ["SEVERITIES", "Diagnostic", "Severity", "diagnostic"]
 
-from actmeasure.errors import shown
-from actmeasure.inspection.economics import Economics
-from actmeasure.inspection.estimation import Estimate, FloatArray
-from actmeasure.inspection.fit_result import Fit
-from actmeasure.inspection.gaps import Gaps
-from actmeasure.inspection.records import Records
-from actmeasure.inspection.uncertainty import MOST_FREE, entries
+Severity = Literal["info", "warning", "error"]
+Number = int | float | tuple[int | float, ...]
+Name = str | tuple[str, ...]
 
-__all__ = ["ambiguity", "data_notes", "fit_notes", "little_data"]
-
-#: Rows with fewer periods of data are reported.
-LITTLE = 10.0
-FEW_UNITS = 20
-
-
-def data_notes(records: Records, gaps: Gaps) -> list[str]:
-    """What was filled in or could not be used."""
-    notes = []
-    if gaps.filled:
-        how = "as asked for" if len(records.action_names) > 1 else "the only action there is"
-        notes.append(
-            f"{gaps.filled:,} periods without a recorded action count as {records.action_names[gaps.default]!r}, {how}."
-        )
-    useful = len(np.unique(gaps.unit))
-    if useful < gaps.n_units:
-        notes.append(
-            f"{gaps.n_units - useful:,} of {gaps.n_units:,} units were inspected only once or never; they tell nothing "
-            "about change."
-        )
-    looks_like_dates = (records.time >= 1900_01_01) & (records.time <= 2100_12_31)
-    if looks_like_dates.all() and len(records.time) > 1:
-        notes.append("The times look like dates without dashes, but were read as numbers of periods; write 2024-05-31.")
-    return notes
-
-
-def little_data(
-    estimate: Estimate, unknown: npt.NDArray[np.bool_], assumed: npt.NDArray[np.bool_], records: Records, gaps: Gaps
-) -> list[str]:
-    """Actions and states with little or no data."""
-    found = []
-    states = records.state_names
-    if len(np.unique(gaps.unit)) < FEW_UNITS:
-        found.append(
-            f"So few units tell about change ({len(np.unique(gaps.unit))}) that intervals, which take units at random, are rough."
-        )
-    for number, action in enumerate(records.action_names):
-        rows = np.flatnonzero(unknown[number] & ~assumed[number])
-        if len(rows) == len(states):
-            found.append(f"Action {action!r} was never tried, or nobody looked afterwards; a model cannot have it.")
-        elif rows.size:
-            named = ", ".join(states[row] for row in rows)
-            found.append(
-                f"Action {action!r} was never seen tried in {named}: no model can have it without an assumption there."
-            )
-        few = np.flatnonzero(~unknown[number] & (estimate.exposure[number] < LITTLE))
-        if few.size:
-            each = ", ".join(f"{states[row]} ({estimate.exposure[number, row]:.1f})" for row in few)
-            found.append(f"Action {action!r} has fewer than {LITTLE:.0f} periods of data in state {each}.")
-    if not estimate.converged:
-        found.append("The search for the most likely probabilities had not settled; they are rough.")
-    return found
-
-
-def ambiguity(
-    flat: list[FloatArray] | None, others: list[Estimate], best: Estimate, records: Records, gaps: Gaps, starts: int
-) -> list[str]:
-    """What such records cannot tell, however many there are."""
-    found = []
-    states, actions = records.state_names, records.action_names
-    if flat is None:
-        found.append(
-            f"Not checked: with more than {MOST_FREE:,} probabilities it would take too long to find flat directions."
-        )
-    if flat:
-        ways = "There is a way" if len(flat) == 1 else f"There are {len(flat)} ways"
-        found.append(
-            f"{ways} to change the probabilities that such records cannot show, as gaps hide it; most of all these, of which one "
-            f"choice of many is shown: {entries(flat, states, actions)}."
-        )
-    common = math.gcd(*np.unique(gaps.length).tolist())
-    if common > 1:
-        told = f"All gaps are multiples of {common} periods"
-        if others:
-            found.append(f"{told}, and the records fix only what happens in {common} periods.")
-        else:
-            found.append(
-                f"{told}; only what happens in {common} periods is seen. {starts} searches from random starts led to the same "
-                "probabilities, but that is no proof that no others have the same effect."
-            )
-    if others:
-        furthest = max(others, key=lambda one: float(np.abs(one.probabilities - best.probabilities).max()))
-        change = furthest.probabilities - best.probabilities
-        place = np.unravel_index(int(np.argmax(np.abs(change))), change.shape)
-        action, state, to = (int(part) for part in place)
-        found.append(
-            f"Several chains fit equally well: {actions[action]} from {states[state]} to {states[to]}, for example, has "
-            f"probability {best.probabilities[place]:.3f} in one and {furthest.probabilities[place]:.3f} in another, with the "
-            "same likelihood. One of them is shown; inspections after other gaps, best of 1 period, or a structure would tell."
-        )
-    return found
+#: Every code and its severity. "info": what was done; "warning": what makes a result less reliable; "error": what failed.
+SEVERITIES: dict[str, Severity] = {
+    # How the records were read.
+    "lines-skipped": "info",
+    "dates-to-periods": "info",
+    "times-divided": "info",
+    "records-merged": "info",
+    "default-action-not-recorded": "info",
+    "actions-filled-in": "info",
+    "units-without-change": "info",
+    "times-look-like-dates": "warning",
+    "state-seen-once": "warning",
+    "state-never-seen": "warning",
+    # What was assumed where the records contain no information.
+    "assumed-transitions": "info",
+    "assumption-not-needed": "info",
+    # Little data.
+    "few-units": "warning",
+    "action-without-data": "warning",
+    "action-without-data-in-states": "warning",
+    "little-exposure": "warning",
+    "estimation-not-converged": "warning",
+    "intervals-incomplete": "info",
+    "goodness-incomplete": "info",
+    # What records with such gaps do not determine, whatever their number.
+    "flat-directions": "warning",
+    "flat-directions-not-checked": "info",
+    "gaps-with-common-factor": "warning",
+    "several-chains": "warning",
+    # Goodness of fit: a test that fails, and its largest differences.
+    "misfit-gap": "warning",
+    "misfit-history": "warning",
+    "misfit-age": "warning",
+    "difference-gap": "warning",
+    "difference-history": "warning",
+    "difference-age": "warning",
+    # The plan.
+    "model-does-not-fit": "warning",
+    "failure-without-running-cost": "warning",
+    "noticed-state-in-plan": "warning",
+    "plan-not-closed": "warning",
+    "plan-from-other-search": "info",
+    "states-without-plan": "info",
+    # Parts of the advice that are incomplete.
+    "part-interrupted": "warning",
+    "part-out-of-time": "warning",
+    "policy-out-of-time": "warning",
+    "policy-failed": "error",
+    "frontier-failed": "error",
+    "frontier-not-closed": "warning",
+    "plans-at-prices-incomplete": "warning",
+    "no-resampled-models": "warning",
+    "resampled-models-incomplete": "warning",
+    # A sentence of a fit that was saved before diagnostics were stored as records.
+    "stored-text": "info",
+}
 
 
-# ----------------------------------------------------------------------------------------------------
-# What a fit itself has to say about the plan that rests on it.
-# ----------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Diagnostic:
+    """A statement about a fit or a plan; `str` returns it as a sentence.
+
+    Attributes
+    ----------
+    code : str
+        One of `SEVERITIES`.
+    severity : {"info", "warning", "error"}
+    numbers : dict from str to a number or a tuple of numbers
+    names : dict from str to a text or a tuple of texts
+        States, actions, places in files and similar, as they are in the data.
+    """
+
+    code: str
+    severity: Severity
+    numbers: dict[str, Number]
+    names: dict[str, Name]
+
+    def __hash__(self) -> int:
+        return hash((self.code, tuple(sorted(self.numbers.items())), tuple(sorted(self.names.items()))))
+
+    def __str__(self) -> str:
+        from actmeasure.inspection.text import sentence
+
+        return sentence(self)
+
+    def record(self) -> dict[str, Any]:
+        """Return the fields for JSON, and the sentence as `text`."""
+        return {
+            "code": self.code,
+            "severity": self.severity,
+            "numbers": self.numbers,
+            "names": self.names,
+            "text": str(self),
+        }
 
 
-def fit_notes(fit: Fit, economics: Economics) -> Iterator[str]:
-    """Sentences: what does not fit, what the records cannot tell, what was assumed, and what the plan takes for granted."""
-    if fit.goodness is not None and fit.goodness.findings:
-        yield f"The model does not fit the records in all respects, so mind the plan: {shown(fit.goodness.findings[0])}"
-        yield from map(shown, fit.goodness.findings[1:])
-    yield from map(shown, (*fit.warnings, *fit.identifiability, *fit.notes))
-    for state in economics.failure_states:
-        if state not in economics.terminal and not economics.running.get(state):
-            yield (
-                f"By the prices a unit that stays in {state!r} costs nothing after it has failed; if it does, give that a price "
-                "under [running]."
-            )
-    for state in fit.noticed:
-        if state not in economics.terminal:
-            yield (
-                f"State {state!r} is noticed at once in the records, but the plan assumes that nobody notices it before the "
-                "next inspection; what is done when it is noticed is not in the figures."
-            )
+def diagnostic(code: str, **details: int | float | str | Sequence[int | float] | Sequence[str]) -> Diagnostic:
+    """Return the diagnostic with a code of `SEVERITIES`; details that are numbers go to `numbers`, texts to `names`."""
+    numbers: dict[str, Any] = {}
+    names: dict[str, Any] = {}
+    for key, value in details.items():
+        values = value if isinstance(value, str) or not isinstance(value, Sequence) else tuple(value)
+        first = next(iter(values), "") if isinstance(values, tuple) else values
+        (names if isinstance(first, str) else numbers)[key] = values
+    return Diagnostic(code, SEVERITIES[code], numbers, names)

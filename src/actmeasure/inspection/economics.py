@@ -1,4 +1,22 @@
-"""What things cost: prices and discount of a problem of inspection."""
+"""`Economics`: prices and discount of an inspection problem, in Python or from a TOML file.
+
+currency = "EUR"
+period = "year"
+interest = "3 %/year"                # or discount = 0.97, per period
+inspection = "120 EUR"               # or a table: price, by_state or by_action
+terminal = []
+
+[actions]                            # every action has a price, also where it is 0
+nothing = "0 EUR"
+repair = { "3" = "700 EUR", otherwise = "900 EUR" }
+
+[running]                            # cost of a period that begins in the state
+"4" = "50 EUR/year"
+
+[failure]                            # paid once, on entering one of the states
+states = ["5"]
+price = "20000 EUR"
+"""
 
 from __future__ import annotations
 
@@ -7,22 +25,26 @@ import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeVar
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from actmeasure.errors import FitError, quoted, unknown_name
 from actmeasure.files.atomic import explain
-from actmeasure.files.toml_places import Place, toml_lines
+from actmeasure.files.toml_places import KeyLines, Place, validation_place
 from actmeasure.inspection.money import amount, discount_of_rate
 
-__all__ = ["OTHERWISE", "Economics", "KeyLines", "read_economics"]
+__all__ = ["OTHERWISE", "Economics", "read_economics"]
 
 FloatArray = npt.NDArray[np.float64]
-#: The key of a table of prices per state that holds for the states it does not name.
+Table = TypeVar("Table", bound=msgspec.Struct)
+#: The key of a table of prices per state for the states that it does not name.
 OTHERWISE = "otherwise"
-#: Where in a file those attributes stand that have another name there.
+#: Largest size of a file of prices.
+MOST_BYTES = 1 << 20
+#: Keys of a file for the attributes that have another name there.
 FILE_KEYS = {
     "inspection_by_state": ("inspection", "by_state"),
     "inspection_by_action": ("inspection", "by_action"),
@@ -32,7 +54,7 @@ FILE_KEYS = {
 
 @dataclass(frozen=True)
 class Economics:
-    """Prices, all in one currency, as positive numbers; a model has them as negative rewards.
+    """Prices of an inspection problem as positive numbers, all in one currency; a model has them as negative rewards.
 
     Read it from a TOML file with `Economics.load`.
 
@@ -41,22 +63,22 @@ class Economics:
     currency : str
         Such as "EUR".
     period : str
-        What a step of the model stands for, such as "year".
+        Length of a step of the model, such as "year".
     discount : float
-        Worth of 1 a period later, above 0 and at most 1.
+        Discount factor per period, above 0 and at most 1.
     inspection : float
-        Price of an inspection, where the next two do not name another.
+        Price of an inspection, for states and actions that the next two do not name.
     inspection_by_state, inspection_by_action : mappings from name to price
-        At most one of them. The state is that at the beginning of the period at whose end the inspection takes place.
+        At most one of them. The state is that at the beginning of the period at the end of which the unit is inspected.
     actions : mapping from the name of an action to its price
         A price, or a mapping from states to prices; there, "otherwise" stands for the states that are not named.
     running : mapping from the name of a state to its cost per period
-        What a period costs that begins in the state; 0 for states that are not named.
+        Cost of a period that begins in the state; 0 for states that are not named.
     failure_states : tuple of str
     failure_price : float
         Paid once, when a unit goes from a state that is not a failure to one that is.
     terminal : tuple of str
-        States that end the story of a unit, which is noticed without an inspection.
+        States in which an episode ends, which is noticed without an inspection.
     """
 
     currency: str
@@ -70,7 +92,7 @@ class Economics:
     failure_states: tuple[str, ...] = ()
     failure_price: float = 0.0
     terminal: tuple[str, ...] = ()
-    #: Where it was read from, and the line of every key there, for messages.
+    #: The file it was read from and the line of every key, for messages.
     source: KeyLines = field(default_factory=lambda: KeyLines("", {}), repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -105,7 +127,7 @@ class Economics:
         return read_economics(path)
 
     def check_names(self, states: Sequence[str], actions: Sequence[str], dropped: Sequence[str] = ()) -> None:
-        """Raise a `FitError` if a name is not that of a state or action, dropped or not, or an action has no price."""
+        """Raise a `FitError` if a name is not that of a state or action (also a dropped one), or an action has no price."""
         for key in ("running", "inspection_by_state"):
             self._known("state", getattr(self, key), states, key)
         self._known("state", self.failure_states, states, "failure_states")
@@ -130,12 +152,12 @@ class Economics:
         for state in self.terminal:
             if self.running.get(state):
                 raise FitError(
-                    f"{self.place(('running', state))}the state {state!r} has running costs, but it is terminal: the "
-                    "story ends there and they are never paid; give the end a price with [failure]"
+                    f"{self.place(('running', state))}the state {state!r} has running costs, but it is terminal: "
+                    "episodes end there, so they are never paid; give the end a price with [failure]"
                 )
 
     def place(self, key: tuple[str, ...]) -> str:
-        """Where a key stands in the file, for the beginning of a message."""
+        """Return file and line of a key, for the beginning of a message; empty if the prices were not read from a file."""
         return self.source.place(FILE_KEYS.get(key[0], (key[0],)) + key[1:])
 
     def _known(self, kind: str, names: Collection[str], choices: Sequence[str], *key: str) -> None:
@@ -144,7 +166,7 @@ class Economics:
                 raise FitError(f"{self.place((*key, name))}{unknown_name(kind, name, choices)}")
 
     def measuring_costs(self, states: Sequence[str], actions: Sequence[str]) -> float | FloatArray:
-        """The price of an inspection: a number, or an array of shape (S, A)."""
+        """Return the price of an inspection: a number, or an array of shape (S, A)."""
         if not self.inspection_by_state and not self.inspection_by_action:
             return float(self.inspection)
         by_state, by_action = self.inspection_by_state, self.inspection_by_action
@@ -153,7 +175,7 @@ class Economics:
         )
 
     def rewards(self, states: Sequence[str], actions: Sequence[str]) -> FloatArray:
-        """Minus what a period costs without an inspection, shape (S, A, S)."""
+        """Return the rewards of transitions, shape (S, A, S): minus the costs of a period without an inspection."""
         running = np.array([self.running.get(state, 0.0) for state in states])
         doing = np.array([[self.price(action, state) for action in actions] for state in states])
         failed = np.isin(states, list(self.failure_states))
@@ -163,7 +185,7 @@ class Economics:
         return rewards
 
     def price(self, action: str, state: str) -> float:
-        """What an action costs in a state."""
+        """Return the price of an action in a state."""
         prices = self.actions[action]
         if isinstance(prices, Mapping):
             # In terminal states no action is taken, so that they need no price.
@@ -171,34 +193,62 @@ class Economics:
         return float(prices)
 
 
-# ----------------------------------------------------------------------------------------------------
-# Prices from a TOML file.
-#
-# currency = "EUR"
-# period = "year"
-# interest = "3 %/year"                # or discount = 0.97, per period
-# inspection = "120 EUR"               # or a table: price, by_state or by_action
-# terminal = []
-#
-# [actions]                            # every action has a price, also where it is 0
-# nothing = "0 EUR"
-# repair = { "3" = "700 EUR", otherwise = "900 EUR" }
-#
-# [running]                            # what a period costs that begins in the state
-# "4" = "50 EUR/year"
-#
-# [failure]                            # paid once, on entering one of the states
-# states = ["5"]
-# price = "20000 EUR"
-# ----------------------------------------------------------------------------------------------------
+class _InspectionTable(msgspec.Struct, forbid_unknown_fields=True):
+    """The table `inspection` of a file; prices are checked by `amount`."""
+
+    price: Any
+    by_state: dict[str, Any] = {}
+    by_action: dict[str, Any] = {}
 
 
-KEYS = ("currency", "period", "discount", "interest", "inspection", "terminal", "actions", "running", "failure")
-MOST_BYTES = 1 << 20
+class _FailureTable(msgspec.Struct, forbid_unknown_fields=True):
+    """The table `failure` of a file."""
+
+    states: tuple[str, ...]
+    price: Any
+
+
+class _PricesFile(msgspec.Struct, forbid_unknown_fields=True):
+    """The keys of a file; prices are checked by `amount`, with the currency and period."""
+
+    currency: Annotated[str, msgspec.Meta(pattern=r"\S")]
+    period: Annotated[str, msgspec.Meta(pattern=r"\S")]
+    inspection: Any
+    discount: Annotated[float, msgspec.Meta(gt=0, le=1)] | None = None
+    interest: Any = None
+    terminal: tuple[str, ...] = ()
+    actions: dict[str, Any] = {}
+    running: dict[str, Any] = {}
+    failure: _FailureTable | None = None
+
+
+#: The struct of every table with fixed keys.
+TABLES: dict[Place, type[msgspec.Struct]] = {
+    (): _PricesFile,
+    ("inspection",): _InspectionTable,
+    ("failure",): _FailureTable,
+}
+#: What is expected as the value of a key, for messages.
+EXPECTED: dict[Place, str] = {
+    ("currency",): 'text such as "EUR"',
+    ("period",): 'text such as "year"',
+    ("discount",): "a number above 0 and at most 1, such as 0.97",
+    ("terminal",): 'a list of states such as ["5"]',
+    ("failure", "states"): 'a list of states such as ["5"]',
+}
+#: What to do about a key that is missing.
+MISSING: dict[Place, str] = {
+    ("currency",): 'there is no currency, so that the prices have no unit; add currency = "EUR" at the top',
+    ("period",): 'there is no period, so that the prices have no unit; add period = "year" at the top',
+    ("inspection",): 'there is no price of an inspection; add inspection = "120 EUR" at the top',
+    ("inspection", "price"): "the inspection has no price; add price = ... to its table",
+    ("failure", "states"): "a failure has states and a price; give both",
+    ("failure", "price"): "a failure has states and a price; give both",
+}
 
 
 def read_economics(path: str | os.PathLike[str]) -> Economics:
-    """Read and check a file of prices."""
+    """Read and check a file of prices; anything wrong is a `FitError` that names the line."""
     place = Path(path)
     try:
         with place.open("rb") as file:
@@ -206,7 +256,7 @@ def read_economics(path: str | os.PathLike[str]) -> Economics:
     except OSError as error:
         raise FitError(str(explain(error, place, "read"))) from error
     if len(contents) > MOST_BYTES:
-        raise FitError(f"{place} is larger than {MOST_BYTES >> 20} MiB, which no file of prices is; check the path")
+        raise FitError(f"{place} is larger than {MOST_BYTES >> 20} MiB, too large for a file of prices; check the path")
     try:
         text = contents.decode("utf-8-sig")
         found = tomllib.loads(text)
@@ -214,150 +264,92 @@ def read_economics(path: str | os.PathLike[str]) -> Economics:
         line = contents[: error.start].count(b"\n") + 1
         raise FitError(f"{place}, line {line}: this is not UTF-8 text; save the file as UTF-8") from error
     except RecursionError as error:
-        raise FitError(f"{place} is nested too deeply to be a file of prices; check the path") from error
+        raise FitError(f"{place} is nested too deeply for a file of prices; check the path") from error
     except tomllib.TOMLDecodeError as error:
         raise FitError(
             f"{place} is not valid TOML: {error}; names with other signs than letters, digits, - and _ go in quotes"
         ) from error
-    return _Reader(place, found, KeyLines.of(text, str(place))).economics()
+    return _economics(found, KeyLines.of(text, str(place)))
 
 
-class _Reader:
-    """A parsed file, with the line of every key for messages."""
+def _economics(found: dict[str, Any], lines: KeyLines) -> Economics:
+    """Return the prices of a parsed file."""
+    file = _converted(found, _PricesFile, (), lines)
+    currency, period = file.currency.strip(), file.period.strip()
 
-    def __init__(self, path: Path, found: Mapping[str, Any], lines: KeyLines) -> None:
-        self._path, self._found, self._lines = path, found, lines
-        self._currency = self._period = ""
+    def price(value: Any, *key: str, per: str | None = None) -> float:
+        return amount(value, f"{lines.place(key)}{'.'.join(key)}", currency, per)
 
-    def economics(self) -> Economics:
-        self._check_keys((), self._found, KEYS)
-        self._currency, self._period = self._text("currency", "EUR"), self._text("period", "year")
-        inspection, by_state, by_action = self._inspection()
-        failure = self._table("failure")
-        self._check_keys(("failure",), failure, ("states", "price"))
-        if failure and ("states" not in failure or "price" not in failure):
-            raise FitError(f"{self._lines.place(('failure',))}a failure has states and a price; give both")
-        try:
-            return Economics(
-                currency=self._currency,
-                period=self._period,
-                discount=self._discount(),
-                inspection=inspection,
-                inspection_by_state=by_state,
-                inspection_by_action=by_action,
-                actions={name: self._action(name, price) for name, price in self._table("actions").items()},
-                running=self._prices(("running",), self._table("running"), self._period),
-                failure_states=self._names(("failure", "states"), failure.get("states", [])),
-                failure_price=self._price(("failure", "price"), failure.get("price", 0)),
-                terminal=self._names(("terminal",), self._found.get("terminal", [])),
-                source=self._lines,
-            )
-        except FitError as error:
-            text = str(error)
-            raise (error if text.startswith(str(self._path)) else FitError(f"{self._path}: {text}")) from None
+    def prices(table: Mapping[str, Any], *key: str, per: str | None = None) -> dict[str, float]:
+        return {name: price(value, *key, name, per=per) for name, value in table.items()}
 
-    def _check_keys(self, table: tuple[str, ...], found: Mapping[str, Any], known: tuple[str, ...]) -> None:
-        for key in found:
-            if key not in known:
-                raise FitError(f"{self._lines.place((*table, key))}{unknown_name('key', key, known)}")
+    is_table = isinstance(file.inspection, dict)
+    inspection = _InspectionTable(file.inspection)
+    if is_table:
+        inspection = _converted(file.inspection, _InspectionTable, ("inspection",), lines)
+    if inspection.by_state and inspection.by_action:
+        raise FitError(f"{lines.place(('inspection',))}the inspection has prices by_state and by_action; give one")
+    return Economics(
+        currency=currency,
+        period=period,
+        discount=_discount(file, period, lines),
+        inspection=price(inspection.price, "inspection", *(["price"] if is_table else [])),
+        inspection_by_state=prices(inspection.by_state, "inspection", "by_state"),
+        inspection_by_action=prices(inspection.by_action, "inspection", "by_action"),
+        actions={
+            name: prices(value, "actions", name) if isinstance(value, dict) else price(value, "actions", name)
+            for name, value in file.actions.items()
+        },
+        running=prices(file.running, "running", per=period),
+        failure_states=() if file.failure is None else file.failure.states,
+        failure_price=0.0 if file.failure is None else price(file.failure.price, "failure", "price"),
+        terminal=file.terminal,
+        source=lines,
+    )
 
-    def _text(self, key: str, example: str) -> str:
-        if key not in self._found:
-            raise FitError(
-                f'{self._path}: there is no {key}, so that the prices have no unit; add {key} = "{example}" at the top'
-            )
-        value = self._found[key]
-        if not isinstance(value, str) or not value.strip():
-            raise FitError(f'{self._lines.place((key,))}{key} is {quoted(value)}, expected text such as "{example}"')
-        return value.strip()
 
-    def _discount(self) -> float:
-        given = [key for key in ("discount", "interest") if key in self._found]
-        if len(given) != 1:
-            raise FitError(
-                f"{self._path}: it has {'both discount and interest' if given else 'neither discount nor interest'}; give "
-                f'one of the two, such as interest = "3 %/year" or discount = 0.97 (per period)'
-            )
-        where = self._lines.place((given[0],))
-        value = self._found[given[0]]
-        if given == ["interest"]:
-            return discount_of_rate(value, f"{where}interest", self._period)
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= 1:
-            raise FitError(f"{where}discount is {quoted(value)}, expected a number above 0 and at most 1, such as 0.97")
-        return float(value)
-
-    def _inspection(self) -> tuple[float, Mapping[str, float], Mapping[str, float]]:
-        if "inspection" not in self._found:
-            raise FitError(
-                f'{self._path}: there is no price of an inspection; add inspection = "120 {self._currency}" at the top'
-            )
-        value = self._found["inspection"]
-        if not isinstance(value, dict):
-            return self._price(("inspection",), value), {}, {}
-        self._check_keys(("inspection",), value, ("price", "by_state", "by_action"))
-        if "price" not in value:
-            raise FitError(
-                f"{self._lines.place(('inspection',))}the inspection has no price; add price = ... to its table"
-            )
-        by_state, by_action = (
-            self._prices(("inspection", name), self._as_table(("inspection", name), value.get(name, {})), None)
-            for name in ("by_state", "by_action")
+def _discount(file: _PricesFile, period: str, lines: KeyLines) -> float:
+    """Return the discount per period, as given or from the interest rate."""
+    if (file.discount is None) == (file.interest is None):
+        given = "neither discount nor interest" if file.discount is None else "both discount and interest"
+        raise FitError(
+            f'{lines.place(())}it has {given}; give one of the two, such as interest = "3 %/year" or discount = 0.97 '
+            "(per period)"
         )
-        if by_state and by_action:
-            raise FitError(
-                f"{self._lines.place(('inspection',))}the inspection has prices by_state and by_action; give one"
-            )
-        return self._price(("inspection", "price"), value["price"]), by_state, by_action
-
-    def _action(self, name: str, value: Any) -> float | Mapping[str, float]:
-        key = ("actions", name)
-        return self._prices(key, value, None) if isinstance(value, dict) else self._price(key, value)
-
-    def _prices(self, key: tuple[str, ...], found: Mapping[str, Any], period: str | None) -> dict[str, float]:
-        return {name: self._price((*key, name), value, period) for name, value in found.items()}
-
-    def _price(self, key: tuple[str, ...], value: Any, period: str | None = None) -> float:
-        return amount(value, f"{self._lines.place(key)}{'.'.join(key)}", self._currency, period)
-
-    def _names(self, key: tuple[str, ...], value: Any) -> tuple[str, ...]:
-        if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
-            raise FitError(
-                f'{self._lines.place(key)}{".".join(key)} is {quoted(value)}, expected a list of states such as ["5"]'
-            )
-        return tuple(value)
-
-    def _table(self, key: str) -> Mapping[str, Any]:
-        return self._as_table((key,), self._found.get(key, {}))
-
-    def _as_table(self, key: tuple[str, ...], value: Any) -> Mapping[str, Any]:
-        if not isinstance(value, dict):
-            raise FitError(
-                f"{self._lines.place(key)}{'.'.join(key)} is {quoted(value)}, expected a table of names and prices"
-            )
-        return value
+    if file.discount is not None:
+        return file.discount
+    return discount_of_rate(file.interest, f"{lines.place(('interest',))}interest", period)
 
 
-# ----------------------------------------------------------------------------------------------------
-# Places in a TOML file, for the beginning of a message.
-# ----------------------------------------------------------------------------------------------------
+def _converted(found: dict[str, Any], kind: type[Table], table: tuple[str, ...], lines: KeyLines) -> Table:
+    """Return a table of the file as a struct; raise a `FitError` with the line of what does not fit.
 
-
-@dataclass(frozen=True)
-class KeyLines:
-    """The line of every key and table of a file."""
-
-    name: str
-    lines: Mapping[Place, int]
-
-    @classmethod
-    def of(cls, text: str, name: str) -> KeyLines:
-        """The lines of a valid TOML text from a file of that name."""
-        return cls(name, toml_lines(text))
-
-    def place(self, key: Place) -> str:
-        """`prices.toml, line 3: ` for the beginning of a message; of a key that is not there, its table."""
-        while key and key not in self.lines:
-            key = key[:-1]
-        if key:
-            return f"{self.name}, line {self.lines[key]}: "
-        return f"{self.name}: " if self.name else ""
+    Parameters
+    ----------
+    found : dict
+    kind : subclass of msgspec.Struct
+    table : tuple of str
+        The keys that lead to the table.
+    lines : KeyLines
+    """
+    try:
+        return msgspec.convert(found, kind)
+    except msgspec.ValidationError as error:
+        at, key = validation_place(error)
+        value: Any = found
+        for part in at:
+            value = value[part]
+        at = (*table, *at)
+        if key is None:
+            names = tuple(part for part in at if isinstance(part, str))
+            expected = EXPECTED.get(names, "a table of names and prices")
+            index = ""
+            if isinstance(at[-1], int):  # an element of a list of states
+                expected, index = 'the name of a state in quotes, such as "5"', f"[{at[-1]}]"
+            problem = f"{'.'.join(names)}{index} is {quoted(value)}, expected {expected}"
+        elif key in value:
+            at = (*at, key)
+            problem = unknown_name("key", key, TABLES[at[:-1]].__struct_fields__)
+        else:
+            problem = MISSING[(*at, key)]
+        raise FitError(f"{lines.place(at)}{problem}") from error

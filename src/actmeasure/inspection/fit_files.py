@@ -1,24 +1,26 @@
-"""Fits as files."""
+"""Fits as `.npz` archives; everything in a file is checked when it is read."""
 
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, fields
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
+import msgspec
 import numpy as np
 
-from actmeasure.errors import ActMeasureError, FitError, quoted, unknown_name
+from actmeasure.errors import ActMeasureError, FitError, quoted
 from actmeasure.files.archive import Arrays, Shapes, read_arrays, write_arrays
 from actmeasure.files.atomic import explain, replacing
-from actmeasure.files.checks import FIT_FORMAT, check_keys, number, quote, some_names, whole
+from actmeasure.files.checks import FIT_FORMAT, FIT_VERSION, quote
+from actmeasure.inspection.diagnostics import SEVERITIES, Diagnostic
 from actmeasure.inspection.fit_result import Fit
-from actmeasure.inspection.goodness import TESTS, Goodness, GoodnessTest
+from actmeasure.inspection.goodness import Goodness, GoodnessTest
 
 __all__ = ["load_fit", "save_fit"]
 
-VERSION = 1
+#: The type of every array of a fit.
 ARRAYS = {
     "probabilities": "<f8",
     "low": "<f8",
@@ -29,23 +31,86 @@ ARRAYS = {
     "exposure": "<f8",
     "assumed": "|b1",
 }
+#: Arrays that a fit without a bootstrap does not have.
 OPTIONAL = ("low", "high", "bootstrap")
-TEXTS = (
-    "state_names", "action_names", "dropped", "identifiability", "warnings", "notes", "structure", "noticed",
-)  # fmt: skip
-#: Sums of probabilities may miss 1 by this much.
+#: Tolerance of sums of probabilities.
 ROUNDING = 1e-6
-#: More inspections or periods than this can have been counted by nobody.
+#: Largest number of inspections or periods.
 MOST = 1 << 53
-COUNTS = ("n_units", "n_records", "n_inspections")
+
+Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)]
+Finite = Annotated[float, msgspec.Meta(ge=-1e300, le=1e300)]
+
+
+class _StoredDiagnostic(msgspec.Struct, forbid_unknown_fields=True):
+    """A `Diagnostic` in a file."""
+
+    code: str
+    severity: Literal["info", "warning", "error"]
+    numbers: dict[str, int | float | tuple[int | float, ...]]
+    names: dict[str, str | tuple[str, ...]]
+
+    def diagnostic(self) -> Diagnostic:
+        """Return the diagnostic; raise a `FitError` if there is none with this code, or its sentence lacks a detail."""
+        found = Diagnostic(self.code, self.severity, self.numbers, self.names)
+        try:
+            if SEVERITIES[self.code] == self.severity or self.code == "stored-text":
+                str(found)
+                return found
+        except (KeyError, IndexError, TypeError, ValueError, OverflowError):
+            pass
+        raise FitError(f"the diagnostic {quote(self.code)} is not one that a fit has; the file is damaged")
+
+
+class _StoredTest(msgspec.Struct, forbid_unknown_fields=True):
+    """A `GoodnessTest` in a file."""
+
+    name: Literal["gap", "history", "age"]
+    statistic: Annotated[float, msgspec.Meta(ge=0)]
+    p_value: Annotated[float, msgspec.Meta(ge=0, le=1)]
+
+
+class _StoredGoodness(msgspec.Struct, forbid_unknown_fields=True):
+    """A `Goodness` in a file."""
+
+    tests: Annotated[list[_StoredTest], msgspec.Meta(min_length=1)]
+    findings: list[_StoredDiagnostic]
+    replicates: Annotated[int, msgspec.Meta(ge=1, lt=1 << 31)]
+
+    def goodness(self) -> Goodness:
+        if len({test.name for test in self.tests}) < len(self.tests):
+            raise FitError("'goodness' has a test twice; the file is damaged")
+        tests = tuple(GoodnessTest(test.name, test.statistic, test.p_value) for test in self.tests)
+        return Goodness(tests, tuple(one.diagnostic() for one in self.findings), self.replicates)
+
+
+class _About(msgspec.Struct, forbid_unknown_fields=True):
+    """The fields of a fit that are not arrays, as they are in the JSON of an archive."""
+
+    format: str
+    version: int
+    state_names: tuple[str, ...]
+    action_names: tuple[str, ...]
+    level: Annotated[float, msgspec.Meta(gt=0, lt=1)]
+    log_likelihood: Finite
+    goodness: _StoredGoodness | None
+    identifiability: list[_StoredDiagnostic]
+    warnings: list[_StoredDiagnostic]
+    notes: list[_StoredDiagnostic]
+    structure: tuple[str, ...]
+    noticed: tuple[str, ...]
+    dropped: tuple[str, ...]
+    period: Annotated[str, msgspec.Meta(pattern=r"\S")] | None
+    n_units: Count
+    n_records: Count
+    n_inspections: Count
 
 
 def save_fit(fit: Fit, path: str | os.PathLike[str]) -> None:
     """Write a fit; an existing file is replaced in one step, or stays as it was."""
     place = checked_path(path)
-    about: dict[str, Any] = {"format": FIT_FORMAT, "version": VERSION}
-    about |= {field.name: getattr(fit, field.name) for field in fields(fit) if field.name not in ARRAYS}
-    about["goodness"] = None if fit.goodness is None else asdict(fit.goodness)
+    about = {field.name: getattr(fit, field.name) for field in fields(fit) if field.name not in ARRAYS}
+    about = msgspec.to_builtins({"format": FIT_FORMAT, "version": FIT_VERSION, **about})
     try:
         with replacing(place) as file:
             write_arrays(file, about, {name: getattr(fit, name) for name in ARRAYS}, ARRAYS)
@@ -58,7 +123,7 @@ def load_fit(path: str | os.PathLike[str]) -> Fit:
     place = checked_path(path)
     try:
         about, arrays = read_arrays(place.read_bytes(), FIT_FORMAT, ARRAYS, _check_shapes, _check_about, OPTIONAL)
-        return _fit(about, arrays)
+        return _fit(_converted(about), arrays)
     except OSError as error:
         raise FitError(str(explain(error, place, "read"))) from error
     except ActMeasureError as error:
@@ -66,7 +131,7 @@ def load_fit(path: str | os.PathLike[str]) -> Fit:
 
 
 def checked_path(path: str | os.PathLike[str]) -> Path:
-    """The path of a fit."""
+    """Return the path of a fit; raise a `FitError` if it cannot be one."""
     try:
         place = Path(path)
         usable = b"\0" not in os.fsencode(place) and place.suffix.lower() == ".npz"
@@ -77,12 +142,42 @@ def checked_path(path: str | os.PathLike[str]) -> Path:
     return place
 
 
+def _converted(about: dict[str, Any]) -> _About:
+    """Return the JSON of an archive as checked fields; raise a `FitError` that names the place of anything wrong."""
+    try:
+        return msgspec.convert(_upgraded(about), _About)
+    except (msgspec.ValidationError, OverflowError) as error:
+        problem, _, place = str(error).partition(" - at `$.")
+        where = f"{place.rstrip('`')}: " if place else ""
+        raise FitError(
+            f"'about' is not that of a fit ({where}{problem.replace('`', '')}); the file is damaged"
+        ) from error
+
+
+def _upgraded(about: dict[str, Any]) -> dict[str, Any]:
+    """Return the JSON of version 1, whose diagnostics are sentences, as that of version 2."""
+    if about.get("version", 1) != 1:
+        return about
+
+    def stored(sentences: Any, severity: str) -> Any:
+        if not isinstance(sentences, list) or not all(isinstance(text, str) for text in sentences):
+            return None  # refused by the conversion
+        return [
+            {"code": "stored-text", "severity": severity, "numbers": {}, "names": {"text": text}} for text in sentences
+        ]
+
+    severities = {"identifiability": "warning", "warnings": "warning", "notes": "info"}
+    changed = {name: stored(about.get(name), severity) for name, severity in severities.items()}
+    goodness = about.get("goodness")
+    if isinstance(goodness, dict):
+        changed["goodness"] = goodness | {"findings": stored(goodness.get("findings"), "warning")}
+    return about | {"version": 1} | changed
+
+
 def _check_about(about: dict[str, Any], shapes: Shapes) -> None:
-    """Refuse what is told of the fit if it does not fit the shapes of its arrays, before the arrays are read."""
-    check_keys(
-        about, "'about'", ["format", "version", *(field.name for field in fields(Fit) if field.name not in ARRAYS)]
-    )
-    n_actions, n_states = (len(_texts(about, name)) for name in ("action_names", "state_names"))
+    """Raise a `FitError` if the JSON is not valid or does not match the shapes of the arrays; called before these are read."""
+    found = _converted(about)
+    n_actions, n_states = len(found.action_names), len(found.state_names)
     if shapes["probabilities"] != (n_actions, n_states, n_states):
         raise FitError(
             f"'probabilities' has shape {shapes['probabilities']}, which does not fit {n_actions} actions and {n_states} states"
@@ -90,7 +185,7 @@ def _check_about(about: dict[str, Any], shapes: Shapes) -> None:
 
 
 def _check_shapes(shapes: Shapes) -> int:
-    """How many names and remarks there can be; arrays whose shapes do not make a fit are refused before they are read."""
+    """Return the largest number of names and details of diagnostics; raise a `FitError` if the shapes are not those of a fit."""
     if len(shapes["probabilities"]) != 3:
         raise FitError(
             f"'probabilities' has shape {shapes['probabilities']}, expected (actions, states, states); the file is damaged"
@@ -108,57 +203,42 @@ def _check_shapes(shapes: Shapes) -> int:
     given = [name for name in OPTIONAL if name in shapes]
     if given and len(given) < len(OPTIONAL):
         raise FitError(f"it has {given[0]!r}, but not all of {', '.join(OPTIONAL)}; the file is damaged")
-    # Names, and remarks on states, actions and pairs of them, perhaps a few of each.
-    return 8 * (n_actions + 1) * (n_states + 1)
+    # Names, and diagnostics of states, actions and pairs of them.
+    return 16 * (n_actions + 1) * (n_states + 1)
 
 
-def _texts(about: dict[str, Any], name: str) -> tuple[str, ...]:
-    if not isinstance(about[name], list):
-        raise FitError(f"{name!r} is {quote(about[name])}, expected a list of strings; the file is damaged")
-    return tuple(some_names(about[name], name) or ())
-
-
-def _fit(about: dict[str, Any], arrays: Arrays) -> Fit:
-    texts = {name: _texts(about, name) for name in TEXTS}
-    _check_names(texts)
+def _fit(about: _About, arrays: Arrays) -> Fit:
+    _check_names(about)
     _check_arrays(arrays)
-    period = about["period"]
-    if period is not None and (not isinstance(period, str) or not period.strip()):
-        raise FitError(f"the period is {quote(period)}, expected text; the file is damaged")
-    level = number(about["level"], "level")
-    if not 0 < level < 1:
-        raise FitError(
-            f"the level of its intervals is {level:g}, expected a number between 0 and 1; the file is damaged"
-        )
-    counts = {name: whole(about[name], name) for name in COUNTS}
-    parts: dict[str, Any] = {**texts, **counts, **{name: arrays.get(name) for name in ARRAYS}}
-    return Fit(
-        **parts,
-        period=period,
-        level=level,
-        log_likelihood=number(about["log_likelihood"], "log_likelihood"),
-        goodness=_goodness(about["goodness"]),
-    )
+    parts: dict[str, Any] = {name: arrays.get(name) for name in ARRAYS}
+    for name in ("identifiability", "warnings", "notes"):
+        parts[name] = tuple(one.diagnostic() for one in getattr(about, name))
+    for field in fields(Fit):
+        if field.name not in parts and field.name != "goodness":
+            parts[field.name] = getattr(about, field.name)
+    return Fit(goodness=None if about.goodness is None else about.goodness.goodness(), **parts)
 
 
-def _check_names(texts: dict[str, tuple[str, ...]]) -> None:
-    states, actions = texts["state_names"], texts["action_names"]
+def _check_names(about: _About) -> None:
+    """Raise a `FitError` if names are missing or given twice, or do not match each other."""
+    states, actions = about.state_names, about.action_names
     for kind, names in (("state", states), ("action", actions)):
         if not names or len(set(names)) < len(names):
             raise FitError(f"its {kind}s have no names, or two of them have the same; the file is damaged")
-    if len(texts["structure"]) != len(actions):
+    if len(about.structure) != len(actions):
         raise FitError(
-            f"'structure' has {len(texts['structure'])} entries for {len(actions)} actions; the file is damaged"
+            f"'structure' has {len(about.structure)} entries for {len(actions)} actions; the file is damaged"
         )
-    for what, names, known in (("noticed", texts["noticed"], states), ("dropped", texts["dropped"], ())):
-        if len(set(names)) < len(names) or (what == "noticed" and not set(names) <= set(known)):
-            raise FitError(f"{what!r} is {quote(list(names))}, which does not fit its states; the file is damaged")
-    if set(texts["dropped"]) & set(actions):
-        raise FitError(f"'dropped' is {quote(list(texts['dropped']))}, which it still has; the file is damaged")
+    if len(set(about.noticed)) < len(about.noticed) or not set(about.noticed) <= set(states):
+        raise FitError(f"'noticed' is {quote(list(about.noticed))}, which does not fit its states; the file is damaged")
+    if len(set(about.dropped)) < len(about.dropped) or set(about.dropped) & set(actions):
+        raise FitError(
+            f"'dropped' is {quote(list(about.dropped))}, which does not fit its actions; the file is damaged"
+        )
 
 
 def _check_arrays(arrays: Arrays) -> None:
-    """Refuse numbers that no fit has; a row of probabilities is a distribution, or unknown and NaN throughout."""
+    """Raise a `FitError` about numbers that no fit has; a row of probabilities is a distribution or, if not known, NaN."""
     known = ~np.isnan(arrays["probabilities"])
     for name in ("probabilities", "bootstrap"):
         values = arrays.get(name, arrays["probabilities"])
@@ -170,7 +250,7 @@ def _check_arrays(arrays: Arrays) -> None:
             raise FitError(f"{name!r} has rows that are not probabilities; the file is damaged")
     if "low" in arrays:
         low, high = arrays["low"], arrays["high"]
-        # NaN, as comparisons with it are false, is only let through where nothing is known.
+        # Comparisons with NaN are false: it is accepted only where the probability is not known.
         sound = (low >= 0) & (low <= high) & (high <= 1 + ROUNDING)
         if not np.all(np.where(known, sound, sound | np.isnan(low) | np.isnan(high))):
             raise FitError("'low' and 'high' are not the ends of intervals of probabilities; the file is damaged")
@@ -180,29 +260,4 @@ def _check_arrays(arrays: Arrays) -> None:
             raise FitError("'initial' is not a distribution over its states; the file is damaged")
     for name in ("inspected", "exposure"):
         if not np.all((arrays[name] >= 0) & (arrays[name] <= MOST)):
-            raise FitError(f"{name!r} holds numbers that nobody can have counted; the file is damaged")
-
-
-def _goodness(found: Any) -> Goodness | None:
-    if found is None:
-        return None
-    known = check_keys(found, "'goodness'", ("tests", "findings", "replicates"))
-    if not isinstance(known["tests"], list) or not known["tests"]:
-        raise FitError("'goodness' has no list of tests; the file is damaged")
-    tests = tuple(_goodness_test(test) for test in known["tests"])
-    if len({test.name for test in tests}) < len(tests):
-        raise FitError("'goodness' has a test twice; the file is damaged")
-    return Goodness(tests, _texts(known, "findings"), whole(known["replicates"], "replicates", 1))
-
-
-def _goodness_test(found: Any) -> GoodnessTest:
-    test = check_keys(found, "a test of 'goodness'", ("name", "statistic", "p_value"))
-    if not isinstance(test["name"], str) or test["name"] not in TESTS:
-        raise FitError(f"{unknown_name('test of the goodness of fit', test['name'], TESTS)}; the file is damaged")
-    statistic, p_value = number(test["statistic"], "statistic"), number(test["p_value"], "p_value")
-    if statistic < 0 or not 0 <= p_value <= 1:
-        raise FitError(
-            f"the test {test['name']!r} has the statistic {statistic:g} and p-value {p_value:g}, which no test has; the file is "
-            "damaged"
-        )
-    return GoodnessTest(test["name"], statistic, p_value)
+            raise FitError(f"{name!r} holds numbers that cannot be counts; the file is damaged")

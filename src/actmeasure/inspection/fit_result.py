@@ -1,4 +1,4 @@
-"""What was fitted to records of inspections."""
+"""`Fit`: transition probabilities fitted to records of inspections."""
 
 from __future__ import annotations
 
@@ -11,59 +11,59 @@ import numpy as np
 import numpy.typing as npt
 
 from actmeasure.errors import FitError, shown, unknown_name
+from actmeasure.inspection.diagnostics import Diagnostic
 from actmeasure.inspection.economics import Economics
-from actmeasure.inspection.goodness import TESTS, Goodness
+from actmeasure.inspection.goodness import Goodness
 from actmeasure.inspection.money import DAYS
 from actmeasure.model import Model
 
-__all__ = ["Fit", "summary"]
+__all__ = ["Fit"]
 
 FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """Transition probabilities that were fitted to records, with intervals and with what the records cannot tell.
+    """Transition probabilities fitted to records, with intervals, goodness of fit and diagnostics.
 
-    Made by `actmeasure.fit`; all arrays are read-only. A, S and B are the numbers of actions, states and bootstrap replicates.
+    Returned by `actmeasure.fit`; arrays are read-only. A, S and B are the numbers of actions, states and bootstrap replicates.
 
     Attributes
     ----------
     state_names, action_names : tuple of str
     probabilities : float64 array, shape (A, S, S)
-        Chance of going from a state to another in a period with the action. A row of which the records tell nothing, and nothing
-        was assumed, is NaN.
+        Probability of each state one period later. A row without information in the records and without an assumption is NaN.
     low, high : float64 arrays, shape (A, S, S), or None
-        Ends of the interval for every probability; None without a bootstrap.
+        Ends of the interval of every probability; None without a bootstrap.
     level : float
-        How often such an interval should cover, such as 0.9.
+        Coverage probability of the intervals, such as 0.9.
     bootstrap : float64 array, shape (B, A, S, S), or None
         The probabilities fitted to resampled units.
     initial : float64 array, shape (S,)
-        How often units were in each state when they were first inspected.
+        Distribution of the state at the units' first inspections.
     log_likelihood : float
     goodness : Goodness or None
-        Whether a Markov chain fits the records at all.
-    identifiability : tuple of str
-        Sentences about what no amount of such records could tell; empty where all is well.
-    warnings : tuple of str
-        Sentences about little data and other weaknesses.
-    notes : tuple of str
+        Tests of whether a Markov chain fits the records; None if not tested.
+    identifiability : tuple of Diagnostic
+        What records with such gaps do not determine, whatever their number; usually empty.
+    warnings : tuple of Diagnostic
+        Little data and other weaknesses.
+    notes : tuple of Diagnostic
         What was assumed, filled in, merged or left out.
     inspected : int64 array, shape (A, S)
-        How often a unit was inspected in the state and the action was done next.
+        Number of inspections that showed the state and were followed by the action.
     exposure : float64 array, shape (A, S)
         Expected number of periods that began in the state with the action, inspected or not.
     assumed : bool array, shape (A, S)
-        Rows that the user gave because the records do not tell.
+        Rows given by assumptions, because the records contain no information about them.
     structure : tuple of str
-        For every action, which transitions were allowed.
+        The name of each action's allowed transitions.
     noticed : tuple of str
         States that are noticed without an inspection as soon as they are entered.
     dropped : tuple of str
-        Actions of the records that were left out of the fit; prices may still name them.
+        Actions of the records that were removed from the fit; prices may still name them.
     period : str or None
-        What the times of the records count, such as "year", if that was said.
+        Unit of the records' times, such as "year"; None if it was not given.
     n_units, n_records, n_inspections : int
     """
 
@@ -77,9 +77,9 @@ class Fit:
     initial: FloatArray
     log_likelihood: float
     goodness: Goodness | None
-    identifiability: tuple[str, ...]
-    warnings: tuple[str, ...]
-    notes: tuple[str, ...]
+    identifiability: tuple[Diagnostic, ...]
+    warnings: tuple[Diagnostic, ...]
+    notes: tuple[Diagnostic, ...]
     inspected: npt.NDArray[np.int64]
     exposure: FloatArray
     assumed: npt.NDArray[np.bool_]
@@ -99,26 +99,27 @@ class Fit:
 
     @cached_property
     def unknown(self) -> tuple[tuple[str, str], ...]:
-        """Pairs (action, state) of which the records tell nothing and nothing was assumed."""
+        """Pairs (action, state) without information in the records and without an assumption."""
         rows = np.argwhere(np.isnan(self.probabilities).any(axis=2))
         return tuple((self.action_names[action], self.state_names[state]) for action, state in rows)
 
     def model(self, economics: Economics | str | os.PathLike[str]) -> Model:
-        """The model with these probabilities and prices, the latter from an `Economics` or its file.
+        """Return the model with these probabilities and prices, the latter from an `Economics` or its file.
 
-        Units begin as they were first inspected. Raises `FitError` if prices do not fit, or if the records tell nothing about an
-        action in some state: then drop the action, or say what to assume, when fitting.
+        The start is distributed as the states at first inspections. Raises `FitError` if the prices do not match the fit, or if
+        a row of probabilities is not known: then drop the action, or give an assumption, when fitting.
         """
         return self._model(self._checked(economics), self.probabilities)
 
     def models(self, economics: Economics | str | os.PathLike[str]) -> Iterator[Model]:
-        """The models of all bootstrap replicates, as `model` builds them."""
+        """Return an iterator over the models of all bootstrap replicates, built as by `model`."""
         prices = self._checked(economics)
         if self.bootstrap is None:
             raise FitError("the fit has no bootstrap replicates; fit with bootstrap=200 (--bootstrap 200)")
         return (self._model(prices, probabilities) for probabilities in self.bootstrap)
 
     def _checked(self, economics: Economics | str | os.PathLike[str]) -> Economics:
+        """Return the prices, read if they are a path; raise a `FitError` if they do not match the fit."""
         prices = economics if isinstance(economics, Economics) else Economics.load(economics)
         if self.period is not None and self.period != prices.period:
             remedy = f'period = "{self.period}"' if self.period in DAYS else f'period = "{self.period}" and its prices'
@@ -137,8 +138,8 @@ class Fit:
         action = unknown[0][0]
         states = [repr(there) for name, there in unknown if name == action]
         raise FitError(
-            f"the records do not tell what {action!r} does in state {', '.join(states)}: it was never seen tried there; fit "
-            f"again and say what to assume with assume={{{action!r}: {self.state_names[0]!r}}} (--assume {action}:"
+            f"the records contain no information about {action!r} in state {', '.join(states)}: it was never observed there; fit "
+            f"again with an assumption, assume={{{action!r}: {self.state_names[0]!r}}} (--assume {action}:"
             f"{self.state_names[0]}, or --assume {action}:stay), or leave the action out with drop=[{action!r}] (--drop {action})"
         )
 
@@ -159,7 +160,7 @@ class Fit:
         )
 
     def without(self, actions: Sequence[str]) -> Fit:
-        """The fit without some actions, which a model of it then does not have."""
+        """Return the fit without some actions."""
         for action in actions:
             if action not in self.action_names:
                 raise FitError(unknown_name("action to drop", action, self.action_names))
@@ -181,8 +182,10 @@ class Fit:
         )
 
     def summary(self) -> str:
-        """The fit in words and tables."""
-        return summary(self)
+        """Return the fit in words and tables."""
+        from actmeasure.inspection.text import fit_text
+
+        return fit_text(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fit into an `.npz` file; an existing one is replaced in one step, or stays as it was."""
@@ -203,89 +206,3 @@ class Fit:
             f"Fit({len(self.state_names)} states, actions {', '.join(map(shown, self.action_names))}, {self.n_units:,} units, "
             f"{self.n_inspections:,} inspections, {intervals})"
         )
-
-
-# ----------------------------------------------------------------------------------------------------
-# A fit in words and tables.
-# ----------------------------------------------------------------------------------------------------
-
-
-#: Smaller probabilities are not listed one by one.
-SHOWN = 0.0005
-
-
-def summary(fit: Fit) -> str:
-    """The fit in words and tables."""
-    period = shown(fit.period or "period")
-    lines = [
-        ", ".join(
-            f"{count:,} {noun}{'s' * (count != 1)}"
-            for count, noun in ((fit.n_units, "unit"), (fit.n_records, "record"), (fit.n_inspections, "inspection"))
-        ),
-        f"{len(fit.state_names)} states: {' < '.join(map(shown, fit.state_names))}",
-    ]
-    if fit.noticed:
-        lines.append(f"noticed without an inspection: {', '.join(map(shown, fit.noticed))}")
-    for action in range(len(fit.action_names)):
-        lines += ["", *_action_table(fit, action, period)]
-    lines += ["", *_goodness(fit)]
-    for title, sentences in (
-        ("Cannot be told from such records", fit.identifiability), ("Mind", fit.warnings), ("Notes", fit.notes)
-    ):  # fmt: skip
-        if sentences:
-            lines += ["", f"{title}:", *(f"- {shown(sentence)}" for sentence in sentences)]
-    return "\n".join(lines)
-
-
-def _action_table(fit: Fit, action: int, period: str) -> Iterator[str]:
-    """The chances of an action, a line for each transition."""
-    inspected, exposure = int(fit.inspected[action].sum()), float(fit.exposure[action].sum())
-    yield (
-        f"{shown(fit.action_names[action])} (transitions: {shown(fit.structure[action])}; done {inspected:,} times in a "
-        f"state just seen, about {exposure:,.0f} {period}s in all)"
-    )
-    interval = [] if fit.low is None else [f"{100 * fit.level:g} % interval"]
-    rows: list[Sequence[str]] = [("from", f"{period}s", "to", "chance", *interval)]
-    for state in range(len(fit.state_names)):
-        rows += _row(fit, action, state)
-    widths = [max(len(row[column]) for row in rows if column < len(row)) for column in range(len(rows[0]))]
-    for row in rows:
-        cells = [
-            cell.rjust(width) if column == 1 else cell.ljust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=False))
-        ]
-        yield f"  {'  '.join(cells).rstrip()}"
-
-
-def _row(fit: Fit, action: int, state: int) -> Iterator[Sequence[str]]:
-    """The chances from one state."""
-    begin = (shown(fit.state_names[state]), f"{fit.exposure[action, state]:,.1f}")
-    chances = fit.probabilities[action, state]
-    if not chances.sum() >= 0:
-        yield (*begin, "?", "not known")
-        return
-    rare = 0.0
-    for to, chance in enumerate(chances):
-        ends = (
-            [] if fit.low is None or fit.high is None else [(fit.low[action, state, to], fit.high[action, state, to])]
-        )
-        if chance < SHOWN:
-            rare = max([rare, *(float(high) for _, high in ends)])
-            continue
-        between = [f"{low:.3f} to {high:.3f}" for low, high in ends]
-        if fit.assumed[action, state]:
-            between = ["assumed"]
-        yield (*begin, shown(fit.state_names[to]), f"{chance:.3f}", *between)
-        begin = ("", "")
-    if rare >= SHOWN:
-        yield ("", "", "others", "0.000", f"each at most {rare:.3f}")
-
-
-def _goodness(fit: Fit) -> Iterator[str]:
-    if fit.goodness is None:
-        yield "Goodness of fit: not tested."
-        return
-    yield f"Goodness of fit, against {fit.goodness.replicates} simulated sets of records: {fit.goodness.verdict}."
-    for test in fit.goodness.tests:
-        yield f"  {TESTS[test.name]}: p = {test.p_value:.3f}"
-    yield from (f"- {shown(finding)}" for finding in fit.goodness.findings)

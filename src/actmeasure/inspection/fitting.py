@@ -1,17 +1,18 @@
-"""Fit a Markov chain per action to records of inspections."""
+"""Fit a Markov chain per action to records of inspections: `fit`, and the steps of a fit in order."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from actmeasure.errors import FitError, quoted, unknown_name
-from actmeasure.inspection.diagnostics import ambiguity, data_notes, little_data
+from actmeasure.inspection.diagnostics import Diagnostic, diagnostic
 from actmeasure.inspection.estimation import (
-    Estimate,
+    ChainEstimate,
     FloatArray,
     Likelihood,
     allowed_transitions,
@@ -24,13 +25,30 @@ from actmeasure.inspection.fit_result import Fit
 from actmeasure.inspection.gaps import Gaps, find_gaps
 from actmeasure.inspection.goodness import Goodness, goodness_of_fit
 from actmeasure.inspection.records import Progress, Records, ignore_progress, read_records
-from actmeasure.inspection.uncertainty import flat_directions, intervals, one_step_counts, other_chains, resample
+from actmeasure.inspection.uncertainty import (
+    MOST_FREE,
+    flat_directions,
+    intervals,
+    largest_entries,
+    one_step_counts,
+    other_chains,
+    resample,
+)
 from actmeasure.settings import real, whole
 
-__all__ = ["Search", "fit"]
+__all__ = ["EstimationRun", "fit"]
 
-#: Most replicates for intervals, or for the goodness of fit.
+#: Largest number of bootstrap replicates, and of simulated records for the goodness of fit.
 MOST_REPLICATES = 10**6
+#: A row with less expected exposure, in periods, and without an inspection at the beginning of a period is not estimated.
+LEAST_EXPOSURE = 5.0
+#: Number of random starts, and the larger number where the gap lengths have a common factor: then roots of a matrix are
+#: estimated, of which there may be several.
+STARTS, MORE_STARTS = 4, 20
+#: No random starts where every row was inspected this often one period later, which determines it.
+ENOUGH_SHORT_GAPS = 20
+#: Rows with less exposure, in periods, get a diagnostic, and so do records with fewer units.
+LITTLE_EXPOSURE, FEW_UNITS = 10.0, 20
 
 
 def fit(
@@ -57,8 +75,8 @@ def fit(
     """Fit a Markov chain per action to records of inspections, with gaps of any length between them.
 
     A record with unit, time, state and action says: at the beginning of period `time` the unit was seen in the state (empty:
-    nobody looked), and during that period the action was done. What is fitted is the chance of each state at the beginning of
-    the next period. Records may come in any order; a unit's last action tells nothing, as nobody saw what it led to.
+    not inspected), and during that period the action was done. Fitted are the probabilities of the states at the beginning of
+    the next period. Records may come in any order. A unit's last action is not used, as its result was not observed.
 
     Parameters
     ----------
@@ -73,32 +91,33 @@ def fit(
         "improve", "improve-by-steps", or truth values of shape (S, S). One for all actions, or a mapping; actions that it does
         not name have that of "*", or else may do anything.
     noticed : list of str
-        States that are noticed, and recorded, as soon as they are entered, without an inspection, such as a breakdown. Until a
-        unit's last record none was entered that is not there.
+        States that are noticed, and recorded, as soon as they are entered, without an inspection, such as a breakdown. So until
+        a unit's last record it entered such states only where a record says so.
     default_action : str, optional
-        What was done in periods without a record or without an action in it. Needed where there are such periods and several
-        actions; it also makes up for a missing column.
+        The action of periods without a record or without an action in it. Required if there are such periods and several
+        actions, or no column of actions.
     assume : mapping from action to state or "stay"
-        What an action does in states in which the records tell nothing about it: leads to that state, or changes nothing.
+        The effect of an action in states in which the records contain no information about it: it leads to that state, or
+        changes nothing.
     drop : list of str
-        Actions to leave out of the fit, after it was made.
+        Actions to remove from the result.
     columns : mapping
-        Names of the columns, where they are others: `{"unit": "pipe"}`.
+        Other names of the columns, such as `{"unit": "pipe"}`.
     period : float or str, optional
         By default times are whole numbers. A number: times are divided by it and rounded down. "day", "week", "month",
         "quarter" or "year": times are such whole numbers, or dates, which fall into periods of the calendar.
     delimiter, encoding : str
         Of the CSV file.
     skip_broken : bool
-        Leave out lines that cannot be read, and say so, instead of raising an error that names them.
+        Leave out lines that cannot be read, with a diagnostic in `Fit.notes`, instead of raising an error that names them.
     bootstrap : int
-        Replicates for the intervals; 0 for none. Ctrl-C keeps those that are done.
+        Bootstrap replicates for the intervals; 0 for none. Ctrl-C keeps those that are done.
     goodness : int
-        Simulated records for the goodness of fit; 0 for none.
+        Simulated sets of records for the goodness-of-fit tests; 0 for none.
     level : float
-        How often the intervals should cover.
+        Coverage probability of the intervals.
     seed : int or numpy Generator
-    progress : function of (doing, done, total)
+    progress : function of (task, done, total)
 
     Raises
     ------
@@ -131,25 +150,26 @@ def fit(
     check_assumptions(assumptions, read.state_names)
     gaps = find_gaps(read, default_action, noticed)
     allowed, structures = allowed_transitions(structure, read.action_names, len(read.state_names))
-    search = Search(read, gaps, allowed, structures, assumptions, np.random.default_rng(seed), progress)
-    found = search.run(bootstrap, goodness, float(level))
+    run = EstimationRun(read, gaps, allowed, structures, assumptions, np.random.default_rng(seed), progress)
+    found = run.fit(bootstrap, goodness, float(level))
     return found.without(drop) if drop else found
 
 
-# ----------------------------------------------------------------------------------------------------
-# The steps of a fit, from gaps between inspections to the result.
-# ----------------------------------------------------------------------------------------------------
+class EstimationRun:
+    """The steps of a fit, from gaps between inspections to the result.
 
-
-#: A row with fewer expected periods than this, and no inspection right before it, is not known.
-LEAST_EXPOSURE = 5.0
-#: Searches from random starts; not needed where every row was seen so often with an inspection right after it.
-#: More of them where all gaps have a common factor, so that roots of a matrix are sought, of which there may be several.
-STARTS, MORE_STARTS, ENOUGH_SHORT_GAPS = 4, 20, 20
-
-
-class Search:
-    """A fit that is being made."""
+    Parameters
+    ----------
+    records : Records
+    gaps : Gaps
+    allowed : bool array, shape (A, S, S)
+        Which transitions are possible.
+    structures : tuple of str
+        The name of each action's structure, for messages.
+    assumptions : mapping from action to state or "stay"
+    rng : numpy Generator
+    progress : function of (task, done, total)
+    """
 
     def __init__(
         self,
@@ -166,10 +186,10 @@ class Search:
         self._starts_rng, self._bootstrap_rng, self._goodness_rng = rng.spawn(3)
         self._likelihood = Likelihood(gaps)
         self._counts = gaps.counts()
-        self._notes = [*records.notes, *data_notes(records, gaps)]
+        self._notes = [*records.notes, *_data_diagnostics(records, gaps)]
 
-    def run(self, bootstrap: int, goodness: int, level: float) -> Fit:
-        """Estimate, look for what cannot be told, test and resample."""
+    def fit(self, bootstrap: int, goodness: int, level: float) -> Fit:
+        """Estimate the probabilities, check whether they are determined, test the fit and resample units."""
         records, gaps = self._records, self._gaps
         self._progress("fitting", 0, 1)
         inspected = gaps.inspected(records)
@@ -191,8 +211,8 @@ class Search:
             initial=np.bincount(gaps.begin[first], minlength=gaps.n_states) / len(first),
             log_likelihood=found.log_likelihood,
             goodness=tested,
-            identifiability=tuple(ambiguity(flat, others, found, records, gaps, starts)),
-            warnings=(*records.warnings, *little_data(found, unknown, assumed, records, gaps)),
+            identifiability=tuple(_identifiability(flat, others, found, records, gaps, starts)),
+            warnings=(*records.warnings, *_little_data(found, unknown, assumed, records, gaps)),
             notes=tuple(self._notes),
             inspected=inspected,
             exposure=found.exposure,
@@ -208,8 +228,8 @@ class Search:
 
     def _first_estimate(
         self, inspected: npt.NDArray[np.int64]
-    ) -> tuple[Estimate, npt.NDArray[np.bool_], FloatArray, npt.NDArray[np.bool_]]:
-        """The estimate; rows that the records do not tell about, (A, S); rows by assumption, (A, S, S), and which these are."""
+    ) -> tuple[ChainEstimate, npt.NDArray[np.bool_], FloatArray, npt.NDArray[np.bool_]]:
+        """Return the estimate, rows without information (A, S), rows by assumption (A, S, S) and a mask of these (A, S)."""
         records = self._records
         free = np.full(self._allowed.shape, np.nan)
         start = persistent_start(self._allowed, free)
@@ -227,11 +247,11 @@ class Search:
         return found, unknown, fixed, assumed
 
     def _check_possible(self, start: FloatArray) -> None:
-        """Raise an error that names the record if something was seen that the structure rules out."""
+        """Raise a `FitError` that names the record if the structure or assumptions exclude an observed transition."""
         gaps, records = self._gaps, self._records
-        chances = self._likelihood.end_chances(start)
-        chances = np.c_[chances, chances.sum(axis=1)]
-        wrong = np.flatnonzero(chances[gaps.group, gaps.end] <= 0)
+        ends = self._likelihood.end_probabilities(start)
+        ends = np.c_[ends, ends.sum(axis=1)]
+        wrong = np.flatnonzero(ends[gaps.group, gaps.end] <= 0)
         if not wrong.size:
             return
         gap = int(wrong[np.argmin(records.line[gaps.last_record[wrong]])])
@@ -252,16 +272,16 @@ class Search:
             "allow it: structure={'repair': 'any'} (--structure repair=any)"
         )
 
-    def _other_chains(self, found: Estimate, fixed: FloatArray) -> tuple[Estimate, list[Estimate], int]:
-        """The best of several searches, others as likely as it, and how many searches there were."""
-        told = found.exposure >= LEAST_EXPOSURE
-        if (one_step_counts(self._likelihood)[told] >= ENOUGH_SHORT_GAPS).all():
+    def _other_chains(self, found: ChainEstimate, fixed: FloatArray) -> tuple[ChainEstimate, list[ChainEstimate], int]:
+        """Return the best estimate of several starts, different ones that are as likely, and the number of starts."""
+        informed = found.exposure >= LEAST_EXPOSURE
+        if (one_step_counts(self._likelihood)[informed] >= ENOUGH_SHORT_GAPS).all():
             return found, [], 0
         starts = MORE_STARTS if np.gcd.reduce(self._gaps.length) > 1 else STARTS
         best, others = other_chains(self._likelihood, found, self._allowed, fixed, starts, self._starts_rng)
         return best, others, starts
 
-    def _goodness(self, found: Estimate, fixed: FloatArray, replicates: int) -> Goodness | None:
+    def _goodness(self, found: ChainEstimate, fixed: FloatArray, replicates: int) -> Goodness | None:
         if not replicates:
             return None
         start = persistent_start(self._allowed, fixed)
@@ -269,14 +289,15 @@ class Search:
         tested = goodness_of_fit(
             self._likelihood, found.probabilities, start, fixed, names, replicates, self._goodness_rng, self._progress
         )
-        if tested is None or tested.replicates < replicates:
-            done = 0 if tested is None else tested.replicates
-            self._notes.append(f"Goodness of fit: {done} of {replicates} simulated records; too few gaps, or stopped.")
+        done = 0 if tested is None else tested.replicates
+        if done < replicates:
+            self._notes.append(diagnostic("goodness-incomplete", done=done, requested=replicates))
         return tested
 
     def _intervals(
-        self, found: Estimate, fixed: FloatArray, missing: npt.NDArray[np.bool_], replicates: int, level: float
+        self, found: ChainEstimate, fixed: FloatArray, missing: npt.NDArray[np.bool_], replicates: int, level: float
     ) -> tuple[FloatArray | None, FloatArray | None, FloatArray | None]:
+        """Return the replicates, (B, A, S, S), and the ends of the intervals, (A, S, S); None if there are fewer than two."""
         if not replicates:
             return None, None, None
         start = persistent_start(self._allowed, fixed)
@@ -284,10 +305,93 @@ class Search:
             self._likelihood, found.probabilities, start, fixed, replicates, self._bootstrap_rng, self._progress
         )
         if len(drawn) < replicates:
-            self._notes.append(f"Intervals come from {len(drawn)} of {replicates} replicates: stopped early.")
+            self._notes.append(diagnostic("intervals-incomplete", done=len(drawn), requested=replicates))
         if len(drawn) < 2:
             return None, None, None
         low, high = intervals(found.probabilities, found.transitions, drawn, level)
         known = ~np.isnan(fixed)
         low, high = np.where(known, fixed, low), np.where(known, fixed, high)
         return np.where(missing, np.nan, drawn), np.where(missing, np.nan, low), np.where(missing, np.nan, high)
+
+
+def _data_diagnostics(records: Records, gaps: Gaps) -> Iterator[Diagnostic]:
+    """Yield what was filled in, what could not be used, and times that look like dates."""
+    if gaps.filled:
+        action = records.action_names[gaps.default]
+        yield diagnostic("actions-filled-in", periods=gaps.filled, action=action, actions=len(records.action_names))
+    useful = len(np.unique(gaps.unit))
+    if useful < gaps.n_units:
+        yield diagnostic("units-without-change", units=gaps.n_units - useful, all_units=gaps.n_units)
+    look_like_dates = (records.time >= 1900_01_01) & (records.time <= 2100_12_31)
+    if look_like_dates.all() and len(records.time) > 1:
+        yield diagnostic("times-look-like-dates")
+
+
+def _little_data(
+    estimate: ChainEstimate,
+    unknown: npt.NDArray[np.bool_],
+    assumed: npt.NDArray[np.bool_],
+    records: Records,
+    gaps: Gaps,
+) -> Iterator[Diagnostic]:
+    """Yield actions and states with little or no data, few units, and whether the estimate did not converge."""
+    states = records.state_names
+    units = len(np.unique(gaps.unit))
+    if units < FEW_UNITS:
+        yield diagnostic("few-units", units=units)
+    for number, action in enumerate(records.action_names):
+        rows = np.flatnonzero(unknown[number] & ~assumed[number])
+        if len(rows) == len(states):
+            yield diagnostic("action-without-data", action=action)
+        elif rows.size:
+            yield diagnostic("action-without-data-in-states", action=action, states=tuple(states[row] for row in rows))
+        few = np.flatnonzero(~unknown[number] & (estimate.exposure[number] < LITTLE_EXPOSURE))
+        if few.size:
+            yield diagnostic(
+                "little-exposure",
+                action=action,
+                states=tuple(states[row] for row in few),
+                periods=tuple(estimate.exposure[number, few].tolist()),
+                least=LITTLE_EXPOSURE,
+            )
+    if not estimate.converged:
+        yield diagnostic("estimation-not-converged")
+
+
+def _identifiability(
+    flat: list[FloatArray] | None,
+    others: list[ChainEstimate],
+    best: ChainEstimate,
+    records: Records,
+    gaps: Gaps,
+    starts: int,
+) -> Iterator[Diagnostic]:
+    """Yield what records with such gaps do not determine, whatever their number."""
+    states, actions = records.state_names, records.action_names
+    if flat is None:
+        yield diagnostic("flat-directions-not-checked", most=MOST_FREE)
+    if flat:
+        entries = largest_entries(flat)
+        yield diagnostic(
+            "flat-directions",
+            directions=len(flat),
+            actions=tuple(actions[action] for action, _, _ in entries),
+            begins=tuple(states[begin] for _, begin, _ in entries),
+            ends=tuple(states[end] for _, _, end in entries),
+        )
+    common = math.gcd(*np.unique(gaps.length).tolist())
+    if common > 1:
+        yield diagnostic("gaps-with-common-factor", periods=common, other_chains=len(others), starts=starts)
+    if others:
+        furthest = max(others, key=lambda one: float(np.abs(one.probabilities - best.probabilities).max()))
+        change = furthest.probabilities - best.probabilities
+        entry = np.unravel_index(int(np.argmax(np.abs(change))), change.shape)
+        action, begin, end = (int(part) for part in entry)
+        yield diagnostic(
+            "several-chains",
+            action=actions[action],
+            begin=states[begin],
+            end=states[end],
+            probability=float(best.probabilities[entry]),
+            other_probability=float(furthest.probabilities[entry]),
+        )

@@ -1,4 +1,8 @@
-"""Gaps between inspections: where each began, what was done, and where it ended."""
+"""Gaps between inspections: the first and last state of each, and the actions in between.
+
+The actions of a gap are a *word* of *runs* (an action and the number of periods it was repeated), as the kernels of
+`actmeasure.kernels.gap_likelihood` use them.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ import numpy.typing as npt
 
 from actmeasure.errors import FitError, unknown_name
 from actmeasure.inspection.records import NONE, Records
-from actmeasure.kernels.gap_likelihood import Words
+from actmeasure.kernels.gap_likelihood import GapWords
 
 __all__ = ["Gaps", "distinct_words", "find_gaps", "run_graph"]
 
@@ -20,27 +24,30 @@ FloatArray = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Gaps:
-    """All gaps of the records; N gaps in G groups of equal word and first state, S states, A actions.
+    """All gaps of the records: N gaps in G groups of equal word and first state, S states, A actions.
 
     Attributes
     ----------
-    words : Words
-        With noticed states, letter `A + a` is action `a` in a last period in which such a state may be entered.
+    words : GapWords
+        With noticed states, letter `A + a` is action `a` in the last period of a gap that ends in such a state.
     group, begin, end, length, unit, record : int64 arrays, shape (N,)
-        Of each gap: its group, its states (the end is S where the record just stops), its periods, the number of its unit, and
-        the record of the inspection at its beginning.
+        For each gap: its group, first and last state (S where the unit's records end without an inspection), length in periods,
+        the number of its unit, and the record of the inspection at its beginning.
     before : int64 array, shape (N,)
-        The state that was seen at the inspection before the beginning; -1 if there was none.
+        The state at the inspection before the first one of the gap; -1 if there was none.
     age : int64 array, shape (N,)
-        Periods from the unit's first record to the beginning.
+        Periods from the unit's first record to the beginning of the gap.
     action : int64 array, shape (N,)
-        The action, where it was the same all the time; otherwise A.
+        The action if it was the same in all periods, otherwise A.
     last_record : int64 array, shape (N,)
         The record that ends the gap.
     noticed : bool array, shape (S,)
+        States that are noticed as soon as they are entered.
+    filled, default : int
+        Number of periods without a recorded action, and the action assumed for them.
     """
 
-    words: Words
+    words: GapWords
     group: IntArray
     begin: IntArray
     end: IntArray
@@ -61,18 +68,21 @@ class Gaps:
 
     @property
     def n_groups(self) -> int:
-        """G."""
+        """The number of groups."""
         return len(self.words.word)
 
     def counts(self, weights: FloatArray | None = None, end: IntArray | None = None) -> FloatArray:
-        """How often each group ended where, shape (G, S + 1); of weighted units, or with other ends."""
+        """Return how often each group ended in each state, shape (G, S + 1); optionally of weighted units, or with other ends.
+
+        The last column counts gaps without an inspection at their end.
+        """
         cell = self.group * (self.n_states + 1) + (self.end if end is None else end)
         each = None if weights is None else weights[self.unit]
         total = np.bincount(cell, weights=each, minlength=self.n_groups * (self.n_states + 1))
         return total.reshape(self.n_groups, -1).astype(np.float64)
 
     def inspected(self, records: Records) -> IntArray:
-        """How often a unit was inspected in a state and an action was done next, shape (A, S)."""
+        """Return how often a unit was inspected in a state and the action was done next, shape (A, S)."""
         table = np.zeros((self.n_actions, self.n_states), dtype=np.int64)
         action = records.action[self.record]
         np.add.at(table, (np.where(action == NONE, self.default, action), self.begin), 1)
@@ -80,7 +90,10 @@ class Gaps:
 
 
 def find_gaps(records: Records, default_action: str | None, noticed: Sequence[str] = ()) -> Gaps:
-    """The gaps of the records; periods without a known action are filled with the default one, which must not be guessed."""
+    """Return the gaps of the records; periods without a recorded action have the default one.
+
+    Raises a `FitError` if a default is needed and not given: several actions were recorded.
+    """
     for name in noticed:
         if name not in records.state_names:
             raise FitError(unknown_name("noticed state", name, records.state_names))
@@ -89,11 +102,11 @@ def find_gaps(records: Records, default_action: str | None, noticed: Sequence[st
     used, span = _used_records(records, seen, bool(noticed))
     if not used.any():
         raise FitError(
-            f"no unit was inspected twice, so that nothing is known about change; {len(records.unit_names):,} units with "
-            f"{int(seen.sum()):,} inspections were read; every unit needs two inspections at different times"
+            f"no unit was inspected twice, so that there is no information about transitions; {len(records.unit_names):,} units "
+            f"with {int(seen.sum()):,} inspections were read; every unit needs two inspections at different times"
         )
     default, filled = _default(records, used, span, default_action)
-    opening = np.flatnonzero(used & seen)  # records that begin a gap
+    opening = np.flatnonzero(used & seen)  # the record at the beginning of each gap
     gap_of = np.cumsum(used & seen) - 1
     letters, lengths, owner = _runs(records, used, span, gap_of, default)
     last = _last_records(opening, gap_of, used)
@@ -135,7 +148,10 @@ def find_gaps(records: Records, default_action: str | None, noticed: Sequence[st
 def _used_records(
     records: Records, seen: npt.NDArray[np.bool_], to_the_end: bool
 ) -> tuple[npt.NDArray[np.bool_], IntArray]:
-    """Which records begin a stretch between two inspections or, if asked for, after the last; and how long it is to the next."""
+    """Return which records are part of a gap, and the periods from each record to the next.
+
+    With `to_the_end`, the time from the last inspection of a unit to its last record is a gap, too.
+    """
     same = np.r_[records.unit[1:] == records.unit[:-1], False]
     span = np.where(same, np.diff(records.time, append=0), 0)
     n_units = len(records.unit_names)
@@ -151,9 +167,9 @@ def _used_records(
 def _default(
     records: Records, used: npt.NDArray[np.bool_], span: IntArray, default_action: str | None
 ) -> tuple[int, int]:
-    """The action of periods that no record tells of, and how many these are."""
-    untold = used & (records.action == NONE)
-    filled = int(untold.sum() + (span[used] - 1).sum())
+    """Return the action of periods without a recorded one, and the number of such periods."""
+    unrecorded = used & (records.action == NONE)
+    filled = int(unrecorded.sum() + (span[used] - 1).sum())
     if default_action is not None:
         return records.action_names.index(default_action), filled
     if len(records.action_names) == 1:
@@ -163,8 +179,8 @@ def _default(
             "no record names an action; say what was always done with default_action='nothing' (--default-action)"
         )
     if filled:
-        record = int(np.argmax(untold | (used & (span > 1))))
-        missing = records.time[record] + (0 if untold[record] else 1)
+        record = int(np.argmax(unrecorded | (used & (span > 1))))
+        missing = records.time[record] + (0 if unrecorded[record] else 1)
         raise FitError(
             f"{records.place(record)}: unit {records.unit_names[records.unit[record]]!r} has no action for time {missing}, "
             f"one of {filled:,} such periods, and there are several actions ({', '.join(records.action_names)}); say what is "
@@ -176,13 +192,13 @@ def _default(
 def _runs(
     records: Records, used: npt.NDArray[np.bool_], span: IntArray, gap_of: IntArray, default: int
 ) -> tuple[IntArray, IntArray, IntArray]:
-    """Letters, lengths and gaps of all runs: of a record its own action for one period, then the default until the next one."""
+    """Return letter, length and gap of all runs: each record's action for one period, then the default until the next record."""
     action = np.where(records.action == NONE, default, records.action)[used]
     letters = np.stack([action, np.full_like(action, default)], axis=1).ravel()
     lengths = np.stack([np.ones_like(action), span[used] - 1], axis=1).ravel()
     owner = np.repeat(gap_of[used], 2)
-    there = lengths > 0
-    letters, lengths, owner = letters[there], lengths[there], owner[there]
+    kept = lengths > 0
+    letters, lengths, owner = letters[kept], lengths[kept], owner[kept]
     new = np.flatnonzero(np.r_[True, (letters[1:] != letters[:-1]) | (owner[1:] != owner[:-1])])
     return letters[new], np.add.reduceat(lengths, new), owner[new]
 
@@ -190,19 +206,19 @@ def _runs(
 def _split_last(
     letters: IntArray, lengths: IntArray, owner: IntArray, entering: npt.NDArray[np.bool_], n_actions: int
 ) -> tuple[IntArray, IntArray, IntArray]:
-    """Make the last period of gaps that end in a noticed state a run of its own, with a letter of its own."""
+    """Return the runs with the last period of gaps that end in a noticed state as a separate run with letter `A + a`."""
     last = np.flatnonzero(np.r_[owner[1:] != owner[:-1], True])
     last = last[entering[owner[last]]]
     lengths = lengths.copy()
     lengths[last] -= 1
     letters, owner = np.insert(letters, last + 1, letters[last] + n_actions), np.insert(owner, last + 1, owner[last])
     lengths = np.insert(lengths, last + 1, 1)
-    there = lengths > 0
-    return letters[there], lengths[there], owner[there]
+    kept = lengths > 0
+    return letters[kept], lengths[kept], owner[kept]
 
 
 def _last_records(opening: IntArray, gap_of: IntArray, used: npt.NDArray[np.bool_]) -> IntArray:
-    """The record that ends each gap: the one after the last used record of it."""
+    """Return the record that ends each gap: the one after its last used record."""
     last = np.zeros(len(opening), dtype=np.int64)
     number = np.flatnonzero(used)
     np.maximum.at(last, gap_of[used], number)
@@ -210,7 +226,7 @@ def _last_records(opening: IntArray, gap_of: IntArray, used: npt.NDArray[np.bool
 
 
 def _states_before(records: Records, opening: IntArray, seen: npt.NDArray[np.bool_]) -> IntArray:
-    """The state at the inspection before each gap's first one, of the same unit; -1 if there was none."""
+    """Return the state at the unit's inspection before each gap's first one; -1 if there was none."""
     inspections = np.flatnonzero(seen)
     position = np.searchsorted(inspections, opening)
     earlier = inspections[np.maximum(position - 1, 0)]
@@ -219,20 +235,17 @@ def _states_before(records: Records, opening: IntArray, seen: npt.NDArray[np.boo
 
 
 def _first_times(records: Records) -> IntArray:
+    """Return the time of each unit's first record, shape (n_units,)."""
     first = np.full(len(records.unit_names), np.iinfo(np.int64).max)
     np.minimum.at(first, records.unit, records.time)
     return first
 
 
-# ----------------------------------------------------------------------------------------------------
-# What was done between inspections, as words of runs whose matrices are products of few others.
-# ----------------------------------------------------------------------------------------------------
-
-
 def run_graph(runs: Iterable[tuple[int, int]]) -> tuple[dict[tuple[int, int], int], IntArray, IntArray, IntArray]:
-    """A graph of products with a node for every run (letter, length): their numbers, and `letter`, `left`, `right` of `Words`.
+    """Return a graph of products with a node for every run (letter, length): node numbers, and the arrays of `GapWords`.
 
-    A length is the sum of powers of two, so that even a run of a million periods takes some twenty products.
+    The arrays are `letter`, `left` and `right`. A length is split into powers of two, so that a run of a million periods takes
+    about twenty products.
     """
     wanted: set[tuple[int, int]] = set()
     for letter, length in runs:
@@ -260,7 +273,7 @@ def run_graph(runs: Iterable[tuple[int, int]]) -> tuple[dict[tuple[int, int], in
 
 
 def _halves(length: int) -> tuple[int, int]:
-    """Two lengths whose sum it is, the second one a power of two; (0, 0) for a run of one period."""
+    """Return two lengths with that sum, the second one a power of two; (0, 0) for a length of 1."""
     if length == 1:
         return 0, 0
     lowest = length & -length
@@ -268,13 +281,13 @@ def _halves(length: int) -> tuple[int, int]:
 
 
 def distinct_words(letters: IntArray, lengths: IntArray, offsets: IntArray) -> tuple[IntArray, IntArray]:
-    """The number of each gap's word, and for each word the first gap that has it.
+    """Return the number of each gap's word, and for each word the first gap that has it.
 
     Parameters
     ----------
     letters, lengths : int64 arrays, shape (n_runs,)
     offsets : int64 array, shape (n_gaps + 1,)
-        Where the runs of each gap begin.
+        The runs of gap `g` are those from `offsets[g]` to `offsets[g + 1] - 1`.
     """
     _, codes = np.unique(np.stack([letters, lengths]), axis=1, return_inverse=True)
     counts = np.diff(offsets)
@@ -290,10 +303,10 @@ def distinct_words(letters: IntArray, lengths: IntArray, offsets: IntArray) -> t
 
 def words_of(
     letters: IntArray, lengths: IntArray, offsets: IntArray, representatives: IntArray, word: IntArray, begin: IntArray
-) -> Words:
-    """The `Words` of groups (`word`, `begin`), each word being that of its representative gap."""
+) -> GapWords:
+    """Return the `GapWords` of groups (`word`, `begin`); the runs of a word are those of its representative gap."""
     numbers, letter_of, left, right = run_graph(set(zip(letters.tolist(), lengths.tolist(), strict=True)))
     chosen = [range(offsets[gap], offsets[gap + 1]) for gap in representatives]
     runs = [numbers[int(letters[run]), int(lengths[run])] for span in chosen for run in span]
     starts = np.cumsum([0, *(len(span) for span in chosen)])
-    return Words(letter_of, left, right, np.array(runs, dtype=np.int64), starts.astype(np.int64), word, begin)
+    return GapWords(letter_of, left, right, np.array(runs, dtype=np.int64), starts.astype(np.int64), word, begin)

@@ -1,4 +1,8 @@
-"""The interactive page of an inspection plan: one file, no network."""
+"""The interactive page of an inspection plan: one HTML file that needs no network.
+
+The page's script draws the data of `page_data`; it computes nothing but values, which are linear in the price, and beliefs, from
+the transitions that the plans need. `page_words` is the text for print and for readers without scripts.
+"""
 
 from __future__ import annotations
 
@@ -21,28 +25,45 @@ from actmeasure.errors import MissingExtraError, PlanError, shown
 from actmeasure.evaluation import Evaluation
 from actmeasure.files.atomic import check_place, check_suffix, explain, replacing
 from actmeasure.inspection.advice import Advice, StatePlan, plan_words
-from actmeasure.inspection.confidence import HIGH
 from actmeasure.inspection.money import plain_number
 from actmeasure.inspection.prices import PricedSchedule, at_price
-from actmeasure.inspection.rules import Policy
-from actmeasure.inspection.text import break_even, certificate, price_words
+from actmeasure.inspection.rules import ComparedPolicy
+from actmeasure.inspection.text import (
+    agreement_words,
+    break_even,
+    certificate,
+    confidence_words,
+    inspection_rate,
+    price_words,
+)
 from actmeasure.model import Model
 from actmeasure.planning.baselines import values_of
 from actmeasure.planning.explain import LookValues
 from actmeasure.schedule import BlindPlan, Schedule
-from actmeasure.text import percent
 
-__all__ = ["Moves", "check_page_path", "page_data", "page_html", "page_words", "steps_shown", "write_page"]
+__all__ = ["PageTransitions", "check_page_path", "page_data", "page_html", "page_words", "steps_shown", "write_page"]
 
 SUFFIXES = (".html", ".htm")
 
 FOLDER = "templates"
-#: In the order in which the page runs them.
+#: Largest number of states on a page; those that are expected come first.
+MOST_ROWS = 400
+#: The largest price on a page, relative to the price of the last change of schedule.
+MARGIN = 1.25
+#: Schedules with less than this fraction of the inspections at price 0 do not count for the largest price.
+FEW_LOOKS = 1e-3
+#: Largest number of transitions on a page.
+MOST_ENTRIES = 100_000
+#: Smallest and largest number of steps that are drawn of a plan that repeats.
+ENDLESS_LEAST, ENDLESS_MOST = 12, 80
+#: Steps that are drawn after the measurement of a plan, relative to its length.
+MORE_SHARE = 0.3
+#: Scripts in the order in which the page runs them.
 SCRIPTS = ("numbers.js", "beliefs.js", "drawing.js", "belief_chart.js", "price_charts.js", "page.js")
 
 
 def check_page_path(path: str | os.PathLike[str]) -> Path:
-    """The path of a page that can be written; call it before working long for one."""
+    """Return the path of a page; raise a `PlanError` if it cannot be written, before the plan is computed."""
     place = Path(path)
     check_place(place, "the page", PlanError)
     check_suffix(place, "the page", SUFFIXES, PlanError)
@@ -68,7 +89,7 @@ def write_page(advice: Advice, path: str | os.PathLike[str]) -> None:
 
 
 def page_html(advice: Advice) -> str:
-    """The page as text."""
+    """Return the page as text."""
     try:
         from jinja2 import Environment
         from markupsafe import Markup
@@ -79,15 +100,15 @@ def page_html(advice: Advice) -> str:
     return template.render(
         policy=f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; base-uri 'none'; "
         "form-action 'none'",
-        style=Markup(style),  # our own files are no one else's markup
+        style=Markup(style),  # files of this package need no escaping
         script=Markup(script),
-        data=Markup(embedded_json(_shown(page_data(advice)))),  # escaped there
+        data=Markup(embedded_json(_shown(page_data(advice)))),  # escaped by embedded_json
         **_shown(page_words(advice)),
     )
 
 
 def _shown(found: Any) -> Any:
-    """The same with all text as it can be shown; names are anybody's."""
+    """Return nested data with invisible characters of all text escaped; names may contain any."""
     if isinstance(found, str):
         return shown(found)
     if isinstance(found, Mapping):
@@ -100,12 +121,12 @@ def _text(name: str) -> str:
 
 
 def _hash(text: str) -> str:
-    """What a content security policy calls an inline style or script by."""
+    """Return the hash by which a content security policy allows an inline style or script."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 def embedded_json(found: Any) -> str:
-    r"""JSON that can stand inside a script element, whatever names are in it.
+    r"""Return JSON that is safe inside a script element, whatever names it contains.
 
     Examples
     --------
@@ -116,32 +137,16 @@ def embedded_json(found: Any) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-# ----------------------------------------------------------------------------------------------------
-# What the page of an inspection plan shows, as plain data for its script.
-#
-# The script draws what is here and computes nothing but straight lines in the price and beliefs, step by step, from the
-# transitions that its plans need.
-# ----------------------------------------------------------------------------------------------------
-
-
-#: The page has so many states at most, those that are expected first.
-MOST_ROWS = 400
-#: The prices on the page go on so far beyond the last change of schedule.
-MARGIN = 1.25
-#: Schedules with less than this share of the inspections that would be made for free hardly inspect.
-FEW_LOOKS = 1e-3
-
-
 def page_data(advice: Advice) -> dict[str, Any]:
-    """Everything on the page; numbers that are not finite are None."""
+    """Return the data of the page's script; numbers that are not finite are None."""
     rows = advice.rows[:MOST_ROWS]
     pieces = advice.prices or (_only_piece(advice),)
     plans = _Plans(advice)
     shown = [_piece(advice, rows, piece, plans) for piece in pieces]
-    moves = Moves(advice.model)
+    transitions = PageTransitions(advice.model)
     made = plans.made
     drawn = [
-        all(moves.add(row.state, made[piece["plans"][n]][0]) for piece in shown if piece["plans"][n] is not None)
+        all(transitions.add(row.state, made[piece["plans"][n]][0]) for piece in shown if piece["plans"][n] is not None)
         for n, row in enumerate(rows)
     ]
     found = {
@@ -159,14 +164,14 @@ def page_data(advice: Advice) -> dict[str, Any]:
         "rows": [_row(advice, row, is_drawn) for row, is_drawn in zip(rows, drawn, strict=True)],
         "plans": [_plan(plan, words) for plan, words in made],
         "pieces": shown,
-        "moves": moves.data(),
+        "moves": transitions.data(),
         "policies": [_policy(advice, policy) for policy in advice.policies],
     }
     return {name: _finite(value) for name, value in found.items()}
 
 
 class _Plans:
-    """Plans that differ in what they do or in words, numbered as they are met."""
+    """The different plans of the page, numbered in the order of their first appearance."""
 
     def __init__(self, advice: Advice) -> None:
         self._advice = advice
@@ -184,6 +189,7 @@ class _Plans:
 
 
 def _plan(plan: BlindPlan, words: str) -> dict[str, Any]:
+    """Return a plan for the script."""
     return {
         "words": words,
         "actions": list(plan.actions),
@@ -194,7 +200,7 @@ def _plan(plan: BlindPlan, words: str) -> dict[str, Any]:
 
 
 def _only_piece(advice: Advice) -> PricedSchedule:
-    """The plan alone, where there was no time for other prices."""
+    """Return the plan as the schedule of the own price alone, if there was no time for other prices."""
     result = advice.evaluation
     looks = result.discounted_measurements
     if not advice.has_one_price:
@@ -212,7 +218,7 @@ def _only_piece(advice: Advice) -> PricedSchedule:
 
 
 def _piece(advice: Advice, rows: list[StatePlan], piece: PricedSchedule, plans: _Plans) -> dict[str, Any]:
-    """A schedule with its prices, and what it is worth from each row as a line in the price: reward - price * looks."""
+    """Return a schedule with its range of prices, and its value from each row as a line in the price: reward - price * looks."""
     rewards, looks = _lines(advice.model, piece.schedule)
     states = [row.state for row in rows]
     start = [piece.reward, piece.looks]
@@ -236,13 +242,14 @@ def _plan_of(schedule: Schedule, state: int | None) -> BlindPlan | None:
 
 
 def _lines(model: Model, schedule: Schedule) -> tuple[np.ndarray, np.ndarray]:
-    """Discounted reward and looks (cost at price 1, where costs are a table) from each known state, shape (S,)."""
+    """Return discounted reward and looks (costs at price 1, if they are a table) from each known state, each (S,)."""
     rewards = values_of(at_price(model, 0.0), schedule)
-    with np.errstate(invalid="ignore"):  # without a plan there is neither
+    with np.errstate(invalid="ignore"):  # infinite for states without a plan
         return rewards, rewards - values_of(at_price(model, 1.0), schedule)
 
 
 def _row(advice: Advice, row: StatePlan, is_drawn: bool) -> dict[str, Any]:
+    """Return a state for the script."""
     found: dict[str, Any] = {
         "state": row.state,
         "name": "the start" if row.state is None else row.name,
@@ -257,7 +264,7 @@ def _row(advice: Advice, row: StatePlan, is_drawn: bool) -> dict[str, Any]:
 
 
 def _gain(advice: Advice, row: StatePlan) -> float | None:
-    """What it is worth to look when the plan says so instead of a period later, at the price of now."""
+    """Return the gain of inspecting as planned instead of a period later, at the own price; None without an inspection."""
     if row.inspect_after is None:
         return None
     belief = Belief.start(advice.model) if row.state is None else Belief.at(row.state)
@@ -269,7 +276,7 @@ def _gain(advice: Advice, row: StatePlan) -> float | None:
 
 
 def _most_price(advice: Advice) -> float:
-    """The highest price on the page: a little beyond the price of now and the last one at which inspections are worth a word."""
+    """Return the largest price on the page, from the own price and the last range in which the schedule has inspections."""
     most = max((piece.looks for piece in advice.prices), default=0.0)
     last = [advice.price]
     for piece in advice.prices:
@@ -279,13 +286,14 @@ def _most_price(advice: Advice) -> float:
 
 
 def _bound(advice: Advice) -> list[list[float]]:
-    """Prices, and what nothing can be better than there; straight lines in between hold too."""
+    """Return prices and upper bounds on the optimum there; linear interpolation between them is a bound, too."""
     if advice.frontier is None:
         return [[advice.price], [advice.upper]]
     return [advice.frontier.prices.tolist(), advice.frontier.upper.tolist()]
 
 
-def _policy(advice: Advice, policy: Policy) -> dict[str, Any]:
+def _policy(advice: Advice, policy: ComparedPolicy) -> dict[str, Any]:
+    """Return the value of a policy as a line in the price, for the script."""
     result = policy.evaluation
     looks = (
         result.discounted_measurements if advice.has_one_price else result.discounted_reward - result.discounted_return
@@ -298,7 +306,7 @@ def _policy(advice: Advice, policy: Policy) -> dict[str, Any]:
 
 
 def _long_run(advice: Advice, result: Evaluation) -> dict[str, float | None]:
-    """Averages per period as a line in the price, `average - price * averageCost`; or the number of looks where it ends."""
+    """Return averages per period as a line in the price, `average - price * averageCost`; of finite episodes, all looks."""
     reward, net, looks = result.average_reward, result.average_return, result.average_measurements
     if reward is None or net is None or looks is None:
         return {"average": None, "averageCost": None, "looksPerPeriod": None, "looksInAll": result.measurements}
@@ -307,7 +315,7 @@ def _long_run(advice: Advice, result: Evaluation) -> dict[str, float | None]:
 
 
 def _finite(found: Any) -> Any:
-    """The same with None for numbers that JSON does not have."""
+    """Return nested data with None for numbers that are not finite, which JSON does not have."""
     if isinstance(found, float):
         return found if math.isfinite(found) else None
     if isinstance(found, dict):
@@ -315,32 +323,21 @@ def _finite(found: Any) -> Any:
     return [_finite(value) for value in found] if isinstance(found, (list, tuple, Iterator)) else found
 
 
-# ----------------------------------------------------------------------------------------------------
-# The transitions that a page needs to draw what is believed along its plans.
-# ----------------------------------------------------------------------------------------------------
-
-
-#: A page has so many transitions at most.
-MOST_ENTRIES = 100_000
-#: A plan that goes on for ever is drawn for so many steps at least and at most; one that looks, for some steps more.
-ENDLESS_LEAST, ENDLESS_MOST, MORE_SHARE = 12, 80, 0.3
-
-
 def steps_shown(plan: BlindPlan) -> int:
-    """How many steps of a plan are drawn: one that looks is followed a little further, as if nobody had looked."""
+    """Return how many steps of a plan are drawn; after a measurement some more, as if it had not been made."""
     if plan.then == "repeat":
         return int(np.clip(len(plan) + plan.repeat, ENDLESS_LEAST, ENDLESS_MOST))
     return len(plan) + (max(1, round(MORE_SHARE * len(plan))) if plan.then == "measure" else 0)
 
 
 def action_at(plan: BlindPlan, step: int) -> int:
-    """The action of a step, also after the look: then the last one goes on."""
+    """Return the action of a step; after the end of the plan its last action."""
     is_after = plan.then != "repeat" and step >= len(plan)
     return plan.actions[-1] if is_after else plan.decision(step).action
 
 
-class Moves:
-    """Rows of the transition table, collected plan by plan."""
+class PageTransitions:
+    """The rows of the transition table that the page needs to draw beliefs, collected plan by plan."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
@@ -348,7 +345,7 @@ class Moves:
         self._entries = 0
 
     def add(self, state: int | None, plan: BlindPlan) -> bool:
-        """Collect what is needed to follow a plan from a known state (None: the start); False if the page is full."""
+        """Add the rows of a plan from a known state (None: the start); return False if there are more than `MOST_ENTRIES`."""
         belief = Belief.start(self.model) if state is None else Belief.at(state)
         for step in range(steps_shown(plan)):
             action = action_at(plan, step)
@@ -371,10 +368,10 @@ class Moves:
         return True
 
     def data(self) -> dict[str, Any]:
-        """What the page needs, its states numbered anew and in order.
+        """Return the collected rows, with the states that occur numbered from 0 in the order of the model.
 
-        `names` and `numbers` (in the model) of its states; `rows`, for `state,action`, the successors and their probabilities, of
-        which what is missing to 1 is over; `start`, states and probabilities of a start that is not shown.
+        `names` and `numbers` (in the model) of the states; `rows`, for each `state,action`, successors and probabilities, without
+        terminal states; `start`, states and probabilities of a start that is not shown.
         """
         met = {*(state for state, _ in self._rows), *(one for row in self._rows.values() for one, _ in row)}
         belief = Belief.start(self.model)
@@ -391,13 +388,8 @@ class Moves:
         return {"names": names, "numbers": states, "rows": rows, "start": start}
 
 
-# ----------------------------------------------------------------------------------------------------
-# What the page of an inspection plan says without its script: for print, and for readers who cannot run it.
-# ----------------------------------------------------------------------------------------------------
-
-
 def page_words(advice: Advice) -> dict[str, Any]:
-    """Texts and tables for the template; it escapes them."""
+    """Return the texts and tables of the template, which escapes them."""
     units, rows = advice.units, advice.rows
     is_endless = any(policy.evaluation.average_return is not None for policy in advice.policies)
     return {
@@ -415,14 +407,14 @@ def page_words(advice: Advice) -> dict[str, Any]:
         "rows": [_words_row(advice, row) for row in rows[:MOST_ROWS]],
         "left_out": len(rows) - MOST_ROWS if len(rows) > MOST_ROWS else 0,
         "policies": [_policy_words(advice, policy, is_endless) for policy in advice.policies],
-        "sure": _sure(advice),
-        "notes": advice.notes,
+        "sure": confidence_words(advice),
+        "notes": [str(note) for note in advice.notes],
         "assumptions": _assumptions(advice),
     }
 
 
 def _facts(advice: Advice) -> list[tuple[str, str, str]]:
-    """Name, figure and explanation of what counts."""
+    """Return the main figures, each with name and explanation."""
     units, result = advice.units, advice.evaluation
     discounted = "in all, discounted" if advice.model.discount < 1 else "in all"
     found = [(f"{units.figure} {discounted}", units.money(advice.value), certificate(advice))]
@@ -437,29 +429,22 @@ def _facts(advice: Advice) -> list[tuple[str, str, str]]:
         found.append(("inspections", plain_number(result.measurements), f"in all, in {units.periods(result.steps)}"))
     else:
         often = result.average_measurements
-        rate = f"one in {units.about(1 / often)}" if often else "none in the long run"
-        found.append((f"inspections per {units.period}", plain_number(often), rate))
+        found.append((f"inspections per {units.period}", plain_number(often), inspection_rate(advice, often)))
     return found
 
 
 def _words_row(advice: Advice, row: StatePlan) -> dict[str, Any]:
-    sure = None
-    if row.agreement is not None:
-        ends = [
-            plain_number(end) if np.isfinite(end) else "never" for end in (row.agreement.earliest, row.agreement.latest)
-        ]
-        sure = (percent(row.agreement.same_plan), ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}")
     return {
         "name": "the start" if row.state is None else row.name,
         "words": row.words,
         "after": "" if row.inspect_after is None else str(row.inspect_after),
         "money": advice.units.money(row.value),
         "expected": row.is_expected,
-        "sure": sure,
+        "sure": agreement_words(row),
     }
 
 
-def _policy_words(advice: Advice, policy: Policy, are_some_endless: bool) -> dict[str, Any]:
+def _policy_words(advice: Advice, policy: ComparedPolicy, are_some_endless: bool) -> dict[str, Any]:
     units, result = advice.units, policy.evaluation
     looks, in_all = result.average_measurements, " in all" if are_some_endless else ""
     return {
@@ -473,24 +458,8 @@ def _policy_words(advice: Advice, policy: Policy, are_some_endless: bool) -> dic
     }
 
 
-def _sure(advice: Advice) -> dict[str, str] | None:
-    sure, units = advice.confidence, advice.units
-    if sure is None:
-        return None
-    losses = sure.losses
-    ends = sorted(np.quantile(sure.values, [1 - HIGH, HIGH]).tolist(), key=units.shown)
-    return {
-        "models": f"{len(losses):,}",
-        "cost": f"{units.money(ends[0])} to {units.money(ends[1])}",
-        "mean": units.amount(float(losses.mean())),
-        "most": units.amount(float(np.quantile(losses, HIGH))),
-        "worst": units.amount(float(losses.max())),
-        "same": percent(sure.same_schedule),
-    }
-
-
 def _assumptions(advice: Advice) -> list[str]:
-    """What the figures rest on."""
+    """Return the assumptions behind the figures as sentences."""
     model, units = advice.model, advice.units
     discount = (
         f"money a {units.period} later counts {model.discount:.4g}" if model.discount < 1 else "there is no discount"

@@ -1,4 +1,4 @@
-"""How the schedule changes with the price of an inspection."""
+"""The best schedule as a function of the price of an inspection."""
 
 from __future__ import annotations
 
@@ -22,20 +22,21 @@ __all__ = ["PricedSchedule", "at_price", "own_price", "priced_schedules", "with_
 
 @dataclass(frozen=True, eq=False)
 class PricedSchedule:
-    """The best schedule found between two prices of an inspection.
+    """The best schedule found in a range of prices of an inspection.
 
     Attributes
     ----------
     low, high : float
-        The prices; `high` is infinite for the last one.
+        Ends of the range; `high` is infinite for the last one.
     schedule : Schedule
-        With plans also for states that it never comes to know; these are the best at the price `inside`.
+        Also has plans for states that are not observed when it is followed; these are the best at the price `inside`.
     expected : frozenset of int
-        The states that it may come to know, whose plans are the best at all prices between the two.
+        States that can be observed when it is followed; their plans are the best in the whole range.
     inside : float
-        A price between the two.
+        A price in the range.
     reward, looks : float
-        Discounted, so that the schedule is worth `reward - price * looks` (looks are costs at price 1 where those are a table).
+        Discounted reward and number of inspections: the value is `reward - price * looks`. If the costs of an inspection are a
+        table, `looks` is their discounted sum at price 1.
     evaluation : Evaluation
         At the model's own price.
     """
@@ -50,23 +51,23 @@ class PricedSchedule:
     evaluation: Evaluation
 
     def value(self, price: float) -> float:
-        """Discounted return when an inspection costs `price`."""
+        """Return the discounted return when an inspection costs `price`."""
         return self.reward - price * self.looks
 
 
 def own_price(model: Model) -> float:
-    """The model's price of an inspection; 1 where it is a table, which a price multiplies."""
+    """Return the model's price of an inspection; 1 if it is a table of costs, which a price multiplies."""
     return model.measuring_cost if isinstance(model.measuring_cost, float) else 1.0
 
 
 def at_price(model: Model, price: float) -> Model:
-    """The model at another price of an inspection; a table of costs is multiplied by it."""
+    """Return the model with another price of an inspection; a table of costs is multiplied by it."""
     cost = model.measuring_cost
     return model.replace(measuring_cost=price if isinstance(cost, float) else price * cost)
 
 
 def with_schedules(frontier: Frontier, schedules: Iterable[Schedule]) -> Frontier:
-    """The frontier with other schedules on it, where they are better than its own; its bounds hold as they are."""
+    """Return the frontier with other schedules where they are better than its own; its upper bounds do not change."""
     model, horizon = frontier.model, frontier.pieces[0].evaluation.horizon
     lines = _lines(frontier)
     for schedule in schedules:
@@ -94,7 +95,7 @@ def with_schedules(frontier: Frontier, schedules: Iterable[Schedule]) -> Frontie
 
 
 def _break_even(frontier: Frontier, pieces: list[Piece]) -> tuple[float, float]:
-    """The price up to which looking certainly pays stays; from where on never looking is the best may be less far off."""
+    """Return the range of the break-even price: its lower end is the frontier's, its upper end may be lower than before."""
     low, high = frontier.break_even
     if pieces[-1].line.looks > 0:
         return low, high
@@ -104,11 +105,12 @@ def _break_even(frontier: Frontier, pieces: list[Piece]) -> tuple[float, float]:
 
 
 def _is_same(one: Line, other: Line) -> bool:
-    """Whether two schedules come to the same at every price, up to rounding."""
+    """Return whether two schedules have the same value at every price, up to rounding."""
     return is_rounding(one.reward - other.reward, one.reward) and is_rounding(one.looks - other.looks, one.looks)
 
 
 def _lines(frontier: Frontier) -> list[Line]:
+    """Return the values of the frontier's schedules as lines in the price."""
     return [
         Line(piece.schedule, piece.evaluation, piece.discounted_reward, piece.discounted_looks)
         for piece in frontier.pieces
@@ -118,9 +120,9 @@ def _lines(frontier: Frontier) -> list[Line]:
 def priced_schedules(
     frontier: Frontier, own: Solution, tolerance: float, budget: Budget
 ) -> tuple[tuple[PricedSchedule, ...], bool]:
-    """The frontier's schedules and the one solved for the own price, each where it is the best; and whether time sufficed.
+    """Return the best schedule of every price range, of the frontier's and the plan, and whether there was time for all.
 
-    The own one is solved more closely than the frontier; with it, the best at the own price is exactly the plan.
+    The plan `own` is solved to a smaller tolerance than the frontier; with it, the schedule at the own price is the plan.
     """
     model = own.model
     line = _line(model, own.schedule, own.evaluation)
@@ -132,7 +134,7 @@ def priced_schedules(
         if budget.is_over:
             in_time = False
         else:
-            schedule = completed(at_price(model, inside), schedule, tolerance, _left(budget))
+            schedule = completed(at_price(model, inside), schedule, tolerance, budget.left(at_least=0.05))
         found.append(
             PricedSchedule(
                 piece.low, piece.high, schedule, frozenset(piece.line.schedule), inside,
@@ -143,6 +145,7 @@ def priced_schedules(
 
 
 def _line(model: Model, schedule: Schedule, evaluation: Evaluation) -> Line:
+    """Return the value of a schedule as a line in the price."""
     reward, looks = evaluation.discounted_reward, evaluation.discounted_measurements
     if not isinstance(model.measuring_cost, float):
         looks = max(0.0, reward - evaluation.discounted_return)
@@ -151,10 +154,7 @@ def _line(model: Model, schedule: Schedule, evaluation: Evaluation) -> Line:
 
 
 def _inside(low: float, high: float, own: float) -> float:
+    """Return a price in a range: the own one if it is there, otherwise the middle, or a price above an infinite range's low."""
     if low <= own <= high:
         return own
     return (low + high) / 2 if high < float("inf") else 1.25 * low or 1.0
-
-
-def _left(budget: Budget) -> float | None:
-    return budget.left(at_least=0.05)

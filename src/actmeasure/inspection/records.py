@@ -1,4 +1,4 @@
-"""Records of inspections: what was seen, when, and what was done next."""
+"""Records of inspections, read from a CSV file or a table and checked: unit, time, state and action of each."""
 
 from __future__ import annotations
 
@@ -19,53 +19,74 @@ import numpy.typing as npt
 
 from actmeasure.errors import FitError, quoted, unknown_name
 from actmeasure.files.atomic import explain
+from actmeasure.inspection.diagnostics import Diagnostic, diagnostic
 from actmeasure.inspection.money import DAYS
 
 __all__ = [
     "COLUMNS",
     "NONE",
-    "Clock",
-    "Coder",
-    "Names",
+    "NameCodes",
+    "PeriodCalendar",
     "Progress",
     "Records",
+    "RowCoder",
     "ignore_progress",
     "read_csv",
     "read_records",
     "read_table",
 ]
 
-# ----------------------------------------------------------------------------------------------------
-# How a fit tells how far it is.
-# ----------------------------------------------------------------------------------------------------
-
-
-#: Told what is being done, how much of it is done, and of how much.
+IntArray = npt.NDArray[np.int64]
+#: A function that is called with the name of a task, how much of it is done, and the total.
 Progress = Callable[[str, int, int], None]
 
+COLUMNS = ("unit", "time", "state", "action")
+#: The code of an empty cell.
+NONE = -1
+#: Similarity of names (1: equal) from which a default action counts as a misspelt recorded one.
+MISSPELT = 0.7
+#: Largest number of different states or actions.
+MOST_NAMES = 250
+#: Largest number of different texts of times that are cached.
+MOST_TIMES = 1 << 20
+#: Largest number of broken lines that are named in a message.
+SHOWN_PROBLEMS = 5
+#: Largest number of characters in a line.
+LONGEST_LINE = 1 << 20
+#: Number of lines between two calls of `progress`.
+LINES_BETWEEN_CALLS = 1 << 16
+#: First bytes of files that are not text.
+OTHER_FILES = {
+    b"PK\x03\x04": "a zip archive or an Excel workbook; save it as CSV",
+    b"\x1f\x8b": "compressed with gzip; unpack it",
+    b"PAR1": "a Parquet file; read it with pandas and pass the table to actmeasure.fit",
+    b"\xff\xfe": "UTF-16 text; save it as UTF-8",
+    b"\xfe\xff": "UTF-16 text; save it as UTF-8",
+}
+WHOLE = re.compile(r"\d{1,15}")
+#: Largest time; larger whole numbers are not exact as floats.
+LATEST = 2**53
 
-def ignore_progress(doing: str, done: int, total: int) -> None:
-    """For those who do not want to know."""
 
-
-IntArray = npt.NDArray[np.int64]
-
-#: A name this close to a recorded one is taken for a slip (1 is the same).
-SLIP = 0.7
+def ignore_progress(task: str, done: int, total: int) -> None:
+    """Do nothing: the default of `progress`."""
 
 
 @dataclass(frozen=True)
 class Records:
-    """Checked records in the order of unit and time, one per unit and time.
+    """Checked records, sorted by unit and time, one per unit and time.
 
     Attributes
     ----------
     unit, time, state, action, line : int64 arrays, shape (N,)
-        State and action are -1 where the record does not tell. The line is that of the file, or the row of the table.
+        State and action are -1 where the cell is empty. The line is that of the file, or the row of the table.
     unit_names, state_names, action_names : tuples of str
     period : str or None
-    notes, warnings : lists of sentences
-        What was done to the records, and what looks odd about them.
+        Unit of the times, such as "year"; None if it was not given.
+    source : str
+        The text before the number of a line in messages.
+    notes, warnings : lists of Diagnostic
+        How the records were read, and states that were seen once or never.
     """
 
     unit: IntArray
@@ -78,11 +99,11 @@ class Records:
     action_names: tuple[str, ...]
     period: str | None
     source: str
-    notes: list[str]
-    warnings: list[str]
+    notes: list[Diagnostic]
+    warnings: list[Diagnostic]
 
     def place(self, record: int) -> str:
-        """`records.csv, line 7`, for messages."""
+        """Return `records.csv, line 7` for messages."""
         return f"{self.source} {self.line[record]:,}"
 
 
@@ -102,7 +123,7 @@ def read_records(
 ) -> Records:
     """Read records from a CSV file or table and check them; see `actmeasure.fit` for the parameters.
 
-    Actions of `untried` are there even if no record has them.
+    The actions are those of the records and of `untried`.
     """
     given_states, given_actions = _given(states, "states"), _given(actions, "actions")
     named = [*untried, *([] if default_action is None else [default_action])]
@@ -111,8 +132,8 @@ def read_records(
             raise FitError(unknown_name("action", name, given_actions))
     is_file = isinstance(records, (str, os.PathLike))
     source = f"{os.fspath(records)}, line" if is_file else "row"
-    known = (Names("state", given_states, MOST_NAMES), Names("action", given_actions, MOST_NAMES))
-    coder = Coder(source, Clock(period), *known)
+    known = (NameCodes("state", given_states, MOST_NAMES), NameCodes("action", given_actions, MOST_NAMES))
+    coder = RowCoder(source, PeriodCalendar(period), *known)
     renamed, optional = dict(columns or {}), default_action is not None
     if is_file:
         read_csv(records, coder, renamed, optional, delimiter, encoding, progress)
@@ -126,16 +147,17 @@ def read_records(
     return _sorted(coder, source, given_states, given_actions, named, notes)
 
 
-def _check_default(name: str, recorded: Sequence[str]) -> list[str]:
-    """Raise if the default action is a recorded one with a slip; note if it is one that no record names."""
+def _check_default(name: str, recorded: Sequence[str]) -> list[Diagnostic]:
+    """Raise if the default action is probably a misspelt recorded one; return a diagnostic if no record names it."""
     if not recorded or name in recorded:
         return []
-    if get_close_matches(name.lower(), [one.lower() for one in recorded], n=1, cutoff=SLIP):
+    if get_close_matches(name.lower(), [one.lower() for one in recorded], n=1, cutoff=MISSPELT):
         raise FitError(unknown_name("default action", name, recorded))
-    return [f"No record names the default action {name!r}; the records name {', '.join(recorded)}."]
+    return [diagnostic("default-action-not-recorded", action=name, recorded=tuple(recorded))]
 
 
 def _given(names: Sequence[str] | None, what: str) -> tuple[str, ...] | None:
+    """Return a list of names as a tuple; raise a `FitError` if it is empty, names one twice, or is something else."""
     if names is None:
         return None
     if isinstance(names, str) or not all(isinstance(name, str) for name in names):
@@ -148,25 +170,24 @@ def _given(names: Sequence[str] | None, what: str) -> tuple[str, ...] | None:
     return tuple(names)
 
 
-def _check_broken(coder: Coder, source: str, skip_broken: bool) -> list[str]:
-    """Raise what is wrong with the lines, or tell that they were skipped."""
+def _check_broken(coder: RowCoder, source: str, skip_broken: bool) -> list[Diagnostic]:
+    """Raise a `FitError` about broken lines, or return diagnostics about those skipped and about how times were read."""
     notes = []
     if coder.broken:
         line, problem = coder.problems[0]
         lines = ", ".join(f"{line:,}" for line, _ in coder.problems) + ", ..." * (coder.broken > len(coder.problems))
         if not skip_broken or not coder.line:
             raise FitError(f"{source} {line:,}: {problem}; {_what_else(coder, lines)}")
-        notes.append(
-            f"Left out, as asked for: {_many(coder.broken, 'broken line')} ({lines}). Line {line:,}: {problem}."
-        )
+        named = tuple(line for line, _ in coder.problems)
+        notes.append(diagnostic("lines-skipped", count=coder.broken, lines=named, problem=problem))
     if not coder.line:
         raise FitError(f"{source.removesuffix(', line')} has no records; expected rows below the names of the columns")
-    note = coder.clock.note()
+    note = coder.calendar.diagnostic()
     return [*notes, note] if note else notes
 
 
-def _what_else(coder: Coder, lines: str) -> str:
-    """Which lines are broken too, and what could be read."""
+def _what_else(coder: RowCoder, lines: str) -> str:
+    """Return how many lines are broken, and how many records could be read, for a message."""
     more = f"{coder.broken:,} lines are broken ({lines}); " if coder.broken > 1 else ""
     if not coder.line:
         return f"{more}no other line could be read"
@@ -175,18 +196,19 @@ def _what_else(coder: Coder, lines: str) -> str:
 
 
 def _many(count: int, noun: str) -> str:
+    """Return `1 unit` or `2 units`."""
     return f"{count:,} {noun}{'s' * (count != 1)}"
 
 
 def _sorted(
-    coder: Coder,
+    coder: RowCoder,
     source: str,
     states: tuple[str, ...] | None,
     actions: tuple[str, ...] | None,
     named: Sequence[str],
-    notes: list[str],
+    notes: list[Diagnostic],
 ) -> Records:
-    """The records in order, with those of one unit and time as one."""
+    """Return the records sorted, with those of the same unit and time merged."""
     for name in named:
         coder.actions.codes.setdefault(name, len(coder.actions.codes))
     unit, time, line = (np.array(column, dtype=np.int64) for column in (coder.unit, coder.time, coder.line))
@@ -202,11 +224,9 @@ def _sorted(
             _check_agreement(kind, column, names, first, unit, time, line, unit_names, source)
         state, action = np.maximum.reduceat(state, first), np.maximum.reduceat(action, first)
         unit, time, line = unit[first], time[first], line[first]
-        notes.append(
-            f"{_many(merged, 'record')} told of a unit and time that another one tells of too; they agree and count once."
-        )
+        notes.append(diagnostic("records-merged", records=merged))
     return Records(
-        unit, time, state, action, line, unit_names, state_names, action_names, coder.clock.name, source, notes,
+        unit, time, state, action, line, unit_names, state_names, action_names, coder.calendar.name, source, notes,
         _odd_states(state, line, state_names, source),
     )  # fmt: skip
 
@@ -214,14 +234,14 @@ def _sorted(
 def _ranked(
     codes: Mapping[str, int], column: IntArray, given: tuple[str, ...] | None
 ) -> tuple[tuple[str, ...], IntArray]:
-    """Names in their order, as given or natural, and the column in terms of it."""
+    """Return the names in their order, as given or natural, and the column with codes in that order."""
     names = given if given is not None else tuple(sorted(codes, key=natural))
     rank = np.array([names.index(name) for name in codes] + [NONE], dtype=np.int64)
     return names, rank[column]
 
 
 def natural(name: str) -> list[tuple[int, float, str]]:
-    """A key by which 9 comes before 10, and grade 9 before grade 10."""
+    """Return a sorting key in which numbers within names are compared as numbers: 9 before 10, grade 9 before grade 10."""
     parts = re.split(r"(\d+(?:\.\d+)?)", name)
     return [(0, float(part), "") if number % 2 else (1, 0.0, part) for number, part in enumerate(parts) if part]
 
@@ -237,7 +257,7 @@ def _check_agreement(
     unit_names: Sequence[str],
     source: str,
 ) -> None:
-    """Raise if two records of one unit and time contradict each other."""
+    """Raise a `FitError` if two records of the same unit and time have different states or actions."""
     largest = np.maximum.reduceat(column, first)
     smallest = np.minimum.reduceat(np.where(column == NONE, len(names), column), first)
     wrong = np.flatnonzero(smallest < largest)
@@ -256,57 +276,35 @@ def _check_agreement(
     )
 
 
-def _odd_states(state: IntArray, line: IntArray, names: Sequence[str], source: str) -> list[str]:
-    """States that were seen once, or never although they were named."""
+def _odd_states(state: IntArray, line: IntArray, names: Sequence[str], source: str) -> list[Diagnostic]:
+    """Return diagnostics about states that were seen once, or never although they were named."""
     counts = np.bincount(state[state != NONE], minlength=len(names))
     odd = []
     for number, name in enumerate(names):
         if counts[number] == 1:
             place = f"{source} {line[np.argmax(state == number)]:,}"
-            odd.append(f"State {name!r} was seen only once ({place}): a slip of the pen, or too rare to learn about.")
+            odd.append(diagnostic("state-seen-once", state=name, place=place))
         elif not counts[number]:
-            odd.append(f"State {name!r} was never seen.")
+            odd.append(diagnostic("state-never-seen", state=name))
     return odd
-
-
-# ----------------------------------------------------------------------------------------------------
-# Records from a CSV file or a table in memory, read row by row.
-# ----------------------------------------------------------------------------------------------------
-
-
-COLUMNS = ("unit", "time", "state", "action")
-#: A longer line is not one of records.
-LONGEST_LINE = 1 << 20
-LINES_BETWEEN_NEWS = 1 << 16
-#: How files begin that are no text.
-OTHER_FILES = {
-    b"PK\x03\x04": "a zip archive or an Excel workbook; save it as CSV",
-    b"\x1f\x8b": "compressed with gzip; unpack it",
-    b"PAR1": "a Parquet file; read it with pandas and pass the table to actmeasure.fit",
-    b"\xff\xfe": "UTF-16 text; save it as UTF-8",
-    b"\xfe\xff": "UTF-16 text; save it as UTF-8",
-}
 
 
 def read_csv(
     path: str | os.PathLike[str],
-    coder: Coder,
+    coder: RowCoder,
     columns: Mapping[str, str],
     action_is_optional: bool,
     delimiter: str,
     encoding: str,
     progress: Progress,
 ) -> None:
-    """Read a file into the coder without ever holding more of its text than a line; what is wrong with it is a `FitError`.
-
-    Broken lines are noted by the coder; what makes the rest unreadable is raised.
-    """
+    """Read a file line by line into the coder, which notes broken lines; raise a `FitError` if the file is not readable."""
     place = Path(path)
     try:
         with place.open("rb") as file:
             _check_beginning(place, file.read(4), encoding)
-        # Bytes that are no text become marks, so that the line they are in is known.
-        kind = "utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding  # Excel begins UTF-8 with a mark
+        # Bytes that are not text are escaped, so that the error can name their line.
+        kind = "utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding  # Excel writes a byte order mark
         with place.open(encoding=kind, errors="surrogateescape", newline="") as text:
             lines = _lines(text, str(place), place.stat().st_size, progress)
             _read_rows(lines, str(place), coder, columns, action_is_optional, delimiter)
@@ -317,6 +315,7 @@ def read_csv(
 
 
 def _check_beginning(place: Path, beginning: bytes, encoding: str) -> None:
+    """Raise a `FitError` if a file is empty or its first bytes are those of a format that is not text."""
     if not beginning:
         raise FitError(f"{place} is empty; expected a first line with the columns {','.join(COLUMNS)}")
     for magic, kind in OTHER_FILES.items():
@@ -327,11 +326,12 @@ def _check_beginning(place: Path, beginning: bytes, encoding: str) -> None:
 def _read_rows(
     lines: Iterator[str],
     place: str,
-    coder: Coder,
+    coder: RowCoder,
     columns: Mapping[str, str],
     action_is_optional: bool,
     delimiter: str,
 ) -> None:
+    """Read the header and all rows of a CSV file into the coder."""
     try:
         rows = csv.reader(lines, delimiter=delimiter, strict=True)
     except TypeError as error:
@@ -361,18 +361,19 @@ def _read_rows(
 
 
 def _lines(text: TextIO, place: str, size: int, progress: Progress) -> Iterator[str]:
-    """The lines of a file; one that never ends is an error and not a full memory."""
+    """Yield the lines of a file; raise a `FitError` at a line that is too long, before it fills the memory."""
     number = 0
     while line := text.readline(LONGEST_LINE):
         number += 1
         if len(line) == LONGEST_LINE and line[-1] not in "\r\n":
             raise FitError(f"{place}, line {number} is longer than {LONGEST_LINE:,} characters; is this a CSV file?")
-        if number % LINES_BETWEEN_NEWS == 0:
+        if number % LINES_BETWEEN_CALLS == 0:
             progress("reading", min(size, text.buffer.tell()), size)
         yield line
 
 
 def _wrong_width(found: int, expected: int, delimiter: str) -> str:
+    """Return the problem of a row with more or fewer fields than the header."""
     cells = "1 field" if found == 1 else f"{found} fields"
     return (
         f"it has {cells}, expected {expected} as in the first line; an empty cell still needs its {delimiter!r}, and a cell "
@@ -383,7 +384,7 @@ def _wrong_width(found: int, expected: int, delimiter: str) -> str:
 def _positions(
     names: Sequence[str], columns: Mapping[str, str], action_is_optional: bool, place: str, delimiter: str
 ) -> tuple[int, int, int, int]:
-    """Where the four columns stand; -1 for an action that may be missing."""
+    """Return the positions of the four columns; -1 for an optional action that is missing."""
     for column in columns:
         if column not in COLUMNS:
             raise FitError(unknown_name("column to rename", column, COLUMNS))
@@ -402,7 +403,7 @@ def _positions(
 
 
 def _missing(column: str, name: str, names: Sequence[str], delimiter: str) -> str:
-    """What to do about a column that is not there."""
+    """Return the problem of a missing column and its remedy."""
     other = [sign for sign in (";", "\t", ",", "|") if sign != delimiter and len(names) == 1 and sign in names[0]]
     if other:
         return (
@@ -418,7 +419,7 @@ def _missing(column: str, name: str, names: Sequence[str], delimiter: str) -> st
     return f"there is no column {name!r} among {listed}{hint} {remedy}"
 
 
-def read_table(table: Any, coder: Coder, columns: Mapping[str, str], action_is_optional: bool) -> None:
+def read_table(table: Any, coder: RowCoder, columns: Mapping[str, str], action_is_optional: bool) -> None:
     """Read a pandas table, or any mapping from column names to sequences, into the coder; rows are counted from 1."""
     names = [str(name) for name in table]
     where = _positions(names, columns, action_is_optional, "the table", ",")
@@ -433,7 +434,7 @@ def read_table(table: Any, coder: Coder, columns: Mapping[str, str], action_is_o
 
 
 def _text(value: Any) -> str:
-    """A cell as it would stand in a file; nothing for missing values, and 3 for 3.0, as pandas makes it beside missing ones."""
+    """Return a cell as text: empty for missing values, and 3 for 3.0, as pandas has whole numbers beside missing ones."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
     if isinstance(value, float) and value.is_integer():
@@ -442,38 +443,23 @@ def _text(value: Any) -> str:
     return "" if text in ("NaT", "<NA>") else text
 
 
-# ----------------------------------------------------------------------------------------------------
-# Rows of text as columns of numbers, with everything checked that a row tells by itself.
-# ----------------------------------------------------------------------------------------------------
+class UnreadableFileError(FitError):
+    """A problem of the whole file, not of a line."""
 
 
-#: The number that stands for an empty cell.
-NONE = -1
-#: More different values than these are not names of states or actions.
-MOST_NAMES = 250
-#: Distinct texts of times that are remembered.
-MOST_TIMES = 1 << 20
-#: So many broken lines are named, the others counted.
-SHOWN_PROBLEMS = 5
-
-
-class HopelessError(FitError):
-    """What is wrong with the whole file and not with a line."""
-
-
-class Names:
-    """Names in the order in which they are met, or only the given ones."""
+class NameCodes:
+    """Codes of names: of the given ones only, or of all names in the order of their first appearance."""
 
     def __init__(self, kind: str, given: Sequence[str] | None = None, most: int | None = None) -> None:
         self.kind, self.closed, self._most = kind, given is not None, most
         self.codes: dict[str, int] = {}
-        #: Number of every text as it stands in a cell, spaces included; empty cells have none.
+        #: Code of every text of a cell, with its spaces.
         self.seen: dict[str, int] = {}
         for name in given or ():
             self.codes[name] = len(self.codes)
 
     def code(self, text: str) -> int:
-        """The number of the name in a cell that has not been met before."""
+        """Return the code of the name in a cell whose text is not in `seen`, and add it there."""
         name = text.strip()
         if not name:
             number = NONE
@@ -493,7 +479,7 @@ class Names:
         if self.closed:
             raise FitError(unknown_name(self.kind, name, self.codes))
         if self._most is not None and len(self.codes) >= self._most:
-            raise HopelessError(
+            raise UnreadableFileError(
                 f"the {self.kind} {quoted(name)} is one of more than {self._most:,} different ones; {self.kind}s are classes "
                 "such as 1 to 5, so put measured values into classes first"
             )
@@ -502,14 +488,14 @@ class Names:
 
 
 @dataclass
-class Coder:
-    """Columns of numbers, filled row by row; `source` is what stands before the number of a line in messages."""
+class RowCoder:
+    """Columns of codes, filled row by row; `source` is the text before the number of a line in messages."""
 
     source: str
-    clock: Clock
-    states: Names
-    actions: Names
-    units: Names = field(default_factory=lambda: Names("unit"))
+    calendar: PeriodCalendar
+    states: NameCodes
+    actions: NameCodes
+    units: NameCodes = field(default_factory=lambda: NameCodes("unit"))
     unit: array[int] = field(default_factory=lambda: array("q"))
     time: array[int] = field(default_factory=lambda: array("q"))
     state: array[int] = field(default_factory=lambda: array("h"))
@@ -522,14 +508,14 @@ class Coder:
         self._times: dict[str, int] = {}
 
     def add(self, line: int, unit: str, time: str, state: str, action: str) -> None:
-        """Take a row, or note what is wrong with it."""
+        """Append a row, or note the problem of a broken one."""
         try:
             codes = (
                 _known(self.units, unit), self._time(time), _known(self.states, state), _known(self.actions, action)
             )  # fmt: skip
             if codes[0] == NONE:
                 raise FitError("the unit is empty; name the unit")
-        except HopelessError as error:
+        except UnreadableFileError as error:
             raise FitError(f"{self.source} {line:,}: {error}") from None
         except FitError as error:
             self.note(line, str(error))
@@ -541,7 +527,7 @@ class Coder:
         self.line.append(line)
 
     def note(self, line: int, problem: str) -> None:
-        """Remember that a line is broken."""
+        """Count a broken line and keep its problem, if it is one of the first."""
         self.broken += 1
         if len(self.problems) < SHOWN_PROBLEMS:
             self.problems.append((line, problem))
@@ -554,38 +540,28 @@ class Coder:
                 raise FitError("the time is empty; give the period of the record")
             if len(self._times) >= MOST_TIMES:
                 self._times.clear()
-            found = self._times[text] = self.clock.parse(stripped)
+            found = self._times[text] = self.calendar.parse(stripped)
         return found
 
 
 def _shown(name: str) -> str:
-    """A name with a mark for each byte that is no text."""
+    """Return a name with a replacement character for each byte that is not text."""
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-def _known(names: Names, text: str) -> int:
+def _known(names: NameCodes, text: str) -> int:
     found = names.seen.get(text)
     return names.code(text) if found is None else found
 
 
-# ----------------------------------------------------------------------------------------------------
-# Times of records as whole periods.
-# ----------------------------------------------------------------------------------------------------
-
-
-WHOLE = re.compile(r"\d{1,15}")
-#: Larger whole numbers are not exact as floats.
-LATEST = 2**53
-
-
-class Clock:
-    """Turns the text of a time into a whole number of periods from 0 up.
+class PeriodCalendar:
+    """Conversion of the text of a time into a whole number of periods, 0 or more.
 
     Parameters
     ----------
     period : None, a number, or "day", "week", "month", "quarter", "year"
-        Without it times are whole numbers. With a number, times are real numbers that are divided by it and rounded down. With a
-        name, times are whole numbers of such periods, or dates (2024-05-31), which fall into the period of the calendar.
+        Without it, times are whole numbers. With a number, times are real numbers that are divided by it and rounded down. With
+        a name, times are whole numbers of such periods, or dates (2024-05-31), which are assigned to calendar periods.
     """
 
     def __init__(self, period: float | str | None = None) -> None:
@@ -600,11 +576,11 @@ class Clock:
 
     @property
     def name(self) -> str | None:
-        """What a period is, if that is known."""
+        """The name of the period, if it has one."""
         return self.period if isinstance(self.period, str) else None
 
     def parse(self, text: str) -> int:
-        """The period of a time; a `FitError` says, without its place, what is wrong."""
+        """Return the period of a time; raise a `FitError`, without the line, if it is not valid."""
         if WHOLE.fullmatch(text) and not isinstance(self.period, (int, float)):
             return self._as(int(text), is_date=False)
         try:
@@ -620,7 +596,7 @@ class Clock:
             raise FitError(f"the time {quoted(text)} is negative; count times from 0 up")
         if isinstance(self.period, (int, float)):
             periods = number / self.period
-            # 0.3 / 0.1 is a little less than 3, and means 3.
+            # In floating point 0.3 / 0.1 is less than 3.
             return math.floor(periods + 1e-9 * max(1.0, periods))
         if not number.is_integer():
             raise FitError(
@@ -644,6 +620,7 @@ class Clock:
         return _period_of(day, self.period)
 
     def _as(self, time: int, is_date: bool) -> int:
+        """Return the time; raise a `FitError` if some times are dates and others numbers."""
         if self._dates is None:
             self._dates = is_date
         if self._dates != is_date:
@@ -652,23 +629,21 @@ class Clock:
             )
         return time
 
-    def note(self) -> str | None:
-        """What was done to the times, in a sentence."""
-        if self._dates:
-            return (
-                f"Dates were put into the {self.period} they fall in: what was seen counts as seen at its beginning, and what "
-                "was done as done during it."
-            )
+    def diagnostic(self) -> Diagnostic | None:
+        """Return how the times were converted, or None if they were whole numbers of periods."""
+        if self._dates and isinstance(self.period, str):
+            return diagnostic("dates-to-periods", period=self.period)
         if isinstance(self.period, (int, float)):
-            return f"Times were divided by {self.period:g} and rounded down to whole periods."
+            return diagnostic("times-divided", length=self.period)
         return None
 
 
 def _period_of(day: date, period: str) -> int:
+    """Return the number of the calendar period that contains a day."""
     match period:
         case "day":
             return day.toordinal()
-        case "week":  # from Monday on
+        case "week":  # weeks begin on Monday
             return (day.toordinal() - 1) // 7
         case "month":
             return day.year * 12 + day.month - 1

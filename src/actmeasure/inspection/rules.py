@@ -1,4 +1,4 @@
-"""What else could be done: the usual ways to inspect, each at its best, beside the plan."""
+"""Policies that the plan is compared with: the best that inspect always, never, at a fixed interval, or by condition."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import numpy.typing as npt
 from actmeasure.belief import Belief
 from actmeasure.errors import PlanError
 from actmeasure.evaluation import Evaluation, evaluate
+from actmeasure.inspection.diagnostics import Diagnostic, diagnostic
 from actmeasure.inspection.money import Units
 from actmeasure.inspection.schedules import best_in_hand, discounted_value, discounted_values
 from actmeasure.model import Model
@@ -22,30 +23,39 @@ from actmeasure.planning.budget import Budget
 from actmeasure.planning.solve import solve
 from actmeasure.schedule import BlindPlan, Schedule
 
-__all__ = ["Calendars", "ConditionRule", "ConditionRules", "Policy", "best_rounds", "usual_policies"]
+__all__ = ["Calendars", "ComparedPolicy", "ConditionRule", "ConditionRules", "best_rounds", "usual_policies"]
 
-#: Intervals are tried up to this many times the longest one of the plan, and at least and at most up to so many periods.
+IntArray = npt.NDArray[np.int64]
+Choice = TypeVar("Choice")
+
+#: The longest interval that is tried: this multiple of the plan's longest one, but at least and at most these numbers of periods.
 LONGER, LEAST_LONGEST, MOST_LONGEST = 2, 30, 400
-#: So many states are named in a rule.
+#: Largest number of states that are named in the words of a rule.
 STATES_NAMED = 12
+#: Smallest gain of a change of a rule in policy iteration, relative to the largest reward or price.
+LEAST_GAIN = 1e-10
+#: Largest number of rounds of policy iteration, which would otherwise not end if rounding makes it cycle.
+MOST_ROUNDS = 100
+#: Largest number of multiplications with an entry of the transition table in a round over all intervals.
+MOST_WORK = 1_000_000_000
 
 
 @dataclass(frozen=True, eq=False)
-class Policy:
-    """A way to inspect and what it is worth, exactly.
+class ComparedPolicy:
+    """A policy that the plan is compared with, and its exact evaluation.
 
     Attributes
     ----------
     key : str
         `plan`, `always`, `never`, `every-k`, `one-interval` or `by-condition`.
     name : str
-        In a few words.
+        The policy in a few words.
     rule : str
-        In a sentence.
+        The policy in a sentence.
     schedule : Schedule
     evaluation : Evaluation
     note : str
-        What limits the claim that it is the best of its kind; else empty.
+        Why it may not be the best of its kind; empty if it is.
     """
 
     key: str
@@ -57,17 +67,17 @@ class Policy:
 
     @property
     def value(self) -> float:
-        """Discounted return from the start; minus infinity where it loses without end."""
+        """Discounted return from the start; minus infinity if the sum does not exist."""
         value = self.evaluation.discounted_return
         return -math.inf if math.isnan(value) else value
 
 
 def usual_policies(
     model: Model, plan: Schedule, units: Units, budget: Budget, tell: Callable[[str], None]
-) -> tuple[list[Policy], list[str]]:
-    """Inspecting always, never, by the calendar and by condition; and sentences about those there was no time for."""
+) -> tuple[list[ComparedPolicy], list[Diagnostic]]:
+    """Return the best policies that inspect always, never, at intervals and by condition, and diagnostics of missing ones."""
     longest = _longest(plan)
-    makers: list[tuple[str, Callable[[Budget], Policy]]] = [
+    makers: list[tuple[str, Callable[[Budget], ComparedPolicy]]] = [
         ("inspecting every period", lambda budget: _always(model, units, budget)),
         ("never inspecting", lambda budget: _never(model, longest, budget)),
         ("inspecting by the calendar", lambda budget: _calendar(model, units, longest, budget)),
@@ -78,24 +88,25 @@ def usual_policies(
     for number, (name, make) in enumerate(makers):
         tell(f"comparing with {name}")
         if budget.is_over:
-            notes.append(f"There was no time to compare with {name}; allow more.")
+            notes.append(diagnostic("policy-out-of-time", policy=name))
             continue
         try:
             found.append(make(budget.part(1 / (len(makers) - number))))
         except PlanError as error:
-            notes.append(f"No comparison with {name}: {error}.")
+            notes.append(diagnostic("policy-failed", policy=name, reason=str(error)))
     return found, notes
 
 
 def _longest(plan: Schedule) -> int:
-    """The longest interval that is tried."""
+    """Return the longest interval to try, from the longest one of the plan."""
     looks = [len(one) for one in (*plan.plans, *([plan.start] if plan.start else [])) if one.then == "measure"]
     return int(np.clip(LONGER * max(looks, default=0), LEAST_LONGEST, MOST_LONGEST))
 
 
-def _always(model: Model, units: Units, budget: Budget) -> Policy:
-    solution = solve(model, "always", time_limit=_left(budget))
-    return Policy(
+def _always(model: Model, units: Units, budget: Budget) -> ComparedPolicy:
+    """Return the policy that inspects in every period."""
+    solution = solve(model, "always", time_limit=budget.left(at_least=0.05))
+    return ComparedPolicy(
         "always",
         f"inspect every {units.period}",
         f"Inspect at the end of every {units.period} and do what is best for what was seen.",
@@ -104,33 +115,30 @@ def _always(model: Model, units: Units, budget: Budget) -> Policy:
     )
 
 
-def _never(model: Model, longest: int, budget: Budget) -> Policy:
+def _never(model: Model, longest: int, budget: Budget) -> ComparedPolicy:
+    """Return the best policy found that never inspects."""
     tolerance = 1e-6 * (float(np.abs(model.rewards).max()) or 1.0)
     in_rounds = best_rounds(model, longest, budget.part(0.5))
-    solution = solve(model, "never", tolerance, _left(budget))
+    solution = solve(model, "never", tolerance, budget.left(at_least=0.05))
     best, _ = best_in_hand(solution, [("in rounds", in_rounds)], math.inf)
     bound = solution.method_upper
     is_closed = solution.stopped in ("closed", "done") or (bound is not None and bound - best.value <= tolerance)
-    return Policy(
+    return ComparedPolicy(
         "never",
         "never inspect",
-        f"Never inspect; act by the clock alone, {'as well as that can be done' if is_closed else 'in the best way found'}.",
+        f"Never inspect; act by time alone, {'as well as that can be done' if is_closed else 'in the best way found'}.",
         best.schedule,
         best.evaluation,
         "" if is_closed else "The best found; a better way that never inspects may exist.",
     )
 
 
-def _left(budget: Budget) -> float | None:
-    """Seconds that are left, a moment at least."""
-    return budget.left(at_least=0.05)
-
-
-def _calendar(model: Model, units: Units, longest: int, budget: Budget) -> Policy:
+def _calendar(model: Model, units: Units, longest: int, budget: Budget) -> ComparedPolicy:
+    """Return the best policy that inspects every k periods, with act-then-measure's control."""
     calendars = Calendars(model)
     k, tried = calendars.best(longest, budget)
     schedule = calendars.schedule(k)
-    return Policy(
+    return ComparedPolicy(
         "every-k",
         f"by the calendar, every {_count(k, units)}",
         f"Inspect every {_count(k, units)}, whatever was seen, with act-then-measure's control in between, which need not be the "
@@ -141,7 +149,8 @@ def _calendar(model: Model, units: Units, longest: int, budget: Budget) -> Polic
     )
 
 
-def _one_interval(model: Model, units: Units, longest: int, budget: Budget) -> Policy:
+def _one_interval(model: Model, units: Units, longest: int, budget: Budget) -> ComparedPolicy:
+    """Return the best condition rule with one interval for all states."""
     search = ConditionRules(model, longest, budget)
     rule = search.one_interval()
     k = int(rule.intervals[0])
@@ -155,7 +164,8 @@ def _one_interval(model: Model, units: Units, longest: int, budget: Budget) -> P
     )  # fmt: skip
 
 
-def _by_condition(model: Model, units: Units, longest: int, budget: Budget) -> Policy:
+def _by_condition(model: Model, units: Units, longest: int, budget: Budget) -> ComparedPolicy:
+    """Return the best condition rule whose interval depends on the state."""
     search = ConditionRules(model, longest, budget)
     rule = search.by_condition()
     used = rule.intervals[:-1][~model.terminal]
@@ -169,13 +179,13 @@ def _by_condition(model: Model, units: Units, longest: int, budget: Budget) -> P
     )  # fmt: skip
 
 
-def _rule_policy(model: Model, rule: ConditionRule, key: str, name: str, words: str, note: str) -> Policy:
+def _rule_policy(model: Model, rule: ConditionRule, key: str, name: str, words: str, note: str) -> ComparedPolicy:
     schedule = rule.schedule(model)
-    return Policy(key, name, words, schedule, evaluate(model, schedule), note)
+    return ComparedPolicy(key, name, words, schedule, evaluate(model, schedule), note)
 
 
 def _grouped(model: Model, rule: ConditionRule, states: np.ndarray) -> Iterator[str]:
-    """Which states call for which action."""
+    """Yield, for each action, the states after which it is taken, in words."""
     for action in np.unique(rule.first[states]):
         names = [model.state_name(int(state)) for state in states if rule.first[state] == action]
         more = f" and {len(names) - STATES_NAMED} more" if len(names) > STATES_NAMED else ""
@@ -183,23 +193,20 @@ def _grouped(model: Model, rule: ConditionRule, states: np.ndarray) -> Iterator[
 
 
 def _count(k: int, units: Units) -> str:
+    """Return an interval for use after *every*: `year` or `2 years`."""
     return units.period if k == 1 else units.periods(k)
 
 
 def _limit_note(k: int, tried: int, longest: int, units: Units) -> str:
+    """Return a note if longer intervals than those tried may be better; otherwise an empty string."""
     if k >= tried:
         return f"The best interval is the longest that was tried, {units.periods(tried)}; longer ones may be better."
     return f"Intervals above {units.periods(tried)} were not tried, to save time." if tried < longest else ""
 
 
-# ----------------------------------------------------------------------------------------------------
-# Inspection by the calendar: the best number of periods between two inspections.
-# ----------------------------------------------------------------------------------------------------
-
-
 @dataclass
 class BlindPath:
-    """Where control leads from a belief without a look: actions, and the states possible after each of them."""
+    """Actions of the control from a belief without measurements, and the support of the belief after each."""
 
     belief: Belief
     actions: list[int] = field(default_factory=list)
@@ -207,10 +214,9 @@ class BlindPath:
 
 
 class Calendars:
-    """Schedules that look at every k-th step, with act-then-measure's control in between.
+    """Schedules that measure at every k-th step, with act-then-measure's control in between, as `solve(model, "every-k")`.
 
-    They are those of `solve(model, "every-k")`. The control does not depend on k, so the way from a state is followed once
-    for all of them.
+    The control does not depend on k, so that the path from each state is computed once for all k.
     """
 
     def __init__(self, model: Model) -> None:
@@ -219,7 +225,7 @@ class Calendars:
         self._paths: dict[int | None, BlindPath] = {}
 
     def schedule(self, k: int) -> Schedule:
-        """Look at every k-th step."""
+        """Return the schedule that measures at every k-th step."""
         model = self.model
         start, found = None, [int(state) for state in model.initial_states]
         if not model.start_is_known:
@@ -233,7 +239,7 @@ class Calendars:
         return Schedule(plans, model.n_states, start)
 
     def best(self, longest: int, budget: Budget) -> tuple[int, int]:
-        """The best k up to `longest`, and the last k that was tried before time was over."""
+        """Return the best k up to `longest`, and the largest k that was tried before time was over."""
         best, most = 1, -math.inf
         for k in range(1, longest + 1):
             value = discounted_value(self.model, self.schedule(k))
@@ -244,7 +250,7 @@ class Calendars:
         return best, k
 
     def _plan(self, state: int | None, k: int) -> tuple[BlindPlan, list[int]]:
-        """The first k steps from a known state (None: the start), and what may be seen then."""
+        """Return the plan of k steps from a known state (None: the start), and the states that may be observed then."""
         path = self._paths.get(state)
         if path is None:
             belief = Belief.start(self.model) if state is None else Belief.at(state)
@@ -259,38 +265,16 @@ class Calendars:
         return BlindPlan(tuple(path.actions[:k]), then="measure"), list(path.possible[k - 1])
 
 
-# ----------------------------------------------------------------------------------------------------
-# Rules that engineers write down: act on what the inspection showed, then wait until the next one.
-#
-# A condition rule says, for every state that an inspection may show: do one action, then wait with another one, and inspect k
-# periods after the last inspection. Nothing is done in between but waiting. There are two families:
-#
-# - *interval by condition*: the first action, the action to wait with and k may all depend on the state seen;
-# - *one interval*: only the first action may; k and the action to wait with are the same for all states.
-#
-# Both are searched exactly. Whoever inspects by such a rule faces a decision process over the states seen; policy iteration
-# finds its best policy, and every rule on the way is evaluated by a linear solve.
-# ----------------------------------------------------------------------------------------------------
-
-
-#: A change of a rule has to gain more than this, relative to the largest reward or price.
-LEAST_GAIN = 1e-10
-#: Policy iteration ends long before; this is for rounding that goes in circles.
-MOST_ROUNDS = 100
-#: A round over all intervals may take so many multiplications with an entry of the transition table.
-MOST_WORK = 1_000_000_000
-
-IntArray = npt.NDArray[np.int64]
-
-
 @dataclass(frozen=True, eq=False)
 class ConditionRule:
-    """What to do in each state, and how long to wait; the last entry is for a start that is not shown.
+    """A rule as engineers write it: after seeing state s, do `first[s]`, then `waiting[s]`, and inspect after `intervals[s]`.
+
+    The last entry of the arrays is for a start that is not shown.
 
     Attributes
     ----------
     first, waiting : int64 arrays, shape (S + 1,)
-        The action taken on what was seen, and the one to wait with until the next inspection.
+        The action of the first period, and that of the others until the next inspection.
     intervals : int64 array, shape (S + 1,)
         Periods from one inspection to the next.
     """
@@ -300,17 +284,17 @@ class ConditionRule:
     intervals: IntArray
 
     def plan(self, state: int) -> BlindPlan:
-        """The plan after seeing a state."""
+        """Return the plan after seeing a state."""
         waits = (int(self.waiting[state]),) * (int(self.intervals[state]) - 1)
         return BlindPlan((int(self.first[state]), *waits), then="measure")
 
     def schedule(self, model: Model) -> Schedule:
-        """A plan for every state that is not terminal, and for the start where it is not shown."""
+        """Return the schedule with a plan for every non-terminal state, and for a start that is not shown."""
         plans = {int(state): self.plan(int(state)) for state in np.flatnonzero(~model.terminal)}
         return Schedule(plans, model.n_states, None if model.start_is_known else self.plan(-1))
 
     def changed(self, better: npt.NDArray[np.bool_], other: ConditionRule) -> ConditionRule:
-        """The rule with another one's entries where those are better."""
+        """Return the rule with the entries of another one where `better`, bool (S + 1,), is true."""
         return ConditionRule(
             np.where(better, other.first, self.first),
             np.where(better, other.waiting, self.waiting),
@@ -319,38 +303,43 @@ class ConditionRule:
 
 
 class ConditionRules:
-    """The search for the best condition rules of a model.
+    """Policy iteration for the best condition rules of a model, in two families.
+
+    *Interval by condition*: first action, waiting action and interval may all depend on the state seen. *One interval*: only the
+    first action may; interval and waiting action are the same for all states. A condition rule is a policy of a semi-Markov
+    decision process over the observed states, so that policy iteration finds the best one; every rule is evaluated by a linear
+    solve.
 
     Parameters
     ----------
     model : Model
     longest : int
-        The longest interval to try; less where a large model would make that too much work.
+        The longest interval to try; reduced if the model is large (`MOST_WORK`).
     budget : Budget
-        When it is over, the best found by then is returned.
+        When it is over, the best rule found by then is returned.
     """
 
     def __init__(self, model: Model, longest: int, budget: Budget) -> None:
         self.model, self.budget = model, budget
         self._table = model.transitions.stacked()
         work = max(1, self._table.nnz) * model.n_actions
-        #: Intervals up to so many periods are tried.
+        #: The longest interval that is tried.
         self.longest = max(1, min(longest, MOST_WORK // work))
         self._gain = LEAST_GAIN * float(np.abs(model.rewards).max() + model.measuring_costs.max())
         self._first = np.append(np.maximum(Control(model).actions, 0), 0)
 
     def by_condition(self) -> ConditionRule:
-        """The best rule whose interval may depend on the state seen."""
+        """Return the best rule whose interval may depend on the state seen."""
         rule, _ = self._best(self._same_for_all(self._first, 1, 0), 1, self.longest, range(self.model.n_actions))
         return rule
 
     def one_interval(self) -> ConditionRule:
-        """The best rule with one interval, and one action to wait with, for all states."""
+        """Return the best rule with one interval and one waiting action for all states."""
         best, most = self._best(self._same_for_all(self._first, 1, 0), 1, 1, (0,))
         rules = dict.fromkeys(range(self.model.n_actions), best)
         for k in range(2, self.longest + 1):
             for wait, last in rules.items():
-                # What was best for one interval is nearly so for the next, so that few rounds are left.
+                # The best rule for k - 1 is nearly the best for k, so that few rounds are needed.
                 rule, value = self._best(self._same_for_all(last.first, k, wait), k, k, (wait,))
                 rules[wait] = rule
                 if value > most + self._gain:
@@ -361,13 +350,13 @@ class ConditionRules:
         return best
 
     def _same_for_all(self, first: IntArray, k: int, wait: int) -> ConditionRule:
-        """The same interval and action to wait with everywhere."""
+        """Return a rule with the same interval and waiting action for all states."""
         return ConditionRule(first, np.full(len(first), wait), np.full(len(first), k))
 
     def _best(
         self, rule: ConditionRule, shortest: int, longest: int, waits: Sequence[int]
     ) -> tuple[ConditionRule, float]:
-        """Policy iteration from a rule, over intervals and actions to wait with; also what the result is worth."""
+        """Return the best rule over intervals and waiting actions, by policy iteration from a rule, and its value."""
         for _ in range(MOST_ROUNDS):
             values = discounted_values(self.model, rule.schedule(self.model))
             worth, other = self._choices(values, shortest, longest, waits)
@@ -382,11 +371,14 @@ class ConditionRules:
     def _choices(
         self, values: FloatArray, shortest: int, longest: int, waits: Sequence[int]
     ) -> tuple[FloatArray, ConditionRule]:
-        """For every state and the start the best choice if a state once seen is worth `values`, and its worth."""
+        """Return the value of the best choice in every state and at the start, (S + 1,), and the rule that makes these choices.
+
+        `values`, (S,), are those of states when they are seen at the next inspection.
+        """
         model = self.model
         worth = np.full(model.n_states + 1, -np.inf)
         rule = self._same_for_all(self._first, 1, waits[0])
-        ahead = np.repeat(values[:, None], len(waits), axis=1)  # column: with which action one waits
+        ahead = np.repeat(values[:, None], len(waits), axis=1)  # one column for each waiting action
         price = model.measuring_costs[:, :, None]
         for k in range(1, longest + 1):
             options = model.rewards[:, :, None] + model.discount * self._before(ahead)
@@ -397,18 +389,18 @@ class ConditionRules:
         return worth, rule
 
     def _before(self, ahead: FloatArray) -> FloatArray:
-        """What the next state is worth before each action, shape (S, A, W), from shape (S, W)."""
+        """Return the expected value of the next state for each action, shape (S, A, W), from shape (S, W)."""
         return np.asarray(self._table @ ahead).reshape(self.model.n_states, self.model.n_actions, -1)
 
     def _with_start(self, options: FloatArray) -> FloatArray:
-        """Options from a start that is not shown as one more row, shape (S + 1, A, W)."""
+        """Return the options with those of a start that is not shown as last row, shape (S + 1, A, W)."""
         return np.concatenate([options, Belief.start(self.model).expected(options)[None]])
 
 
 def _updated(
     rule: ConditionRule, worth: FloatArray, options: FloatArray, k: int, waits: Sequence[int]
 ) -> tuple[ConditionRule, FloatArray]:
-    """A rule and its worth, with the interval k where that is better; options have the shape (S + 1, A, W)."""
+    """Return a rule and its value with the interval k where that is better; `options` has the shape (S + 1, A, W)."""
     flat = options.reshape(len(options), -1)
     place = flat.argmax(axis=1)
     here = flat[np.arange(len(flat)), place]
@@ -417,34 +409,26 @@ def _updated(
     return rule.changed(here > worth, other), np.maximum(worth, here)
 
 
-# ----------------------------------------------------------------------------------------------------
-# Acting by the clock alone, in rounds: wait for some periods, act, and begin again.
-# ----------------------------------------------------------------------------------------------------
-
-
-Choice = TypeVar("Choice")
-
-
 @dataclass(frozen=True)
 class Round:
-    """Wait with one action, take another one once in `length` periods."""
+    """Acting by time alone, periodically: wait with one action, take another one once in `length` periods."""
 
     wait: int
     act: int
     length: int
 
     def plan(self, lead: int) -> BlindPlan:
-        """Wait for `lead` periods before the first act, then go on in rounds."""
+        """Return the plan that waits for `lead` periods before the first act and is periodic from then on."""
         actions = (self.wait,) * lead + (self.act,)
         if len(actions) < self.length:
-            actions += (self.wait,) * (self.length - 1)  # the act, then what is left of its round
+            actions += (self.wait,) * (self.length - 1)  # the act, then the rest of its round
         return BlindPlan(actions, then="repeat", repeat=self.length)
 
 
 def best_rounds(model: Model, longest: int, budget: Budget) -> Schedule:
-    """The best schedule of rounds up to a length that was found in the time; the first act may depend on the first state.
+    """Return the best schedule of rounds, up to a length, that was found in the time.
 
-    One round is chosen for all first states, with the act at its end; then, for each of them, when to act first.
+    One round is chosen for all initial states, with the act at its end; then, for each of them, the time of the first act.
     """
     states: list[int | None] = [int(state) for state in model.initial_states] if model.start_is_known else [None]
     rounds = (
@@ -460,20 +444,22 @@ def best_rounds(model: Model, longest: int, budget: Budget) -> Schedule:
 
 
 def _rounds(model: Model, longest: int) -> Iterator[Round]:
+    """Yield all rounds up to a length, the shortest first."""
     for length in range(1, longest + 1):
         for act in range(model.n_actions):
             for wait in range(model.n_actions):
-                if (wait != act) == (length > 1):  # alone, an action needs no other one to wait with
+                if (wait != act) == (length > 1):  # a round of length 1 has no waiting action
                     yield Round(wait, act, length)
 
 
 def _schedule(model: Model, plans: dict[int | None, BlindPlan]) -> Schedule:
+    """Return the schedule with plans by state; the key None is a start that is not shown."""
     known = {state: plan for state, plan in plans.items() if state is not None}
     return Schedule(known, model.n_states, plans.get(None))
 
 
 def _best(model: Model, choices: Iterable[tuple[Choice, Schedule]], budget: Budget) -> Choice:
-    """The choice whose schedule is worth most, of those there is time for; the first one always is tried."""
+    """Return the choice with the best schedule, of those there is time for; the first one is always evaluated."""
     best, most = None, -math.inf
     for choice, schedule in choices:
         value = discounted_value(model, schedule)

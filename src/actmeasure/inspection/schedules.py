@@ -1,4 +1,4 @@
-"""The best of all schedules in hand: no plan is advised while a better one is known."""
+"""Operations on schedules: the best of several, plans for unexpected states, and fast discounted values."""
 
 from __future__ import annotations
 
@@ -31,24 +31,28 @@ __all__ = [
     "without_claims",
 ]
 
-#: Exact values that differ by less than this, relatively, are the same up to rounding.
+#: Relative difference up to which exact values count as equal.
 ROUNDING = 1e-9
+#: Largest number of states for which `completed` adds plans.
+MOST_STATES = 500
+#: Visits are summed until the remaining weight is below this, or up to this number of plans.
+LITTLE, MOST_MOVES = 1e-9, 1_000
 
 
 def is_rounding(difference: float, value: float) -> bool:
-    """Whether a difference between exact values may come from rounding alone."""
+    """Return whether a difference between exact values may come from rounding alone."""
     return abs(difference) <= ROUNDING * (1 + abs(value))
 
 
 def best_in_hand(solution: Solution, others: Iterable[tuple[str, Schedule]], upper: float) -> tuple[Solution, str]:
-    """The solution, or the best of other schedules if that is better, and its name; empty for the solution itself.
+    """Return the solution with the best of its own and other schedules, and the name of that; empty for its own.
 
     Parameters
     ----------
     solution : Solution
     others : pairs of name and schedule
     upper : float
-        Another bound on the optimum; the tighter one is kept.
+        An upper bound on the optimum; the smaller one of it and the solution's is kept.
     """
     model = solution.model
     best, name = replace(solution, upper=max(min(solution.upper, upper), solution.value)), ""
@@ -64,41 +68,32 @@ def best_in_hand(solution: Solution, others: Iterable[tuple[str, Schedule]], upp
 
 
 def schedule_met(model: Model, schedule: Schedule) -> Schedule:
-    """The schedule with plans only for the states that someone who follows it may come to know."""
+    """Return the schedule with plans only for the states that can be observed when it is followed."""
     states = np.unique(plan_chain(model, schedule).states)
     plans = {int(state): schedule[int(state)] for state in states if state >= 0 and int(state) in schedule}
     return Schedule(plans, schedule.n_states, schedule.start)
 
 
-# ----------------------------------------------------------------------------------------------------
-# Plans for the states that a schedule does not expect to see, and plans that hold in other models.
-# ----------------------------------------------------------------------------------------------------
-
-
-#: A model with more states gets plans for the states that its schedule comes to know only.
-MOST_STATES = 500
-
-
 def completed(model: Model, schedule: Schedule, tolerance: float, time_limit: float | None) -> Schedule:
-    """The schedule with plans also for the states that it never comes to know, if those can be found in the time.
+    """Return the schedule with plans also for states that are not observed when it is followed, if there is time to find them.
 
-    What is best once a state is known does not depend on the start, so they are those of the model begun in any state.
+    The best plan from a known state does not depend on the start, so they are those of the model with a uniform start.
     """
     running = ~model.terminal
     if model.n_states > MOST_STATES or len(schedule) >= np.count_nonzero(running):
         return schedule
     anywhere = model.replace(initial=running / running.sum(), reveal_start=True)
     plans: dict[int, BlindPlan] = {}
-    with contextlib.suppress(PlanError):  # without discount, there may be states from which nothing finite can be had
+    with contextlib.suppress(PlanError):  # without discount, some states may have no finite value
         plans = dict(solve(anywhere, "optimal", tolerance / running.sum(), time_limit).schedule)
     return Schedule(plans | dict(schedule), model.n_states, schedule.start)
 
 
 def without_claims(model: Model, schedule: Schedule) -> Schedule:
-    """The same behaviour on the model, in plans that can be followed on another one as well.
+    """Return a schedule with the same behaviour on the model, whose plans can be followed on another model as well.
 
-    That a state is known, or that it is over, may be true on one model only. So what follows on a known state is appended,
-    and where it should be over, the last action goes on.
+    That a state is known without a measurement, or that the episode has ended, may be true on one model only. So the plan of a
+    known state is appended, and a plan that ends repeats its last action.
     """
     plans = {state: _endless(model, schedule, plan, Belief.at(state)) for state, plan in schedule.items()}
     start = None if schedule.start is None else _endless(model, schedule, schedule.start, Belief.start(model))
@@ -106,14 +101,15 @@ def without_claims(model: Model, schedule: Schedule) -> Schedule:
 
 
 def _endless(model: Model, schedule: Schedule, plan: BlindPlan, belief: Belief) -> BlindPlan:
+    """Return a plan from a belief that does not end with a known state or the end of the episode."""
     actions: list[int] = []
-    begun: dict[int, int] = {}  # where in the actions the plan of a known state begins
+    begun: dict[int, int] = {}  # index of the first action of a known state's plan
     while plan.then == "known":
         for action in plan.actions:
             belief = belief.predict(model, action)
         actions += plan.actions
         state = belief.known
-        if state is None or state not in schedule:  # the claim is not true even here, or nothing follows on it
+        if state is None or state not in schedule:  # not known after all, or without a plan
             return BlindPlan(tuple(actions), then="measure")
         if state in begun:
             return BlindPlan(tuple(actions), then="repeat", repeat=len(actions) - begun[state])
@@ -125,17 +121,8 @@ def _endless(model: Model, schedule: Schedule, plan: BlindPlan, belief: Belief) 
     return BlindPlan(tuple(actions), then=plan.then, repeat=plan.repeat)
 
 
-# ----------------------------------------------------------------------------------------------------
-# What many schedules are worth, discounted: all that a search over rules needs, at a part of the price of `evaluate`.
-# ----------------------------------------------------------------------------------------------------
-
-
-#: Visits are added up until so little is left, or for so many moves.
-LITTLE, MOST_MOVES = 1e-9, 1_000
-
-
 def discounted_value(model: Model, schedule: Schedule) -> float:
-    """Discounted return from the start; minus infinity where, without discount, it has no sum."""
+    """Return the discounted return from the start, faster than `evaluate`; minus infinity if the sum does not exist."""
     if model.discount == 1:
         value = evaluate(model, schedule).discounted_return
         return -np.inf if np.isnan(value) else value
@@ -144,7 +131,7 @@ def discounted_value(model: Model, schedule: Schedule) -> float:
 
 
 def discounted_values(model: Model, schedule: Schedule) -> FloatArray:
-    """Discounted return from each state of a schedule that has a plan for all of them, shape (S,); 0 where terminal."""
+    """Return the discounted return from each state, shape (S,), of a schedule with plans for all; 0 for terminal states."""
     if model.discount == 1:
         return values_of(model, schedule)
     running = ~model.terminal
@@ -156,7 +143,7 @@ def discounted_values(model: Model, schedule: Schedule) -> FloatArray:
 
 
 def discounted_visits(model: Model, schedule: Schedule) -> FloatArray:
-    """About how often each state is seen, discounted, shape (S,): good enough to say which ones come first."""
+    """Return the approximate discounted number of observations of each state, shape (S,), for sorting states."""
     chain = plan_chain(model, schedule)
     factors = np.float64(model.discount) ** chain.durations
     weights, visits = chain.start, np.zeros_like(chain.start)
@@ -172,6 +159,6 @@ def discounted_visits(model: Model, schedule: Schedule) -> FloatArray:
 
 
 def _returns(chain: PlanChain, discount: float) -> FloatArray:
-    """Discounted return from each node, shape (n_nodes,)."""
+    """Return the discounted return from each node of a chain, shape (n_nodes,)."""
     returns = chain.totals(discount)[:, :1]
     return markov.discounted_sums(chain.moves, np.float64(discount) ** chain.durations, returns)[:, 0]

@@ -1,30 +1,311 @@
-"""Advice in words and tables, for the terminal."""
+"""Fits, advice and diagnostics in words and tables: the one place where the inspection room turns results into sentences."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from actmeasure.errors import shown
 from actmeasure.evaluation import Evaluation
+from actmeasure.inspection.advice import Advice, StatePlan, plan_words
 from actmeasure.inspection.confidence import HIGH
-from actmeasure.inspection.money import plain_number
+from actmeasure.inspection.money import Units, plain_number
 from actmeasure.text import break_even_text, percent, shortened, text_table
 
 if TYPE_CHECKING:
-    from actmeasure.inspection.advice import Advice, StatePlan
+    from actmeasure.inspection.diagnostics import Diagnostic
+    from actmeasure.inspection.fit_result import Fit
     from actmeasure.inspection.prices import PricedSchedule
 
-__all__ = ["advice_text", "break_even", "certificate", "price_words"]
+__all__ = [
+    "SENTENCES",
+    "advice_text",
+    "agreement_words",
+    "break_even",
+    "certificate",
+    "confidence_words",
+    "fit_text",
+    "inspection_rate",
+    "price_words",
+    "sentence",
+]
 
-#: So many plans, and pieces of the price range, are shown; JSON, CSV and the page have all.
+#: Largest number of plans, and of price ranges, in the terminal; JSON, CSV and the page have all.
 PLANS_SHOWN, PRICES_SHOWN = 20, 12
+#: Largest width of a plan in the terminal, in characters.
 PLAN_WIDTH = 78
+#: Smaller probabilities of a fit are not listed one by one.
+SMALLEST_SHOWN = 0.0005
+
+
+def sentence(diagnostic: Diagnostic) -> str:
+    """Return a diagnostic as a sentence that can be shown: invisible characters of names are escaped.
+
+    Raises `KeyError`, `TypeError` or `ValueError` if the code is not known or a detail is missing or of another kind.
+    """
+    details: dict[str, Any] = {**diagnostic.numbers, **diagnostic.names}
+    words = SENTENCES[diagnostic.code]
+    return shown(words.format_map(_joined(details)) if isinstance(words, str) else words(details))
+
+
+def _joined(details: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the details with lists of texts joined by commas."""
+    return {key: ", ".join(map(str, value)) if isinstance(value, tuple) else value for key, value in details.items()}
+
+
+def _count(number: int, noun: str) -> str:
+    """Return `1 unit` or `2 units`."""
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
+def _lines_skipped(details: Mapping[str, Any]) -> str:
+    named = details["lines"]
+    lines = ", ".join(f"{line:,}" for line in named) + ", ..." * (details["count"] > len(named))
+    return (
+        f"Left out, as requested: {_count(details['count'], 'broken line')} ({lines}). Line {named[0]:,}: "
+        f"{details['problem']}."
+    )
+
+
+def _actions_filled_in(details: Mapping[str, Any]) -> str:
+    reason = "as requested" if details["actions"] > 1 else "the only action"
+    return f"{_count(details['periods'], 'period')} without a recorded action count as {details['action']!r}, {reason}."
+
+
+def _assumption(details: Mapping[str, Any]) -> str:
+    """Return the part of a sentence that says what was assumed; without a target state, the action changes nothing."""
+    effect = f"leads to {details['target']}" if "target" in details else "changes nothing"
+    return f"Assumed, as requested: {details['action']!r} {effect}"
+
+
+def _little_exposure(details: Mapping[str, Any]) -> str:
+    pairs = zip(details["states"], details["periods"], strict=True)
+    each = ", ".join(f"{state} ({periods:.1f})" for state, periods in pairs)
+    return f"Action {details['action']!r} has fewer than {details['least']:.0f} periods of data in state {each}."
+
+
+def _flat_directions(details: Mapping[str, Any]) -> str:
+    count = details["directions"]
+    ways = "There is 1 way" if count == 1 else f"There are {count:,} ways"
+    entries = zip(details["actions"], details["begins"], details["ends"], strict=True)
+    return (
+        f"{ways} to change the probabilities that such records cannot show, because the gaps hide it. Affected most (one of "
+        f"many equivalent choices): {'; '.join(f'{action} from {begin} to {end}' for action, begin, end in entries)}."
+    )
+
+
+def _gaps_with_common_factor(details: Mapping[str, Any]) -> str:
+    common = details["periods"]
+    fact = f"All gaps are multiples of {common:,} periods"
+    if details["other_chains"]:
+        return f"{fact}, and the records determine only the transitions over {common:,} periods."
+    return (
+        f"{fact}, so that only transitions over {common:,} periods are observed. {details['starts']:,} searches from random "
+        "starts led to the same probabilities, which does not prove that no other probabilities have the same likelihood."
+    )
+
+
+def _difference(where: Callable[[Mapping[str, Any]], str]) -> Callable[[Mapping[str, Any]], str]:
+    """Return a function that words a difference between observed and expected counts; `where` words the class of gaps."""
+
+    def words(details: Mapping[str, Any]) -> str:
+        seen = details["seen"]
+        return (
+            f"Of {details['total']:,} times that a unit was seen in {details['begin']}, {where(details)} it was then seen in "
+            f"{details['state']} {_count(seen, 'time')}; {details['expected']:,.1f} were expected."
+        )
+
+    return words
+
+
+def _after(details: Mapping[str, Any]) -> str:
+    """Return what was done during a class of gaps; without an action, several were."""
+    return f"after {details['action']!r}" if "action" in details else "after several actions"
+
+
+def _by_history(details: Mapping[str, Any]) -> str:
+    also = "also" if details["also_before"] else "not"
+    return f"{_after(details)}, {also} in {details['begin']} at the inspection before,"
+
+
+def _span(details: Mapping[str, Any]) -> str:
+    """Return `3 years`, `3 to 5 years` or, without a largest number, `3 years or more`."""
+    first, last, period = details["first"], details.get("last"), details["period"]
+    if last is not None and last != first:
+        return f"{first:,} to {last:,} {period}s"
+    return _count(first, period) + ("" if last is not None else " or more")
+
+
+def _frontier_not_closed(details: Mapping[str, Any]) -> str:
+    better = "by an unknown amount"
+    if "gap" in details:
+        better = f"by up to {Units(details['currency']).amount(details['gap'])}"
+    return f"At other prices a schedule could be better {better}. {details['reason']}".rstrip()
+
+
+#: Parts of the advice, as they are named in a sentence.
+PARTS = {
+    "policies": "the comparison with other policies",
+    "prices": "other prices of an inspection were tried",
+    "resampled": "the resampled models were solved",
+}
+
+#: The sentence of every diagnostic: a format of its numbers and names, or a function of them.
+SENTENCES: dict[str, str | Callable[[Mapping[str, Any]], str]] = {
+    "lines-skipped": _lines_skipped,
+    "dates-to-periods": "Dates were assigned to the {period} they fall in: a state counts as seen at its beginning, an action as "
+    "done during it.",
+    "times-divided": "Times were divided by {length:g} and rounded down to whole periods.",
+    "records-merged": "Merged with another record of the same unit and time, with which they agree: {records:,}.",
+    "default-action-not-recorded": "No record names the default action {action!r}; the records name {recorded}.",
+    "actions-filled-in": _actions_filled_in,
+    "units-without-change": "{units:,} of {all_units:,} units were inspected only once or never; they contain no information "
+    "about transitions.",
+    "times-look-like-dates": "The times look like dates without dashes, but were read as numbers of periods; write 2024-05-31.",
+    "state-seen-once": "State {state!r} was seen only once ({place}): a typing error, or too rare to estimate its transitions.",
+    "state-never-seen": "State {state!r} was never seen.",
+    "assumed-transitions": lambda details: f"{_assumption(details)}, from {', '.join(details['states'])}; the records contain "
+    "no information about that.",
+    "assumption-not-needed": lambda details: f"{_assumption(details)} where the records contain no information; they contain "
+    "some about all states, so nothing was assumed.",
+    "few-units": "Units inspected twice or more: {units:,}; the intervals, which resample units, are rough.",
+    "action-without-data": "Action {action!r} was never taken, or no inspection followed; a model cannot contain it without an "
+    "assumption.",
+    "action-without-data-in-states": "Action {action!r} was never observed in {states}: a model cannot contain it without an "
+    "assumption there.",
+    "little-exposure": _little_exposure,
+    "estimation-not-converged": "The maximisation of the likelihood did not converge; the probabilities are rough.",
+    "intervals-incomplete": "Intervals come from {done} of {requested} replicates: stopped early.",
+    "goodness-incomplete": "Goodness of fit: {done} of {requested} simulated sets of records; too few gaps, or stopped early.",
+    "flat-directions": _flat_directions,
+    "flat-directions-not-checked": "Not checked: with more than {most:,} probabilities it would take too long to find directions "
+    "in which the likelihood is flat.",
+    "gaps-with-common-factor": _gaps_with_common_factor,
+    "several-chains": "Several chains fit equally well: {action} from {begin} to {end}, for example, has probability "
+    "{probability:.3f} in one and {other_probability:.3f} in another, with the same likelihood. One of them is shown; "
+    "inspections after other gaps, best of 1 period, or a structure would distinguish them.",
+    "misfit-gap": "The probabilities after long gaps do not follow from those after short ones: the time in a state is not "
+    "geometric, or inspections were made when something seemed wrong.",
+    "misfit-history": "The state alone does not determine the future: the time a unit has been in it matters (ageing), or units "
+    "differ from each other.",
+    "misfit-age": "The probabilities change with time since a unit's first record: ageing, or conditions that changed.",
+    "difference-gap": _difference(lambda details: f"{_after(details)} for {_span(details)}"),
+    "difference-history": _difference(_by_history),
+    "difference-age": _difference(lambda details: f"{_after(details)}, {_span(details)} from the unit's first record,"),
+    "model-does-not-fit": "The model does not fit the records in all respects, so that the plan is less reliable; how, "
+    "follows here.",
+    "failure-without-running-cost": "By the prices a unit that stays in {state!r} costs nothing after it has failed; if it does, "
+    "give that a price under [running].",
+    "noticed-state-in-plan": "State {state!r} is noticed at once in the records, but the plan assumes that it is not noticed "
+    "before the next inspection; what is done when it is noticed is not in the figures.",
+    "plan-not-closed": "{reason}",
+    "plan-from-other-search": "The plan is the best schedule found, by {source}; the search for the plan itself found none as "
+    "good in its time.",
+    "states-without-plan": "States that are not in the table are never seen when the plan is followed.",
+    "part-interrupted": lambda details: f"Stopped with Ctrl-C before {PARTS[details['part']]}; allow more time for it.",
+    "part-out-of-time": lambda details: f"The time limit was reached before {PARTS[details['part']]}; allow more time for it.",
+    "policy-out-of-time": "There was no time to compare with {policy}; allow more.",
+    "policy-failed": "No comparison with {policy}: {reason}.",
+    "frontier-failed": "Other prices of an inspection could not be tried: {reason}.",
+    "frontier-not-closed": _frontier_not_closed,
+    "plans-at-prices-incomplete": "There was no time for the plans of unexpected states at every price; allow more.",
+    "no-resampled-models": "The fit has no resampled models, so the uncertainty of the plan is not known; fit with a bootstrap.",
+    "resampled-models-incomplete": "There was time for {done} of {requested} resampled models; allow more for the rest.",
+    "stored-text": "{text}",
+}  # fmt: skip
+
+#: What each goodness-of-fit test compares.
+TEST_WORDS = {
+    "gap": "ends of gaps, by their length",
+    "history": "ends of gaps, by the inspection before",
+    "age": "ends of gaps, by time since the unit's first record",
+}
+#: The result of all goodness-of-fit tests together.
+VERDICT_WORDS = {
+    "misfit": "something does not fit",
+    "undecided": "too few of them to tell whether a Markov chain fits",
+    "no-misfit": "no clear sign that a Markov chain does not fit",
+}
+
+
+def fit_text(fit: Fit) -> str:
+    """Return a fit in words and tables."""
+    period = shown(fit.period or "period")
+    counts = ((fit.n_units, "unit"), (fit.n_records, "record"), (fit.n_inspections, "inspection"))
+    lines = [
+        ", ".join(_count(count, noun) for count, noun in counts),
+        f"{len(fit.state_names)} states: {' < '.join(map(shown, fit.state_names))}",
+    ]
+    if fit.noticed:
+        lines.append(f"noticed without an inspection: {', '.join(map(shown, fit.noticed))}")
+    for action in range(len(fit.action_names)):
+        lines += ["", *_action_table(fit, action, period)]
+    lines += ["", *_goodness_lines(fit)]
+    for title, diagnostics in (
+        ("Not determined by such records", fit.identifiability), ("Warnings", fit.warnings), ("Notes", fit.notes)
+    ):  # fmt: skip
+        if diagnostics:
+            lines += ["", f"{title}:", *(f"- {one}" for one in diagnostics)]
+    return "\n".join(lines)
+
+
+def _action_table(fit: Fit, action: int, period: str) -> Iterator[str]:
+    """Yield the lines of an action's transition probabilities, one for each transition."""
+    inspected, exposure = int(fit.inspected[action].sum()), float(fit.exposure[action].sum())
+    yield (
+        f"{shown(fit.action_names[action])} (transitions: {shown(fit.structure[action])}; done {inspected:,} times in a "
+        f"state just seen, about {exposure:,.0f} {period}s in all)"
+    )
+    interval = [] if fit.low is None else [f"{100 * fit.level:g} % interval"]
+    rows: list[Sequence[str]] = [("from", f"{period}s", "to", "chance", *interval)]
+    for state in range(len(fit.state_names)):
+        rows += _state_rows(fit, action, state)
+    widths = [max(len(row[column]) for row in rows if column < len(row)) for column in range(len(rows[0]))]
+    for row in rows:
+        cells = [
+            cell.rjust(width) if column == 1 else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=False))
+        ]
+        yield f"  {'  '.join(cells).rstrip()}"
+
+
+def _state_rows(fit: Fit, action: int, state: int) -> Iterator[Sequence[str]]:
+    """Yield the rows of the transitions from one state; those that are rarer than `SMALLEST_SHOWN` are one row."""
+    begin = (shown(fit.state_names[state]), f"{fit.exposure[action, state]:,.1f}")
+    probabilities = fit.probabilities[action, state]
+    if np.isnan(probabilities).any():
+        yield (*begin, "?", "not known")
+        return
+    largest_rare = 0.0
+    for to, probability in enumerate(probabilities):
+        ends = (
+            [] if fit.low is None or fit.high is None else [(fit.low[action, state, to], fit.high[action, state, to])]
+        )
+        if probability < SMALLEST_SHOWN:
+            largest_rare = max([largest_rare, *(float(high) for _, high in ends)])
+            continue
+        between = ["assumed"] if fit.assumed[action, state] else [f"{low:.3f} to {high:.3f}" for low, high in ends]
+        yield (*begin, shown(fit.state_names[to]), f"{probability:.3f}", *between)
+        begin = ("", "")
+    if largest_rare >= SMALLEST_SHOWN:
+        yield ("", "", "others", "0.000", f"each at most {largest_rare:.3f}")
+
+
+def _goodness_lines(fit: Fit) -> Iterator[str]:
+    if fit.goodness is None:
+        yield "Goodness of fit: not tested."
+        return
+    verdict = VERDICT_WORDS[fit.goodness.verdict]
+    yield f"Goodness of fit, against {fit.goodness.replicates} simulated sets of records: {verdict}."
+    for test in fit.goodness.tests:
+        yield f"  {TEST_WORDS[test.name]}: p = {test.p_value:.3f}"
+    yield from (f"- {finding}" for finding in fit.goodness.findings)
 
 
 def advice_text(advice: Advice) -> str:
-    """The whole advice."""
+    """Return advice in words and tables."""
     parts = [
         _facts(advice),
         _schedule(advice),
@@ -37,6 +318,7 @@ def advice_text(advice: Advice) -> str:
 
 
 def _facts(advice: Advice) -> str:
+    """Return the main figures, one line each."""
     facts = list(_fact_rows(advice))
     width = max(len(name) for name, _ in facts)
     return "\n".join([advice.title, "", *(f"{name:<{width}}  {text}" for name, text in facts)])
@@ -49,17 +331,15 @@ def _fact_rows(advice: Advice) -> Iterator[tuple[str, str]]:
     yield f"{units.figure} in all", f"{units.money(advice.value)}{discounted}; {certificate(advice)}"
     per_period = advice.per_period(result)
     if per_period is not None:
-        yield (
-            f"{units.figure} per {units.period}",
-            f"{units.money(per_period)} discounted (a constant sum worth the same)",
-        )
+        constant = f"{units.money(per_period)} discounted (a constant sum worth the same)"
+        yield f"{units.figure} per {units.period}", constant
     if result.average_return is not None:
         yield "in the long run", f"{units.money(result.average_return)} per {units.period}"
     yield "inspections", _inspections(advice, result)
 
 
 def price_words(advice: Advice) -> str:
-    """What an inspection costs."""
+    """Return the price of an inspection in words; a range where it depends on state and action."""
     if advice.has_one_price:
         return advice.units.amount(advice.price)
     costs = advice.model.measuring_costs[~advice.model.terminal]
@@ -67,52 +347,55 @@ def price_words(advice: Advice) -> str:
 
 
 def certificate(advice: Advice) -> str:
-    """How far the plan can be from the best possible."""
+    """Return the certified bound on all schedules in words."""
     if not np.isfinite(advice.gap):
-        return "how much better something could be is not known"
+        return "there is no bound on how much better another schedule could be"
     bound = advice.units.money(advice.upper)
-    least = (
-        f"no schedule costs less than {bound}" if advice.units.is_cost else f"no schedule is worth more than {bound}"
-    )
-    return f"certified: {least}"
+    if advice.units.is_cost:
+        return f"certified: no schedule costs less than {bound}"
+    return f"certified: no schedule is worth more than {bound}"
+
+
+def inspection_rate(advice: Advice, per_period: float) -> str:
+    """Return the average number of inspections per period as `one in 5.9 years`."""
+    return f"one in {advice.units.about(1 / per_period)}" if per_period else "none in the long run"
 
 
 def _inspections(advice: Advice, result: Evaluation) -> str:
     if result.average_measurements is None:
         return f"{plain_number(result.measurements)} in all, in {advice.units.periods(result.steps)}"
-    often = result.average_measurements
-    if often == 0:
-        return "none in the long run"
-    return f"{plain_number(often)} per {advice.units.period}, one in {advice.units.about(1 / often)}"
+    rate = inspection_rate(advice, result.average_measurements)
+    if result.average_measurements == 0:
+        return rate
+    return f"{plain_number(result.average_measurements)} per {advice.units.period}, {rate}"
 
 
 def _schedule(advice: Advice) -> str:
+    """Return the table of plans."""
     rows = advice.rows
-    shown = rows[:PLANS_SHOWN]
+    table = rows[:PLANS_SHOWN]
     head = ["after seeing", "do", f"{advice.units.figure} from here"]
-    cells = [[row.name, shortened(row.words, PLAN_WIDTH), advice.units.money(row.value)] for row in shown]
+    cells = [[row.name, shortened(row.words, PLAN_WIDTH), advice.units.money(row.value)] for row in table]
     if advice.confidence is not None:
         head += ["same plan in", f"in 90 %: {advice.units.period}s to inspection"]
-        cells = [cell + _sure_cells(row) for row, cell in zip(shown, cells, strict=True)]
+        cells = [[*cell, *(agreement_words(row) or ("?", "?"))] for row, cell in zip(table, cells, strict=True)]
     lines = text_table(head, cells, "<<>>>"[: len(head)])
-    lines += (
-        [f"... and {len(rows) - PLANS_SHOWN} more plan{'s' * (len(rows) - PLANS_SHOWN != 1)}"]
-        if len(rows) > PLANS_SHOWN
-        else []
-    )
+    if len(rows) > PLANS_SHOWN:
+        lines.append(f"... and {_count(len(rows) - PLANS_SHOWN, 'more plan')}")
     return "\n".join(lines)
 
 
-def _sure_cells(row: StatePlan) -> list[str]:
+def agreement_words(row: StatePlan) -> tuple[str, str] | None:
+    """Return the share of resampled models with the same plan, and when 90 % of them inspect; None if they were not solved."""
     if row.agreement is None:
-        return ["?", "?"]
-    ends = [
-        plain_number(end) if np.isfinite(end) else "never" for end in (row.agreement.earliest, row.agreement.latest)
-    ]
-    return [percent(row.agreement.same_plan), ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"]
+        return None
+    ends = (row.agreement.earliest, row.agreement.latest)
+    low, high = (plain_number(end) if np.isfinite(end) else "never" for end in ends)
+    return percent(row.agreement.same_plan), low if low == high else f"{low} to {high}"
 
 
 def _comparison(advice: Advice) -> str:
+    """Return the table of the plan and the usual policies."""
     units = advice.units
     more = "more" if units.is_cost else "less"
     head = [
@@ -143,38 +426,35 @@ def _looks(result: Evaluation) -> str:
 
 
 def _prices(advice: Advice) -> str:
-    """The plan of the start, or of the first state expected, as the price changes."""
-    from actmeasure.inspection.advice import plan_words
-
-    pieces = _around(advice)
+    """Return the table of price ranges with the plan of the start, or else of the first state that is expected."""
+    pieces = _pieces_shown(advice)
     rows = [row for row in advice.rows if row.is_expected]
     first = next((row for row in rows if row.state is None or row.state in advice.model.initial_states), rows[0])
     price = "price of an inspection" if advice.has_one_price else "price, times that of now"
     looks = "inspections, discounted" if advice.has_one_price else "inspections, at the costs of now"
     head = (price, f"{advice.units.figure} in all", looks, f"after seeing {first.name}")
     cells = []
-    for one in pieces:
-        plan = one.schedule.start if first.state is None else one.schedule.get(first.state)
-        high = "up" if one.high == np.inf else f"to {plain_number(one.high)}"
-        mark = " *" if one.low <= advice.price <= one.high else ""
+    for piece in pieces:
+        plan = piece.schedule.start if first.state is None else piece.schedule.get(first.state)
+        words = "-" if plan is None else plan_words(advice.model, advice.units, first.state, plan)
+        high = "up" if piece.high == np.inf else f"to {plain_number(piece.high)}"
+        mark = " *" if piece.low <= advice.price <= piece.high else ""
         cells.append(
             (
-                f"{plain_number(one.low)} {high}{mark}",
-                f"{advice.units.money(one.value(one.inside))} at {plain_number(one.inside)}",
-                plain_number(one.looks),
-                "-"
-                if plan is None
-                else shortened(plan_words(advice.model, advice.units, first.state, plan), PLAN_WIDTH),
+                f"{plain_number(piece.low)} {high}{mark}",
+                f"{advice.units.money(piece.value(piece.inside))} at {plain_number(piece.inside)}",
+                plain_number(piece.looks),
+                shortened(words, PLAN_WIDTH),
             )
         )
     left = len(advice.prices) - len(pieces)
     lines = text_table(head, cells, "<>><")
-    lines += [f"... and {left} more; * is the price of now" if left else "* is the price of now"]
+    lines.append(f"... and {left} more; * is the price of now" if left else "* is the price of now")
     return "\n".join([*lines, break_even(advice)])
 
 
-def _around(advice: Advice) -> list[PricedSchedule]:
-    """The pieces to show: all, or those spread evenly with that of the own price among them."""
+def _pieces_shown(advice: Advice) -> list[PricedSchedule]:
+    """Return all price ranges or, if there are many, evenly spread ones and that of the model's own price."""
     pieces = list(advice.prices)
     if len(pieces) <= PRICES_SHOWN:
         return pieces
@@ -184,22 +464,42 @@ def _around(advice: Advice) -> list[PricedSchedule]:
 
 
 def break_even(advice: Advice) -> str:
-    """Up to which price an inspection pays, in a sentence."""
-    assert advice.frontier is not None  # asked for only then
+    """Return the price up to which inspecting pays as a sentence; the advice must have a frontier."""
+    assert advice.frontier is not None
     return break_even_text(*advice.frontier.break_even, "Inspecting", advice.price_text)
 
 
+def confidence_words(advice: Advice) -> dict[str, str] | None:
+    """Return the figures of `Advice.confidence` in words; None if there is none.
+
+    Keys: `models`, their number; `cost`, the middle 90 % of what the plan costs (or is worth) in them; `mean`, `most`, `worst`:
+    mean, 95 % quantile and maximum of its loss against each model's best plan; `same`, the mean share of models with the same
+    plan.
+    """
+    confidence, units = advice.confidence, advice.units
+    if confidence is None:
+        return None
+    losses = confidence.losses
+    low, high = sorted(np.quantile(confidence.values, [1 - HIGH, HIGH]).tolist(), key=units.shown)
+    return {
+        "models": f"{len(losses):,}",
+        "cost": f"{units.money(low)} to {units.money(high)}",
+        "mean": units.amount(float(losses.mean())),
+        "most": units.amount(float(np.quantile(losses, HIGH))),
+        "worst": units.amount(float(losses.max())),
+        "same": percent(confidence.same_schedule),
+    }
+
+
 def _confidence(advice: Advice) -> str:
-    sure = advice.confidence
-    assert sure is not None  # asked for only then
-    units, losses = advice.units, sure.losses
-    low, high = sorted(np.quantile(sure.values, [1 - HIGH, HIGH]).tolist(), key=units.shown)
+    words = confidence_words(advice)
+    assert words is not None  # called only if there is a confidence
     return "\n".join(
         [
-            f"How sure: the same question asked of {len(losses)} models fitted to resampled records",
-            f"the plan's {units.figure} in them  {units.money(low)} to {units.money(high)} (the middle 90 %)",
-            f"lost by the plan if one of them is the true one  {units.amount(float(losses.mean()))} on average, "
-            f"{units.amount(float(np.quantile(losses, HIGH)))} or less in 95 %, {units.amount(float(losses.max()))} at most",
-            f"plans that are the same  {percent(sure.same_schedule)} on average",
+            f"How sure: the same question asked of {words['models']} models fitted to resampled records",
+            f"the plan's {advice.units.figure} in them  {words['cost']} (the middle 90 %)",
+            f"lost by the plan if one of them is the true one  {words['mean']} on average, {words['most']} or less in 95 %, "
+            f"{words['worst']} at most",
+            f"plans that are the same  {words['same']} on average",
         ]
     )

@@ -1,4 +1,4 @@
-"""Bootstrap over units: the fit to other records that could have come from such units."""
+"""Uncertainty of an estimate: bootstrap over units, intervals, and probabilities that the records do not determine."""
 
 from __future__ import annotations
 
@@ -9,19 +9,45 @@ import numpy as np
 import numpy.typing as npt
 from scipy import linalg
 
-from actmeasure.inspection.estimation import Estimate, FloatArray, Likelihood, maximise, random_start
+from actmeasure.inspection.estimation import ChainEstimate, FloatArray, Likelihood, maximise, random_start
 from actmeasure.inspection.records import Progress
 from actmeasure.interrupts import deferred_interrupts
 
-__all__ = ["ENOUGH", "FRESH", "flat_directions", "intervals", "one_step_counts", "other_chains", "resample"]
+__all__ = [
+    "LEAST_GAIN",
+    "MOST_FREE",
+    "TOWARDS_START",
+    "flat_directions",
+    "intervals",
+    "largest_entries",
+    "one_step_counts",
+    "other_chains",
+    "resample",
+]
 
-#: A replicate begins this share of the way from the fit back to where the fit began, as what is 0 would stay 0.
-FRESH = 0.05
-ENOUGH = 1e-3
-#: Transitions that a replicate adds to every row, spread at random over those that are allowed.
+#: A replicate starts this fraction of the way from the estimate to the first start, because probabilities of 0 stay 0.
+TOWARDS_START = 0.05
+#: `least_gain` of `maximise` for a replicate.
+LEAST_GAIN = 1e-3
+#: Number of transitions that a replicate adds to every row, distributed at random over the allowed ones.
 ADDED = 1.0
-#: Keeps them from being 0, where a probability would be lost for ever.
+#: Smallest number that is added to an allowed transition, so that its probability is not 0.
 LEAST_ADDED = 1e-9
+#: A transition expected less often than this in the records may be impossible.
+RARE = 0.5
+#: Directions with less than this fraction of the information of complete records are flat.
+FLAT = 1e-6
+#: Number of groups of gaps for the first computation of flat directions, which are then checked with all groups.
+SOME_GROUPS = 1000
+#: Largest number of free probabilities for which flat directions are computed.
+MOST_FREE = 1000
+#: Largest difference in log-likelihood of chains that fit equally well.
+EQUALLY_LIKELY = 0.05
+#: Smallest difference in a probability of chains that count as different.
+DIFFERENT = 0.02
+#: `least_gain` of the first search from a random start, and the largest difference in log-likelihood to the best chain at which
+#: that search is continued to convergence.
+ROUGH_GAIN, CONTINUED = 1e-2, 1.0
 
 
 def resample(
@@ -33,17 +59,16 @@ def resample(
     rng: np.random.Generator,
     progress: Progress,
 ) -> FloatArray:
-    """Probabilities fitted to randomly weighted units, shape (B, A, S, S).
+    """Return probabilities fitted to randomly weighted units, shape (B, A, S, S); after Ctrl-C, the replicates done by then.
 
-    Weights are exponential (the Bayesian bootstrap): every unit keeps some weight, so that what few units tell about is never
-    lost altogether. A plain bootstrap holds for impossible what the records happen not to show, and its intervals are too short
-    where data are few; so every row gets, in all, about one transition more, at random. After Ctrl-C the replicates are those
-    that were done.
+    Weights are exponential (the Bayesian bootstrap), so that every unit keeps some weight. Without more, transitions that the
+    records happen not to show would be impossible in every replicate, and intervals too short where data are few; so every row
+    gets about one additional transition, distributed at random.
     """
     gaps = likelihood.gaps
     allowed = start > 0
     shares = np.where(allowed, ADDED / allowed.sum(axis=2, keepdims=True), 0.0)
-    begin = (1 - FRESH) * fitted + FRESH * start
+    begin = (1 - TOWARDS_START) * fitted + TOWARDS_START * start
     found = []
     with deferred_interrupts() as interrupts:
         for number in range(replicates):
@@ -53,62 +78,35 @@ def resample(
             weights = rng.exponential(size=gaps.n_units)
             weights *= gaps.n_units / weights.sum()
             added = np.where(allowed, rng.gamma(np.where(allowed, shares, 1.0)) + LEAST_ADDED, 0.0)
-            estimate = maximise(likelihood, gaps.counts(weights), begin, fixed, added, ENOUGH)
+            estimate = maximise(likelihood, gaps.counts(weights), begin, fixed, added, LEAST_GAIN)
             found.append(estimate.probabilities)
     return np.array(found).reshape(-1, *fitted.shape)
-
-
-# ----------------------------------------------------------------------------------------------------
-# Intervals for probabilities from bootstrap replicates.
-# ----------------------------------------------------------------------------------------------------
-
-
-#: A transition expected less often than this in the records may well be impossible.
-HARDLY_EVER = 0.5
 
 
 def intervals(
     fitted: FloatArray, transitions: FloatArray, replicates: FloatArray, level: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Low and high ends, shape (A, S, S), of intervals that cover with probability `level`.
+    """Return the low and high ends, shape (A, S, S), of intervals with coverage probability `level`.
 
-    They are quantiles of the replicates, widened to hold the fitted probability. A transition that the records do not show may be
-    impossible, so its interval begins at 0; and where they show no other, that one's may end at 1.
+    They are quantiles of the replicates, widened to contain the estimate. A transition that the records do not show may be
+    impossible, so its interval begins at 0; the interval of the only transition that they show ends at 1.
 
     Parameters
     ----------
     fitted, transitions : float64 arrays, shape (A, S, S)
-        The probabilities, and how often each transition is expected to have happened.
+        The estimate and the expected number of each transition.
     replicates : float64 array, shape (B, A, S, S)
     """
     tail = (1 - level) / 2
     low, high = np.quantile(replicates, [tail, 1 - tail], axis=0)
     low, high = np.minimum(low, fitted), np.maximum(high, fitted)
     others = transitions.sum(axis=2, keepdims=True) - transitions
-    return np.where(transitions < HARDLY_EVER, 0.0, low), np.where(others < HARDLY_EVER, 1.0, high)
-
-
-# ----------------------------------------------------------------------------------------------------
-# What no amount of such records could tell.
-# ----------------------------------------------------------------------------------------------------
-
-
-#: Directions in which less than this share of the information is in the records are flat.
-FLAT = 1e-6
-#: So many groups of gaps give the first guess at flat directions, which is then checked with all of them.
-SOME_GROUPS = 1000
-#: With more free probabilities the matrix of their information takes too long.
-MOST_FREE = 1000
-#: Chains whose log-likelihoods differ by less fit equally well; chains that differ by more are different.
-EQUALLY_LIKELY, DIFFERENT = 0.05, 0.02
-#: A search from a random start ends when a round gains less than this; it may then still gain so much, and is ended properly if
-#: it seems to lead to another chain.
-ROUGHLY, UNSETTLED = 1e-2, 1.0
+    return np.where(transitions < RARE, 0.0, low), np.where(others < RARE, 1.0, high)
 
 
 @dataclass(frozen=True)
-class _Free:
-    """Probabilities that can change, each against the largest one of its row: arrays of shape (n_free,)."""
+class _FreeProbabilities:
+    """Free probabilities: arrays of shape (n_free,) with action, state, successor, and the successor that makes rows sum to 1."""
 
     action: npt.NDArray[np.int64]
     state: npt.NDArray[np.int64]
@@ -116,18 +114,18 @@ class _Free:
     against: npt.NDArray[np.int64]
 
     def direction(self, weights: FloatArray, shape: tuple[int, ...]) -> FloatArray:
-        """Weights of the free probabilities as a change of all of them."""
+        """Return changes of the free probabilities as a change of all probabilities, (A, S, S), with row sums of 0."""
         change = np.zeros(shape)
         np.add.at(change, (self.action, self.state, self.to), weights)
         np.add.at(change, (self.action, self.state, self.against), -weights)
         return change
 
 
-def flat_directions(likelihood: Likelihood, estimate: Estimate, fixed: FloatArray) -> list[FloatArray] | None:
-    """Changes of the probabilities, each (A, S, S), that change nothing that can be seen; None if there are too many to tell.
+def flat_directions(likelihood: Likelihood, estimate: ChainEstimate, fixed: FloatArray) -> list[FloatArray] | None:
+    """Return directions, each (A, S, S), in which the likelihood is flat; None with more than `MOST_FREE` free probabilities.
 
-    Compared is the information in the inspections with that in a complete record of every period; a direction without any is one
-    that gaps of these lengths hide for ever.
+    They solve the generalised eigenvalue problem of the Fisher information of the inspections against that of complete records,
+    with an inspection in every period: eigenvalues near 0 are directions that no number of such gaps determines.
     """
     free = _free(estimate, fixed)
     if len(free.action) > MOST_FREE:
@@ -143,43 +141,40 @@ def flat_directions(likelihood: Likelihood, estimate: Estimate, fixed: FloatArra
     suspects = vectors[:, values < FLAT]
     if suspects.shape[1] and len(order) > SOME_GROUPS:
         information = _information(likelihood, estimate, free, suspects, counts, order)
-        values, turned = np.linalg.eigh(information)  # the suspects are orthonormal by the complete information
-        suspects = suspects @ turned[:, values < FLAT]
+        values, rotation = np.linalg.eigh(information)  # the suspects are orthonormal in the complete information
+        suspects = suspects @ rotation[:, values < FLAT]
     shape = estimate.probabilities.shape
     return [free.direction(vector, shape) for vector in suspects.T]
 
 
-def _free(estimate: Estimate, fixed: FloatArray) -> _Free:
+def _free(estimate: ChainEstimate, fixed: FloatArray) -> _FreeProbabilities:
+    """Return the positive probabilities of rows that were estimated, except the largest one of each row."""
     rows = []
-    told = np.isnan(fixed[:, :, 0]) & (estimate.exposure >= 1)
-    for action, state in np.argwhere(told):
+    estimated = np.isnan(fixed[:, :, 0]) & (estimate.exposure >= 1)
+    for action, state in np.argwhere(estimated):
         row = estimate.probabilities[action, state]
         against = int(np.argmax(row))
         rows += [(action, state, to, against) for to in np.flatnonzero(row > 0) if to != against]
-    return _Free(*np.array(rows, dtype=np.int64).reshape(-1, 4).T)
+    return _FreeProbabilities(*np.array(rows, dtype=np.int64).reshape(-1, 4).T)
 
 
 def _information(
     likelihood: Likelihood,
-    estimate: Estimate,
-    free: _Free,
+    estimate: ChainEstimate,
+    free: _FreeProbabilities,
     directions: FloatArray,
     counts: FloatArray,
     groups: npt.NDArray[np.int64],
 ) -> FloatArray:
-    """The information in the ends of some groups of gaps about directions, the columns of an array of shape (n_free, n)."""
-    chances = _with_unseen(likelihood.end_chances(estimate.probabilities)[groups])
+    """Return the Fisher information of the ends of some groups of gaps, (n, n), about `directions`, float64 (n_free, n)."""
+    ends = _with_unseen(likelihood.end_probabilities(estimate.probabilities)[groups])
     weights = counts[groups]
-    if (
-        not likelihood.gaps.noticed.any()
-    ):  # then every end was possible, and what is expected says more than what was seen
-        weights = weights.sum(axis=1, keepdims=True) * np.c_[chances[:, :-1], np.zeros(len(groups))]
-    scale = np.divide(np.sqrt(weights), chances, out=np.zeros_like(chances), where=chances > 1e-12)
+    if not likelihood.gaps.noticed.any():  # then expected counts can be used, which vary less than observed ones
+        weights = weights.sum(axis=1, keepdims=True) * np.c_[ends[:, :-1], np.zeros(len(groups))]
+    scale = np.divide(np.sqrt(weights), ends, out=np.zeros_like(ends), where=ends > 1e-12)
+    shape = estimate.probabilities.shape
     rates = [
-        scale
-        * _with_unseen(
-            likelihood.end_changes(estimate.probabilities, free.direction(one, estimate.probabilities.shape), groups)
-        )
+        scale * _with_unseen(likelihood.end_derivatives(estimate.probabilities, free.direction(one, shape), groups))
         for one in directions.T
     ]
     flat = np.stack([rate.ravel() for rate in rates], axis=1)
@@ -188,13 +183,13 @@ def _information(
 
 
 def _with_unseen(ends: FloatArray) -> FloatArray:
-    """With a last column for ends that were not seen, which is what the others sum to."""
-    both: FloatArray = np.c_[ends, ends.sum(axis=1)]
-    return both
+    """Return the array with a last column, the sum of the others, for gaps whose last state was not observed."""
+    extended: FloatArray = np.c_[ends, ends.sum(axis=1)]
+    return extended
 
 
-def _complete_information(estimate: Estimate, free: _Free) -> FloatArray:
-    """The information there would be if every period had been inspected."""
+def _complete_information(estimate: ChainEstimate, free: _FreeProbabilities) -> FloatArray:
+    """Return the Fisher information, (n_free, n_free), of records with an inspection in every period."""
     exposure = estimate.exposure[free.action, free.state]
     own = estimate.probabilities[free.action, free.state, free.to]
     other = estimate.probabilities[free.action, free.state, free.against]
@@ -204,7 +199,7 @@ def _complete_information(estimate: Estimate, free: _Free) -> FloatArray:
 
 
 def one_step_counts(likelihood: Likelihood) -> FloatArray:
-    """How often an action was followed by an inspection right away, shape (A, S): what such rows tell is beyond doubt."""
+    """Return how often a state and action were followed by an inspection one period later, shape (A, S)."""
     gaps = likelihood.gaps
     table = np.zeros((gaps.n_actions, gaps.n_states))
     short = (gaps.length == 1) & (gaps.end < gaps.n_states)
@@ -214,40 +209,37 @@ def one_step_counts(likelihood: Likelihood) -> FloatArray:
 
 def other_chains(
     likelihood: Likelihood,
-    estimate: Estimate,
+    estimate: ChainEstimate,
     allowed: npt.NDArray[np.bool_],
     fixed: FloatArray,
     starts: int,
     rng: np.random.Generator,
-) -> tuple[Estimate, list[Estimate]]:
-    """The best estimate from several random starts, and others that are as likely and different."""
+) -> tuple[ChainEstimate, list[ChainEstimate]]:
+    """Return the best estimate of several random starts, and different ones that are as likely."""
     counts = likelihood.gaps.counts()
     best, found = estimate, [estimate]
     with deferred_interrupts() as interrupts:
         for _ in range(starts):
             if interrupts.requested:
                 break
-            one = maximise(likelihood, counts, random_start(allowed, fixed, rng), fixed, enough=ROUGHLY)
-            if _is_other(one, best, UNSETTLED):
+            one = maximise(likelihood, counts, random_start(allowed, fixed, rng), fixed, least_gain=ROUGH_GAIN)
+            if _is_other(one, best, CONTINUED):
                 one = maximise(likelihood, counts, one.probabilities, fixed)
                 found.append(one)
                 best = one if one.log_likelihood > best.log_likelihood + EQUALLY_LIKELY else best
     return best, [one for one in found if _is_other(one, best, EQUALLY_LIKELY)]
 
 
-def _is_other(one: Estimate, best: Estimate, slack: float) -> bool:
-    """Whether a chain is about as likely as the best, and different where the records tell about it."""
-    told = (best.exposure >= 1)[:, :, None]
-    difference = np.abs(np.where(told, one.probabilities - best.probabilities, 0.0)).max()
+def _is_other(one: ChainEstimate, best: ChainEstimate, slack: float) -> bool:
+    """Return whether a chain is at most `slack` less likely than the best, and different in rows with data."""
+    informed = (best.exposure >= 1)[:, :, None]
+    difference = np.abs(np.where(informed, one.probabilities - best.probabilities, 0.0)).max()
     return bool(difference > DIFFERENT and one.log_likelihood > best.log_likelihood - slack)
 
 
-def entries(changes: Sequence[FloatArray], states: Sequence[str], actions: Sequence[str], most: int = 6) -> str:
-    """The transitions that directions change most, in words."""
-    size = np.max([np.abs(change) / np.abs(change).max() for change in changes], axis=0)
-    found = []
-    for place in np.argsort(-size, axis=None, kind="stable")[:most]:
-        action, state, to = (int(part) for part in np.unravel_index(int(place), size.shape))
-        if size[action, state, to] > 0.1:
-            found.append(f"{actions[action]} from {states[state]} to {states[to]}")
-    return "; ".join(found)
+def largest_entries(directions: Sequence[FloatArray], most: int = 6) -> list[tuple[int, int, int]]:
+    """Return the transitions (action, state, successor) that directions, each (A, S, S), change most."""
+    size = np.max([np.abs(one) / np.abs(one).max() for one in directions], axis=0)
+    order = np.argsort(-size, axis=None, kind="stable")[:most]
+    entries = [tuple(int(part) for part in np.unravel_index(int(entry), size.shape)) for entry in order]
+    return [(action, state, to) for action, state, to in entries if size[action, state, to] > 0.1]

@@ -1,8 +1,11 @@
-"""The likelihood of states that are known only at inspections, and what it expects to have happened in between.
+"""Likelihood of states that are observed only at inspections, its gradient, and the distribution of the state in between.
 
-A *run* is an action done a number of times in a row, a *word* the runs between two inspections, a *group* all gaps with one word
-and one state at their beginning. The matrices of runs are the nodes of a graph in which each is the product of two earlier ones,
-so that the cost of a run grows with the logarithm of its length, and gradients go back through the same graph.
+Between two inspections a unit takes actions a_1, ..., a_n, and the likelihood of the gap from state i to state j is the entry
+(i, j) of the product P[a_1] ... P[a_n]. A *run* is an action repeated a number of times, a *word* the runs of a gap, a *letter*
+an action (two for each action if there are noticed states, see `actmeasure.inspection.gaps`), and a *group* all gaps with the
+same word and first state. The matrices of runs are the nodes of a directed graph in which each is the product of two earlier
+ones, so that the cost of a run grows with the logarithm of its length. The gradient is computed by reverse accumulation through
+that graph.
 """
 
 from __future__ import annotations
@@ -14,10 +17,10 @@ import numpy as np
 from actmeasure.kernels.jit import lean
 
 
-class Words(NamedTuple):
-    """The words of all gaps; S states, N nodes, G groups.
+class GapWords(NamedTuple):
+    """The words of all gaps as arrays; N nodes, G groups.
 
-    `letter` (N,) is the action of a node of length 1 and otherwise -1; `left` and `right` (N,) are the factors of the others.
+    `letter` (N,) is the letter of a node of length 1 and otherwise -1; `left` and `right` (N,) are the factors of the others.
     `runs` are the nodes of all words, one word after another; those of word `w` begin at `offsets[w]`.
     `word` and `begin` (G,) are the word and the first state of a group.
     """
@@ -32,8 +35,8 @@ class Words(NamedTuple):
 
 
 @lean
-def run_matrices(words: Words, letters: Any, nodes: Any) -> None:
-    """`nodes`, float64 (N, S, S), from the matrices of the letters, float64 (L, S, S)."""
+def run_matrices(words: GapWords, letters: Any, nodes: Any) -> None:
+    """Compute the matrices of all nodes into `nodes`, float64 (N, S, S), from those of the letters, float64 (L, S, S)."""
     size = letters.shape[1]
     for node in range(words.letter.shape[0]):
         nodes[node, :, :] = 0.0
@@ -51,7 +54,7 @@ def run_matrices(words: Words, letters: Any, nodes: Any) -> None:
 
 @lean
 def _add(matrices: Any, one: int, sums: Any, other: int) -> None:
-    """Add a matrix to another."""
+    """Add `matrices[one]` to `sums[other]`."""
     for i in range(matrices.shape[1]):
         for j in range(matrices.shape[2]):
             sums[other, i, j] += matrices[one, i, j]
@@ -59,31 +62,32 @@ def _add(matrices: Any, one: int, sums: Any, other: int) -> None:
 
 @lean
 def gradient(
-    words: Words, nodes: Any, counts: Any, node_gradient: Any, letter_gradient: Any, forward: Any, backward: Any
+    words: GapWords, nodes: Any, counts: Any, node_gradient: Any, letter_gradient: Any, forward: Any, backward: Any
 ) -> float:
-    """The log-likelihood; its gradient by the matrices of the letters, float64 (L, S, S), goes into `letter_gradient`.
+    """Return the log-likelihood; compute its gradient by the matrices of the letters, float64 (L, S, S), into `letter_gradient`.
 
-    `counts`, float64 (G, S + 1), tells how often a group ended in each state; its last column, how often it ended unseen, still
-    running. `node_gradient` is work space of the shape of `nodes`, `forward` and `backward` of shape (longest word + 1, S).
-    Where something was counted that cannot be, the result is minus infinity and the gradient means nothing.
+    `counts`, float64 (G, S + 1), is how often a group ended in each state and, in its last column, without an observation. With
+    f the distribution of the last state, a group contributes sum_j counts[j] log f[j] + counts[S] log(sum_j f[j]).
+    `node_gradient` is work space of the shape of `nodes`, `forward` and `backward` of shape (longest word + 1, S). If an end of
+    probability 0 was counted, the result is minus infinity and the gradient is undefined.
     """
     node_gradient[:] = 0.0
     total = 0.0
     for group in range(words.word.shape[0]):
         first, last = words.offsets[words.word[group]], words.offsets[words.word[group] + 1]
         walk(words, nodes, group, forward)
-        total += _at_the_end(counts, group, last - first, forward, backward)
+        total += _end_of_group(counts, group, last - first, forward, backward)
         if total == -np.inf:
             return total
         for run in range(last - 1, first - 1, -1):
             _step_back(nodes, words.runs[run], run - first, forward, backward, node_gradient)
-    _back_to_letters(words, nodes, node_gradient, letter_gradient)
+    _letters_from_nodes(words, nodes, node_gradient, letter_gradient)
     return total
 
 
 @lean
-def _at_the_end(counts: Any, group: int, end: int, forward: Any, backward: Any) -> float:
-    """The log-likelihood of a group's ends, and into row `end` of `backward` its gradient by their chances."""
+def _end_of_group(counts: Any, group: int, end: int, forward: Any, backward: Any) -> float:
+    """Return the log-likelihood of a group's ends; compute its gradient by their probabilities into row `end` of `backward`."""
     size = forward.shape[1]
     still, unseen, total = 0.0, counts[group, size], 0.0
     for state in range(size):
@@ -105,22 +109,22 @@ def _at_the_end(counts: Any, group: int, end: int, forward: Any, backward: Any) 
 
 @lean
 def _step_back(nodes: Any, node: int, here: int, forward: Any, backward: Any, node_gradient: Any) -> None:
-    """From row `here + 1` of `backward` to row `here`, over a run; what the run has to do with it goes to its gradient."""
+    """Compute row `here` of `backward` from row `here + 1`, over a run, and add the run's part to its gradient."""
     size = nodes.shape[1]
     for i in range(size):
         total = 0.0
         for j in range(size):
             total += nodes[node, i, j] * backward[here + 1, j]
         backward[here, i] = total
-        chance = forward[here, i]
-        if chance != 0.0:
+        probability = forward[here, i]
+        if probability != 0.0:
             for j in range(size):
-                node_gradient[node, i, j] += chance * backward[here + 1, j]
+                node_gradient[node, i, j] += probability * backward[here + 1, j]
 
 
 @lean
-def walk(words: Words, nodes: Any, group: int, forward: Any) -> None:
-    """The chances of the states along a group's word, as rows of `forward`: before its first run, and after each."""
+def walk(words: GapWords, nodes: Any, group: int, forward: Any) -> None:
+    """Compute the distributions along a group's word into the rows of `forward`: before its first run, and after each run."""
     size = nodes.shape[1]
     first, last = words.offsets[words.word[group]], words.offsets[words.word[group] + 1]
     forward[0, :] = 0.0
@@ -136,8 +140,8 @@ def walk(words: Words, nodes: Any, group: int, forward: Any) -> None:
 
 
 @lean
-def _back_to_letters(words: Words, nodes: Any, node_gradient: Any, letter_gradient: Any) -> None:
-    """Carry gradients from products to their factors, down to the letters; products come after their factors."""
+def _letters_from_nodes(words: GapWords, nodes: Any, node_gradient: Any, letter_gradient: Any) -> None:
+    """Compute the gradient of the letters from that of the nodes, from products to factors; products come after factors."""
     size = nodes.shape[1]
     letter_gradient[:] = 0.0
     for node in range(words.letter.shape[0] - 1, -1, -1):
@@ -158,8 +162,8 @@ def _back_to_letters(words: Words, nodes: Any, node_gradient: Any, letter_gradie
 
 
 @lean
-def end_chances(words: Words, nodes: Any, forward: Any, ends: Any) -> None:
-    """`ends`, float64 (G, S): where each group is after its word; rows may sum to less than 1."""
+def end_probabilities(words: GapWords, nodes: Any, forward: Any, ends: Any) -> None:
+    """Compute the distribution of each group's last state into `ends`, float64 (G, S); rows may sum to less than 1."""
     for group in range(words.word.shape[0]):
         walk(words, nodes, group, forward)
         length = words.offsets[words.word[group] + 1] - words.offsets[words.word[group]]
@@ -168,8 +172,8 @@ def end_chances(words: Words, nodes: Any, forward: Any, ends: Any) -> None:
 
 
 @lean
-def end_changes(words: Words, nodes: Any, changes: Any, forward: Any, rates: Any, ends: Any) -> None:
-    """`ends`, float64 (G, S): how `end_chances` changes when the nodes change at the rate of `changes`, float64 (N, S, S).
+def end_derivatives(words: GapWords, nodes: Any, changes: Any, forward: Any, rates: Any, ends: Any) -> None:
+    """Compute the derivative of `end_probabilities` into `ends`, float64 (G, S), for the nodes' derivatives, `changes` (N, S, S).
 
     `rates` is work space of the shape of `forward`.
     """
@@ -182,17 +186,17 @@ def end_changes(words: Words, nodes: Any, changes: Any, forward: Any, rates: Any
             node, here, there = words.runs[run], run - first, run - first + 1
             rates[there, :] = 0.0
             for i in range(size):
-                chance, change = forward[here, i], rates[here, i]
-                if chance != 0.0 or change != 0.0:
+                probability, change = forward[here, i], rates[here, i]
+                if probability != 0.0 or change != 0.0:
                     for j in range(size):
-                        rates[there, j] += chance * changes[node, i, j] + change * nodes[node, i, j]
+                        rates[there, j] += probability * changes[node, i, j] + change * nodes[node, i, j]
         for state in range(size):
             ends[group, state] = rates[last - first, state]
 
 
 @lean
-def run_changes(words: Words, nodes: Any, letter_changes: Any, changes: Any) -> None:
-    """`changes`, float64 (N, S, S), of the nodes when the letters change at the rate of `letter_changes`, float64 (L, S, S)."""
+def run_derivatives(words: GapWords, nodes: Any, letter_changes: Any, changes: Any) -> None:
+    """Compute the derivatives of the nodes into `changes`, float64 (N, S, S), for those of the letters, float64 (L, S, S)."""
     size = nodes.shape[1]
     for node in range(words.letter.shape[0]):
         changes[node, :, :] = 0.0

@@ -1,8 +1,8 @@
-// What is believed over time, as stacked areas, and where the plan looks.
+// The belief over time as stacked areas, and the time of the inspection.
 
 const MOST_BANDS = 7;
 
-/** Draw a row's plan; returns the bands at its end, in words. */
+/** Draw the beliefs of a row's plan; return the belief at its end in words. */
 function drawBeliefs(place, data, row, plan) {
   const beliefs = follow(data.moves, plan, firstBelief(data.moves, row));
   const found = bands(data.moves, beliefs, MOST_BANDS);
@@ -23,7 +23,7 @@ function drawBeliefs(place, data, row, plan) {
   return endWords(found, plan, data.units);
 }
 
-/** The step at which a band has most room for its name, with so much room to the edges and before the plan ends; or none. */
+/** The step at which a band is highest, with a margin to the edges and to the end of the plan; or none. */
 function widest(values, x, end, room) {
   let best = null;
   for (let step = 0; step <= end; step += 1) {
@@ -53,7 +53,7 @@ function drawBands(picture, found, patterns, x, y, end) {
 
 const short = (name, most) => (name.length > most ? name.slice(0, most - 1) + '…' : name);
 
-/** Where the plan ends: a line, a flag, and a veil over what comes after it. */
+/** Mark the end of the plan: a line, a label, and a half-transparent area over later steps. */
 function drawEnd(picture, plan, frame, x) {
   const words = { measure: 'inspect', known: 'known', end: 'over' }[plan.then];
   if (!words) return;
@@ -68,7 +68,7 @@ function drawEnd(picture, plan, frame, x) {
   );
 }
 
-/** Where each name of the legend goes: as many in a row as fit. */
+/** Positions of the names of the legend, as many in a row as fit. */
 function legendRows(found, width) {
   let left = 0;
   let rows = 1;
@@ -93,7 +93,7 @@ function drawLegend(picture, found, patterns, legend, height) {
   });
 }
 
-/** The belief at the end of the plan, likeliest first. */
+/** The belief at the end of the plan in words, the likeliest state first. */
 function endWords(found, plan, units) {
   if (plan.then === 'repeat') return 'The plan goes on without an inspection; drawn is its beginning.';
   const at = plan.actions.length;

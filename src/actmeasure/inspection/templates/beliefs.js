@@ -1,13 +1,13 @@
-// What is believed along a plan, step by step.
+// Beliefs along a plan, step by step.
 
-/** The action of a step; after a look, as if nobody had looked, the last one goes on. */
+/** The action of a step; after the end of the plan its last action. */
 function actionAt(plan, step) {
   const count = plan.actions.length;
   if (step < count) return plan.actions[step];
   return plan.then === 'repeat' ? plan.actions[count - plan.repeat + ((step - count) % plan.repeat)] : plan.actions[count - 1];
 }
 
-/** Beliefs before the first step and after each: maps from a state of the page to its weight; what is missing to 1 is over. */
+/** Beliefs before the first step and after each: maps from states to probabilities; the rest to 1 is the end of the episode. */
 function follow(moves, plan, first) {
   const beliefs = [first];
   for (let step = 0; step < plan.shown; step += 1) {
@@ -22,13 +22,13 @@ function follow(moves, plan, first) {
   return beliefs;
 }
 
-/** What is believed before the first step of a row's plan. */
+/** The belief before the first step of a row's plan. */
 function firstBelief(moves, row) {
   if (row.state !== null) return new Map([[moves.numbers.indexOf(row.state), 1]]);
   return new Map(moves.start[0].map((state, n) => [state, moves.start[1][n]]));
 }
 
-/** Up to `most` bands of states, in their order, the rest as one, and what is over: [{name, values, kind}]. */
+/** Up to `most` bands of states in their order, one of all others, and one of ended episodes: [{name, values, kind}]. */
 function bands(moves, beliefs, most) {
   const peaks = new Map();
   for (const belief of beliefs) {

@@ -1,4 +1,4 @@
-// Small pieces of SVG.
+// SVG elements, scales, axes and patterns.
 
 const SVG = 'http://www.w3.org/2000/svg';
 
@@ -10,7 +10,7 @@ function svg(name, attributes = {}, ...children) {
   return element;
 }
 
-/** A drawing as wide as its place, so that letters keep their size on a phone. */
+/** An SVG as wide as its container, so that text keeps its size on a phone. */
 function canvas(place, height, label) {
   const width = Math.max(280, Math.round(place.clientWidth || 640));
   const picture = svg('svg', { viewBox: `0 0 ${width} ${height}`, role: 'img', 'aria-label': label });
@@ -18,7 +18,7 @@ function canvas(place, height, label) {
   return { picture, width, height };
 }
 
-/** A straight scale from values to positions. */
+/** A linear scale from values to positions. */
 const scale = (low, high, from, to) => (value) => from + ((value - low) / (high - low || 1)) * (to - from);
 
 /** Points as a path. */
@@ -46,7 +46,7 @@ function axes(picture, frame, x, y, xTicks, yTicks, xName, yName) {
 const INKS = ['#e3eeee', '#b9d8d6', '#8cbfbd', '#f0d9a8', '#dba95c', '#c0713c', '#8e3b2f', '#cfd6da'];
 const MARKS = ['', 'M0 8L8 0', 'M0 0L8 8', 'M0 4H8', 'M4 0V8', 'M0 8L8 0M0 0L8 8', 'M0 4H8M4 0V8', 'M2 2h1M6 6h1'];
 
-/** Patterns for bands, in a <defs>; returns what to fill each with. */
+/** Add patterns for bands in a <defs>; return the fill of each band. */
 function fills(picture, found) {
   const defs = svg('defs');
   picture.append(defs);

@@ -1,6 +1,6 @@
-// Numbers and money in words, as on the rest of the page.
+// Numbers and money as text, formatted as in the Python code.
 
-/** Four digits that count, never fewer than the whole part has. */
+/** A number with four significant digits, or all digits of its whole part. */
 function plainNumber(value) {
   if (Math.abs(value) < 1e-12) return '0';
   const digits = Math.min(12, Math.max(0, 3 - Math.floor(Math.log10(Math.abs(value)))));
@@ -10,16 +10,16 @@ function plainNumber(value) {
   return (value < 0 ? '-' : '') + grouped + (decimals && '.' + decimals);
 }
 
-/** A sum of money, as it is; null stands for one without end. */
+/** A sum of money with its sign; null stands for an infinite one. */
 function amount(value, units) {
   if (value === null || !Number.isFinite(value)) return 'without end';
   return (plainNumber(value) + ' ' + units.currency).trim();
 }
 
-/** A return as it is shown: costs above 0. */
+/** A return as it is shown: costs are positive. */
 const money = (value, units) => amount(value === null ? null : units.sign * value, units);
 
-/** A probability in whole percent; nothing possible is 0 %, nothing doubtful 100 %. */
+/** A probability in whole percent; only 0 is shown as 0 %, only 1 as 100 %. */
 function percent(share) {
   if (share > 0 && share < 0.005) return '<1 %';
   if (share >= 0.995 && share < 1 - 1e-12) return '>99 %';
@@ -28,10 +28,10 @@ function percent(share) {
 
 const periods = (count, units) => plainNumber(count) + ' ' + units.period + (plainNumber(count) === '1' ? '' : 's');
 
-/** A time that is an average, without digits that say nothing. */
+/** An average time with one decimal, or none if it is long. */
 const about = (count, units) => periods(count < 100 ? Math.round(10 * count) / 10 : Math.round(count), units);
 
-/** How much less a value is than the best; what rounding alone makes of equal ones is nothing. */
+/** The loss of a value against the best; 0 if the difference may come from rounding. */
 const lost = (best, value) => (Math.abs(best - value) <= 1e-9 * (1 + Math.abs(best)) ? 0 : best - value);
 
 /** About `count` round numbers from low to high. */

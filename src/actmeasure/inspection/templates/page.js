@@ -1,4 +1,4 @@
-// The page: what is chosen, and what follows from it.
+// The page: the chosen state and price, and the parts that depend on them.
 
 const data = JSON.parse(document.getElementById('data').textContent);
 const byId = (id) => document.getElementById(id);
@@ -6,12 +6,12 @@ const SLIDER = 1000;
 const MOST_CHIPS = 16;
 const chosen = { row: 0, price: data.price };
 
-// The lower prices, where schedules change more often, get more of the slider.
+// A square scale: schedules change more often at low prices.
 const priceOf = (position) => data.mostPrice * (position / SLIDER) ** 2;
 const positionOf = (price) => Math.round(SLIDER * Math.sqrt(price / data.mostPrice));
 const priceText = (price) => (data.onePrice ? amount(price, data.units) : `${plainNumber(price)} times that of now`);
 
-/** A piece of the page in words: an element with text, never with markup. */
+/** An HTML element with properties and children; text is never parsed as markup. */
 function element(name, properties = {}, ...children) {
   const made = Object.assign(document.createElement(name), properties);
   made.append(...children);
@@ -61,7 +61,7 @@ function showPlan() {
   const plan = data.plans[piece().plans[chosen.row]];
   const seen = row.state === null ? 'At the start' : `After seeing ${row.name}`;
   if (!plan) {
-    byId('answer').textContent = `${seen}: at this price the schedule never comes to see this.`;
+    byId('answer').textContent = `${seen}: at this price the schedule never leads to it.`;
     byId('answer-more').textContent = '';
     byId('beliefs').replaceChildren();
     byId('beliefs-words').textContent = '';
@@ -69,7 +69,7 @@ function showPlan() {
   }
   byId('answer').textContent = `${seen}: ${plan.words}.`;
   byId('answer-more').textContent = planRemarks(row).join(' ');
-  byId('beliefs-words').textContent = row.drawn ? drawBeliefs(byId('beliefs'), data, row, plan) : 'This model is too large to draw what is believed along this plan.';
+  byId('beliefs-words').textContent = row.drawn ? drawBeliefs(byId('beliefs'), data, row, plan) : 'This model is too large to draw the beliefs along this plan.';
   if (!row.drawn) byId('beliefs').replaceChildren();
 }
 
@@ -97,7 +97,7 @@ function showPrice() {
   drawFrontier(byId('frontier-chart'), data, number);
 }
 
-/** Go to the middle of a neighbouring schedule's prices. */
+/** Set a price of the previous or next schedule; the own price if that is in its range. */
 function step(by) {
   const next = data.pieces[pieceAt(data, chosen.price) + by];
   setPrice(next.low <= data.price && (next.high === null || data.price <= next.high) ? data.price : Math.min(next.inside, data.mostPrice));

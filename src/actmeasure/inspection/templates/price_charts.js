@@ -1,17 +1,17 @@
-// The price of an inspection: what the best costs at every price, and the frontier between inspections and everything else.
+// Charts of the price of an inspection: the best value at every price, and the frontier of inspections against other costs.
 
 const CHART_HEIGHT = 250;
 
-/** A piece's worth at a price: every schedule is a straight line. */
+/** The value of a schedule at a price: linear in the price. */
 const worth = (piece, price) => piece.reward - price * piece.looks;
 
-/** The number of the piece that is the best at a price. */
+/** The number of the schedule that is the best at a price. */
 function pieceAt(data, price) {
   const found = data.pieces.findIndex((piece) => piece.high === null || price <= piece.high);
   return found < 0 ? data.pieces.length - 1 : found;
 }
 
-/** The bound on what is possible at a price: on the chord between the prices that were solved. */
+/** The bound on the optimum at a price: interpolated between the prices that were solved, as the optimum is convex. */
 function boundAt(data, price) {
   const [prices, uppers] = data.bound;
   const after = prices.findIndex((one) => one >= price);
@@ -35,7 +35,7 @@ function drawValues(place, data, price) {
   const solved = data.bound[0].filter((one) => one < data.mostPrice).concat([data.mostPrice]);
   picture.append(
     svg('path', { d: line(solved.map((one) => [x(one), y(sign * boundAt(data, one))])), fill: 'none', stroke: '#5a6a72', 'stroke-dasharray': '4 3' },
-      svg('title', {}, 'nothing is better than this')),
+      svg('title', {}, 'bound on all schedules')),
     svg('path', { d: line(values.map(([one, value]) => [x(one), y(value)])), fill: 'none', stroke: '#1c2a31', 'stroke-width': 2 }),
   );
   for (const [one, value] of values.slice(1, -1)) picture.append(svg('circle', { cx: x(one), cy: y(value), r: 2.2, fill: '#1c2a31' }));
@@ -53,7 +53,7 @@ function drawFrontier(place, data, number) {
   const points = data.pieces.map((piece) => [piece.looks, data.units.sign * piece.reward]);
   const [wide, tall] = [0, 1].map((axis) => points.map((point) => point[axis]));
   const [low, high] = [Math.min(...tall), Math.max(...tall)];
-  // Free inspections are many; a root makes room for the few that matter.
+  // A square-root scale: with free inspections there are many more than at the prices of interest.
   const most = Math.max(...wide) || 1;
   const root = scale(0, 1, frame.left, frame.right);
   const x = (value) => root(Math.sqrt(Math.max(0, value) / most));

@@ -290,8 +290,9 @@ def test_the_discount_is_checked(load):
 COMMENT_CHANGES = [
     ('"measuring_cost": 0.05', '"measuring_cost": 0.06', "measuring cost 0.06 where the rewards .* differ by 0.05"),
     ('"measuring_cost": 0.05', '"measuring_cost": [[0.05]]', "shape \\(1, 1\\), expected \\(4, 2\\)"),
-    ('"measuring_cost": 0.05', '"measuring_cost": [[0.05], 1]', "not a number or a table"),
-    ('"measuring_cost": 0.05', '"measuring_cost": [["x"]]', "'measuring_cost' is 'x'"),
+    ('"measuring_cost": 0.05', '"measuring_cost": [[0.05], 1]', r"'measuring_cost\[1\]' is 1, expected a list"),
+    ('"measuring_cost": 0.05', '"measuring_cost": [[0.05], []]', "not a number or a table"),
+    ('"measuring_cost": 0.05', '"measuring_cost": [["x"]]', r"'measuring_cost\[0\]\[0\]' is 'x'"),
     ('"measuring_cost": 0.05', '"measuring_cost": null', "'measuring_cost' is None"),
     ('"states": ["here", ', '"states": ["hers", ', "other states"),
     ('"states": ["here", ', '"states": [', "other states"),

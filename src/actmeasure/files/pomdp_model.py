@@ -1,4 +1,12 @@
-"""Build the model from a POMDP of the right form, and from our own comment line where it agrees with the rest."""
+"""Find the model that a POMDP describes, if it is one in which measuring is a choice.
+
+The form: every action either shows the state by an observation of its own (it measures) or shows one and the same
+observation, *nothing* (it is blind), except in terminal states, which are shown for free; and blind and measuring actions come
+in pairs with the same transitions, of which the measuring one has a reward that is lower by a cost.
+
+The comment line `# actmeasure` of files that this package wrote adds what the format cannot express, where it agrees with the
+rest of the file.
+"""
 
 from __future__ import annotations
 
@@ -17,28 +25,26 @@ from actmeasure.files.pomdp_writer import state_identifiers
 from actmeasure.model import Model
 from actmeasure.model.transitions import ROUNDING_ERROR, FloatArray
 
-__all__ = [
-    "ROUNDING",
-    "Form",
-    "IndexArray",
-    "Moves",
-    "build",
-    "control_names",
-    "find_form",
-    "find_pairs",
-    "looks_measuring",
-]
+__all__ = ["build"]
+
+
+IndexArray = npt.NDArray[np.int64]
+
+#: Largest accepted difference between numbers that should be equal, relative to their size where that is above 1.
+ROUNDING = 1e-9
+BLIND_NAME = re.compile(r"[-_](blind|unmeasured|no-?measure|no-?look)$", re.IGNORECASE)
+MEASURING_NAME = re.compile(r"[-_](measure|measured|measuring|look|observe|sense)$", re.IGNORECASE)
 
 
 def build(pomdp: Pomdp) -> Model:
-    """The model that a POMDP describes; a `ModelError` says what breaks the form."""
+    """Return the model that a POMDP describes; a `ModelError` names the action, state and observation that break the form."""
     if pomdp.comment is not None and pomdp.comment.statements != pomdp.statements:
         raise ModelError(
             f"it has {pomdp.statements} lines of T, O and R, but had {pomdp.comment.statements} when it was written; the file is "
             "incomplete, or if it was changed on purpose, remove the comment '# actmeasure'"
         )
     with np.errstate(over="ignore", invalid="ignore"):  # differences of the largest numbers; infinity is refused later
-        form = find_form(pomdp)
+        form = _find_form(pomdp)
         parts, measured = _parts(pomdp, form)
         _check_start(pomdp, form.terminal)
         if pomdp.comment is not None:
@@ -52,8 +58,42 @@ def build(pomdp: Pomdp) -> Model:
     return parts.model()
 
 
+@dataclass(frozen=True)
+class Form:
+    """Which actions of the file are blind or measuring, and which states are terminal.
+
+    Attributes
+    ----------
+    pairs : list of (blind, measuring)
+        The file's actions for each control action, in the order of the blind ones.
+    moves : list of Moves, one per action of the file
+    terminal : bool array, shape (S,)
+    names : list of str, or None
+        Names of the control actions.
+    """
+
+    pairs: list[tuple[int, int]]
+    moves: list[Moves]
+    terminal: npt.NDArray[np.bool_]
+    names: list[str] | None
+
+
+@dataclass(frozen=True)
+class Moves:
+    """The transitions of one action of the file: compressed rows over the states, with the reward of every entry."""
+
+    offsets: IndexArray
+    successors: IndexArray
+    probabilities: FloatArray
+    rewards: FloatArray
+
+    def state_of(self, entry: int) -> int:
+        """Return the state whose row an entry belongs to."""
+        return int(np.searchsorted(self.offsets, entry, side="right")) - 1
+
+
 def _parts(pomdp: Pomdp, form: Form) -> tuple[Parts, FloatArray]:
-    """The model as the body of the file has it, and what each entry pays when measured.
+    """Return the contents of the file without its comment line, and the reward of each entry when it is measured.
 
     The rows of the blind actions, action after action, are put in the order of states and then actions; the rows of
     terminal states are left out.
@@ -92,7 +132,7 @@ def _parts(pomdp: Pomdp, form: Form) -> tuple[Parts, FloatArray]:
 
 
 def _cost(rows: IndexArray, paid: FloatArray, measured: FloatArray, shape: tuple[int, int]) -> float | FloatArray:
-    """The cost of a look: one number where it is everywhere the same up to rounding, otherwise one per state and action.
+    """Return the measuring cost: one number where it is the same everywhere up to rounding, otherwise one per state and action.
 
     Where there are several differences to choose from, the one between the smallest rewards has lost the fewest bits.
     """
@@ -119,7 +159,7 @@ def _check_start(pomdp: Pomdp, terminal: npt.NDArray[np.bool_]) -> None:
 
 
 def _with_comment(parts: Parts, measured: FloatArray, pomdp: Pomdp, form: Form, comment: Comment) -> Parts:
-    """The parts with what the comment knows better, once the two are seen to agree."""
+    """Return the parts with the contents of the comment line, after checking that the two agree."""
     _check_actions(pomdp, form, comment)
     _check_states(pomdp.states, comment)
     if comment.successor_rewards and parts.transition_rewards is None and parts.rewards is not None:
@@ -161,7 +201,7 @@ def _check_states(states: Words, comment: Comment) -> None:
 
 
 def _without_begin(parts: Parts, measured: FloatArray) -> tuple[Parts, FloatArray]:
-    """Fold the additional first state back into a random start that is shown."""
+    """Replace the additional first state `begin` by a random start that is shown."""
     n_actions = parts.n_actions
     starts = [slice(int(parts.offsets[row]), int(parts.offsets[row + 1])) for row in range(n_actions)]
     kept = slice(int(parts.offsets[n_actions]), len(parts.successors))
@@ -201,7 +241,7 @@ def _without_begin(parts: Parts, measured: FloatArray) -> tuple[Parts, FloatArra
 
 
 def _check_cost(parts: Parts, measured: FloatArray, cost: float | FloatArray) -> None:
-    """The cost in the comment has to give the rewards of the measuring actions."""
+    """Check that the cost in the comment line gives the rewards of the measuring actions."""
     shape = (parts.n_states, parts.n_actions)
     if not isinstance(cost, float) and cost.shape != shape:
         raise ModelError(f"its measuring costs have the shape {cost.shape}, expected {shape}")
@@ -219,37 +259,8 @@ def _check_cost(parts: Parts, measured: FloatArray, cost: float | FloatArray) ->
         )
 
 
-# ----------------------------------------------------------------------------------------------------
-# Is a POMDP one in which looking is a choice? Which of its actions look, which do not, and which belong together.
-#
-# The form: every action either shows the state by an observation of its own (it measures) or shows one and the same
-# observation, *nothing* (it is blind), except in terminal states, which are shown for free; and blind and measuring
-# actions come in pairs that move alike, of which the measuring one pays less by a cost.
-# ----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Form:
-    """Who is who in the file.
-
-    Attributes
-    ----------
-    pairs : list of (blind, measuring)
-        The file's actions for each control action, in the order of the blind ones.
-    moves : list of Moves, one per action of the file
-    terminal : bool array, shape (S,)
-    names : list of str, or None
-        Names of the control actions.
-    """
-
-    pairs: list[tuple[int, int]]
-    moves: list[Moves]
-    terminal: npt.NDArray[np.bool_]
-    names: list[str] | None
-
-
-def find_form(pomdp: Pomdp) -> Form:
-    """Who is who; a `ModelError` names the action, state and observation that break the form."""
+def _find_form(pomdp: Pomdp) -> Form:
+    """Return blind and measuring actions, their transitions and the terminal states of a POMDP."""
     shown = _shown(pomdp)
     moves = [_moves(pomdp, action, shown[action]) for action in range(pomdp.actions.count)]
     candidates = _candidates(pomdp, shown)
@@ -257,16 +268,16 @@ def find_form(pomdp: Pomdp) -> Form:
     for blind, measuring in candidates:
         try:
             terminal = _terminal(pomdp, shown, moves, blind[0], measuring[0])
-            pairs = find_pairs(pomdp, moves, blind, measuring)
+            pairs = _find_pairs(pomdp, moves, blind, measuring)
         except ModelError as error:
             first_error = first_error or error
             continue
-        return Form(pairs, moves, terminal, control_names(pomdp, [pair[0] for pair in pairs]))
+        return Form(pairs, moves, terminal, _control_names(pomdp, [pair[0] for pair in pairs]))
     raise first_error or ModelError("no action of the file can be told to be blind or measuring")
 
 
 def _rows(pomdp: Pomdp, table: ProbabilityTable, action: int, what: str) -> Iterator[list[tuple[int, float]]]:
-    """The rows of an action, state by state, once they are known to be distributions."""
+    """Yield the rows of an action, state by state, after checking that they are distributions."""
     for state in range(pomdp.states.count):
         row = sorted(table.row(action, state).items())
         total = sum(probability for _, probability in row)
@@ -279,7 +290,7 @@ def _rows(pomdp: Pomdp, table: ProbabilityTable, action: int, what: str) -> Iter
 
 
 def _shown(pomdp: Pomdp) -> IndexArray:
-    """The one observation that each action shows in each state it leads to, shape (actions, S)."""
+    """Return the one observation that each action shows in each successor state, shape (actions, S)."""
     shown = np.empty((pomdp.actions.count, pomdp.states.count), dtype=np.int64)
     for action in range(pomdp.actions.count):
         for state, row in enumerate(_rows(pomdp, pomdp.shown, action, "observation")):
@@ -313,7 +324,7 @@ def _moves(pomdp: Pomdp, action: int, shown: IndexArray) -> Moves:
 
 
 def _candidates(pomdp: Pomdp, shown: IndexArray) -> list[tuple[list[int], list[int]]]:
-    """The blind and the measuring actions; both ways round where a single running state leaves it open."""
+    """Return the blind and the measuring actions; both assignments where a single non-terminal state leaves it open."""
     groups: dict[bytes, list[int]] = {}
     for action in range(len(shown)):
         groups.setdefault(shown[action].tobytes(), []).append(action)
@@ -324,7 +335,7 @@ def _candidates(pomdp: Pomdp, shown: IndexArray) -> list[tuple[list[int], list[i
     if not telling:
         raise ModelError(_shown_twice(pomdp, shown))
     if len(telling) > 1 and silent:
-        # One that shows what the silent ones show is a blind action that sees too much rather than a measurement.
+        # An action that also shows what the silent ones show is a blind action with a mistake rather than a measurement.
         nothing = _most_common(shown[silent[0][0]])
         silent += [actions for actions in telling if nothing in shown[actions[0]]]
         telling = [actions for actions in telling if actions not in silent] or telling
@@ -346,9 +357,10 @@ def _most_common(values: IndexArray) -> int:
 
 
 def _shown_twice(pomdp: Pomdp, shown: IndexArray) -> str:
-    """No action tells all states apart: name two states that the most telling one confuses."""
+    """Return the message that no action distinguishes all states, with two states that the best one confuses."""
     best = max(
-        range(len(shown)), key=lambda action: (len(set(shown[action].tolist())), looks_measuring(pomdp.actions[action]))
+        range(len(shown)),
+        key=lambda action: (len(set(shown[action].tolist())), _looks_measuring(pomdp.actions[action])),
     )
     seen: dict[int, int] = {}
     for state, observation in enumerate(shown[best].tolist()):
@@ -373,7 +385,7 @@ def _two_ways(pomdp: Pomdp, shown: IndexArray, one: int, other: int) -> str:
 
 
 def _terminal(pomdp: Pomdp, shown: IndexArray, moves: list[Moves], blind: int, measuring: int) -> npt.NDArray[np.bool_]:
-    """States that are shown for free, once they are known to end the episode and the others to show nothing."""
+    """Return the states that are shown for free, after checking that they are terminal and the others show nothing."""
     free: npt.NDArray[np.bool_] = shown[blind] == shown[measuring]
     hidden = shown[blind][~free]
     of_its_own = hidden[~np.isin(hidden, shown[measuring])]
@@ -395,7 +407,7 @@ def _terminal(pomdp: Pomdp, shown: IndexArray, moves: list[Moves], blind: int, m
 
 
 def _why_not_over(pomdp: Pomdp, moves: list[Moves], state: int) -> str:
-    """What keeps a state from being terminal; empty if nothing does."""
+    """Return why a state is not terminal; empty if it is."""
     rule = "only a terminal state, which absorbs without reward, is shown for free, and"
     for action, move in enumerate(moves):
         entries = slice(int(move.offsets[state]), int(move.offsets[state + 1]))
@@ -409,40 +421,13 @@ def _why_not_over(pomdp: Pomdp, moves: list[Moves], state: int) -> str:
     return ""
 
 
-# ----------------------------------------------------------------------------------------------------
-# Pairs of a blind and a measuring action: which belong together, and whether the second is the first with a look added.
-# ----------------------------------------------------------------------------------------------------
-
-
-IndexArray = npt.NDArray[np.int64]
-
-#: Numbers that should be equal may differ by this much, relative to their size where that is above 1.
-ROUNDING = 1e-9
-BLIND_NAME = re.compile(r"[-_](blind|unmeasured|no-?measure|no-?look)$", re.IGNORECASE)
-MEASURING_NAME = re.compile(r"[-_](measure|measured|measuring|look|observe|sense)$", re.IGNORECASE)
-
-
-@dataclass(frozen=True)
-class Moves:
-    """What one action of the file does: compressed rows over the states, with the reward of every entry."""
-
-    offsets: IndexArray
-    successors: IndexArray
-    probabilities: FloatArray
-    rewards: FloatArray
-
-    def state_of(self, entry: int) -> int:
-        """The state whose row an entry belongs to."""
-        return int(np.searchsorted(self.offsets, entry, side="right")) - 1
-
-
-def looks_measuring(name: str) -> bool:
-    """Whether the name of an action says that it measures."""
+def _looks_measuring(name: str) -> bool:
+    """Return whether the name of an action suggests that it measures."""
     return MEASURING_NAME.search(name) is not None
 
 
-def control_names(pomdp: Pomdp, blind: list[int]) -> list[str] | None:
-    """Names for the control actions: those of the blind actions, without an ending such as '-blind' if all have one."""
+def _control_names(pomdp: Pomdp, blind: list[int]) -> list[str] | None:
+    """Return names for the model's actions: those of the blind actions, without an ending such as '-blind' if all have one."""
     if pomdp.actions.names is None:
         return None
     names = [pomdp.actions[action] for action in blind]
@@ -451,8 +436,8 @@ def control_names(pomdp: Pomdp, blind: list[int]) -> list[str] | None:
     return stems if usable and len(set(stems)) == len(stems) else names
 
 
-def find_pairs(pomdp: Pomdp, moves: list[Moves], blind: list[int], measuring: list[int]) -> list[tuple[int, int]]:
-    """The measuring partner of every blind action: by their names where these tell, otherwise by what they do."""
+def _find_pairs(pomdp: Pomdp, moves: list[Moves], blind: list[int], measuring: list[int]) -> list[tuple[int, int]]:
+    """Return pairs of a blind and a measuring action: by their names where these match, otherwise by their transitions."""
     by_stem = {MEASURING_NAME.sub("", pomdp.actions[action]): action for action in measuring}
     stems = [BLIND_NAME.sub("", pomdp.actions[action]) for action in blind]
     if len(by_stem) == len(measuring) == len(blind) and set(stems) == set(by_stem):
@@ -470,7 +455,7 @@ def find_pairs(pomdp: Pomdp, moves: list[Moves], blind: list[int], measuring: li
         problems = {other: _mismatch(pomdp, moves, one, other) for other in free}
         partner = next((other for other in free if not problems[other]), None)
         if partner is None:
-            # Best explained by an action that at least moves alike.
+            # Report the mismatch of an action with equal transitions, if there is one.
             telling = sorted(problems.items(), key=lambda item: item[1].startswith("from "))
             why = f"{pomdp.actions[telling[0][0]]!r} is not: {telling[0][1]}" if telling else "all others have theirs"
             raise ModelError(f"no measuring action is the partner of the blind action {pomdp.actions[one]!r}; {why}")
@@ -482,7 +467,7 @@ def find_pairs(pomdp: Pomdp, moves: list[Moves], blind: list[int], measuring: li
 
 
 def _mismatch(pomdp: Pomdp, moves: list[Moves], blind: int, measuring: int) -> str:
-    """Why an action is not another with a measurement added; empty if it is."""
+    """Return why the measuring action is not the blind action with a measurement added; empty if it is."""
     one, other = moves[blind], moves[measuring]
     states, actions = pomdp.states, pomdp.actions
     if not (np.array_equal(one.offsets, other.offsets) and np.array_equal(one.successors, other.successors)):
@@ -506,7 +491,7 @@ def _mismatch(pomdp: Pomdp, moves: list[Moves], blind: int, measuring: int) -> s
 
 
 def _cost_problem(pomdp: Pomdp, one: Moves, other: Moves) -> str:
-    """Why the difference of rewards is not the price of a look; empty if it is."""
+    """Return why the difference of rewards is not a measuring cost; empty if it is."""
     cost = one.rewards - other.rewards
     allowed = ROUNDING * np.maximum(1.0, np.abs(one.rewards) + np.abs(other.rewards))
     rows = np.repeat(np.arange(len(one.offsets) - 1), np.diff(one.offsets))
@@ -515,7 +500,7 @@ def _cost_problem(pomdp: Pomdp, one: Moves, other: Moves) -> str:
         entry = int(np.argmax(negative))
         return (
             f"in state {pomdp.states[one.state_of(entry)]!r} it pays {-cost[entry]:.6g} more than the blind action, "
-            "expected the same or less; looking cannot pay"
+            "expected the same or less; a measurement cannot earn reward"
         )
     first = one.offsets[:-1][rows]
     varying = np.abs(cost - cost[first]) > allowed + allowed[first]

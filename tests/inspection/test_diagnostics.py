@@ -1,0 +1,123 @@
+"""Diagnostics as data: codes, sentences, JSON and files."""
+
+import json
+
+import pytest
+
+import actmeasure as am
+from actmeasure.inspection.diagnostics import SEVERITIES, Diagnostic, diagnostic
+from actmeasure.inspection.text import SENTENCES
+
+DETAILS = {
+    "lines-skipped": {"count": 7, "lines": (3, 1200), "problem": "the unit is empty"},
+    "dates-to-periods": {"period": "year"},
+    "times-divided": {"length": 0.5},
+    "records-merged": {"records": 1},
+    "default-action-not-recorded": {"action": "wait", "recorded": ("run", "stop")},
+    "actions-filled-in": {"periods": 3, "action": "wait", "actions": 1},
+    "units-without-change": {"units": 2, "all_units": 1000},
+    "times-look-like-dates": {},
+    "state-seen-once": {"state": "B", "place": "records.csv, line 5"},
+    "state-never-seen": {"state": "B"},
+    "assumed-transitions": {"action": "repair", "states": ("3", "4")},
+    "assumption-not-needed": {"action": "repair", "target": "1"},
+    "few-units": {"units": 2},
+    "action-without-data": {"action": "repair"},
+    "action-without-data-in-states": {"action": "repair", "states": ("3", "4")},
+    "little-exposure": {"action": "repair", "states": ("3", "4"), "periods": (2.0, 4.25), "least": 10.0},
+    "estimation-not-converged": {},
+    "intervals-incomplete": {"done": 2, "requested": 50},
+    "goodness-incomplete": {"done": 2, "requested": 50},
+    "flat-directions": {"directions": 2, "actions": ("a", "b"), "begins": ("1", "2"), "ends": ("2", "1")},
+    "flat-directions-not-checked": {"most": 1000},
+    "gaps-with-common-factor": {"periods": 2, "other_chains": 0, "starts": 20},
+    "several-chains": {"action": "a", "begin": "1", "end": "2", "probability": 0.25, "other_probability": 0.5},
+    "misfit-gap": {},
+    "misfit-history": {},
+    "misfit-age": {},
+    "difference-gap": {
+        "begin": "1", "state": "2", "seen": 1, "expected": 3.25, "total": 1200, "action": "a", "period": "year", "first": 3,
+    },
+    "difference-history": {"begin": "1", "state": "2", "seen": 4, "expected": 3.25, "total": 12, "also_before": 0},
+    "difference-age": {
+        "begin": "1", "state": "2", "seen": 4, "expected": 3.25, "total": 12, "period": "year", "first": 0, "last": 5,
+    },
+    "model-does-not-fit": {},
+    "failure-without-running-cost": {"state": "5"},
+    "noticed-state-in-plan": {"state": "5"},
+    "plan-not-closed": {"stopped": "time", "reason": "The time limit was over."},
+    "plan-from-other-search": {"source": "'never inspect'"},
+    "states-without-plan": {},
+    "part-interrupted": {"part": "policies"},
+    "part-out-of-time": {"part": "prices"},
+    "policy-out-of-time": {"policy": "never inspecting"},
+    "policy-failed": {"policy": "never inspecting", "reason": "there is no discount"},
+    "frontier-failed": {"reason": "there is no discount"},
+    "frontier-not-closed": {"gap": 12.5, "currency": "EUR", "reason": "The time limit was over."},
+    "plans-at-prices-incomplete": {},
+    "no-resampled-models": {},
+    "resampled-models-incomplete": {"done": 2, "requested": 50},
+    "stored-text": {"text": "A sentence."},
+}  # fmt: skip
+SOME_SENTENCES = {
+    "lines-skipped": "Left out, as requested: 7 broken lines (3, 1,200, ...). Line 3: the unit is empty.",
+    "actions-filled-in": "3 periods without a recorded action count as 'wait', the only action.",
+    "assumed-transitions": "Assumed, as requested: 'repair' changes nothing, from 3, 4; the records contain no information about "
+    "that.",
+    "little-exposure": "Action 'repair' has fewer than 10 periods of data in state 3 (2.0), 4 (4.2).",
+    "difference-gap": "Of 1,200 times that a unit was seen in 1, after 'a' for 3 years or more it was then seen in 2 1 time; 3.2 "
+    "were expected.",
+    "difference-history": "Of 12 times that a unit was seen in 1, after several actions, not in 1 at the inspection before, it "
+    "was then seen in 2 4 times; 3.2 were expected.",
+    "difference-age": "Of 12 times that a unit was seen in 1, after several actions, 0 to 5 years from the unit's first record, "
+    "it was then seen in 2 4 times; 3.2 were expected.",
+    "frontier-not-closed": "At other prices a schedule could be better by up to 12.5 EUR. The time limit was over.",
+}
+
+
+def test_every_code_has_a_severity_a_sentence_and_an_example():
+    assert set(SEVERITIES) == set(SENTENCES) == set(DETAILS)
+
+
+@pytest.mark.parametrize("code", DETAILS)
+def test_a_diagnostic_is_a_sentence_and_json(code):
+    found = diagnostic(code, **DETAILS[code])
+    text = str(found)
+    assert text.endswith(".")
+    assert text == SOME_SENTENCES.get(code, text)
+    assert "{" not in text
+    for name, value in found.numbers.items():  # numbers and names are told apart
+        assert not isinstance(value, str), name
+    record = found.record()
+    assert list(record) == ["code", "severity", "numbers", "names", "text"]
+    assert json.loads(json.dumps(record))["text"] == text
+    assert {**found.numbers, **found.names} == DETAILS[code]
+
+
+def test_equal_diagnostics_are_one_in_a_set():
+    one, same, other = (diagnostic("few-units", units=units) for units in (2, 2, 3))
+    assert one == same != other
+    assert len({one, same, other}) == 2
+
+
+def test_names_are_kept_and_shown_escaped():
+    found = diagnostic("state-never-seen", state="worn\x1b[31m")
+    assert found.names["state"] == "worn\x1b[31m"
+    assert str(found).isprintable()
+
+
+def test_a_missing_detail_is_not_worded():
+    with pytest.raises(KeyError):
+        str(Diagnostic("few-units", "warning", {}, {}))
+
+
+def test_files_keep_diagnostics(tmp_path):
+    seen = {"unit": ["a", "a", "b", "b"], "time": [0, 1, 0, 2], "state": ["1", "2", "1", "1"]}
+    fit = am.fit(seen, default_action="wait", bootstrap=0, goodness=0)
+    fit.save(tmp_path / "fit.npz")
+    again = am.Fit.load(tmp_path / "fit.npz")
+    assert [one.code for one in fit.warnings] == [
+        "state-seen-once", "few-units", "action-without-data-in-states", "little-exposure",
+    ]  # fmt: skip
+    assert (again.warnings, again.notes, again.identifiability) == (fit.warnings, fit.notes, fit.identifiability)
+    assert all(hash(one) == hash(other) for one, other in zip(again.warnings, fit.warnings, strict=True))
