@@ -120,12 +120,12 @@ def test_plans_in_words():
     }
     words = am.Schedule(plans, 4, start=am.BlindPlan((0, 1), then="repeat", repeat=2)).describe(model)
     assert words.splitlines() == [
-        "at the start: a0, a1; the last 2 for ever",
+        "at the start: a0, a1; the last 2 repeated without end",
         "after seeing s0: 3x a1, a0, then look",
         "after seeing s+: a1; the episode is then over",
         "after seeing s-: a0; the state is then known",
     ]
-    assert am.BlindPlan((0,), then="repeat", repeat=1).describe(model) == "a0, for ever"
+    assert am.BlindPlan((0,), then="repeat", repeat=1).describe(model) == "a0, repeated without end"
 
 
 def test_a_large_schedule_is_small():

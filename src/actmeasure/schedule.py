@@ -96,7 +96,11 @@ class BlindPlan:
             case "end":
                 return f"{done}; the episode is then over"
             case "repeat":
-                return f"{done}; the last {self.repeat} for ever" if self.repeat > 1 else f"{done}, for ever"
+                return (
+                    f"{done}; the last {self.repeat} repeated without end"
+                    if self.repeat > 1
+                    else f"{done}, repeated without end"
+                )
 
     def _describe_periods(self, runs: list[tuple[str, int]], period: str) -> str:
         lasting = [name if count == 1 else f"{name} for {_count(count, period)}" for name, count in runs]
@@ -109,9 +113,9 @@ class BlindPlan:
             case "end":
                 return f"{', '.join(lasting)}; it is then over"
             case "repeat" if self.repeat == 1:
-                return ", ".join([*lasting[:-1], f"{runs[-1][0]} for ever"])
+                return ", ".join([*lasting[:-1], f"{runs[-1][0]} without end"])
             case "repeat":
-                return f"{', '.join(lasting)}; the last {_count(self.repeat, period)} again and again, for ever"
+                return f"{', '.join(lasting)}; the last {_count(self.repeat, period)} repeated without end"
 
 
 def _checked_actions(actions: Any) -> tuple[int, ...]:

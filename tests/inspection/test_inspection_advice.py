@@ -207,10 +207,10 @@ def test_in_a_large_model_the_states_seen_most_come_first(monkeypatch):
         (am.BlindPlan((0, 0, 1)), "run for 2 months, repair, then inspect 1 month later"),
         (am.BlindPlan((0, 0, 1), then="known"), "run for 2 months, repair; the state is then known"),
         (am.BlindPlan((1,), then="end"), "repair; it is then over"),
-        (am.BlindPlan((1, 0, 0), then="repeat", repeat=1), "repair, run for ever"),
+        (am.BlindPlan((1, 0, 0), then="repeat", repeat=1), "repair, run without end"),
         (
             am.BlindPlan((0, 0, 1), then="repeat", repeat=3),
-            "run for 2 months, repair; the last 3 months again and again, for ever",
+            "run for 2 months, repair; the last 3 months repeated without end",
         ),
     ],
 )

@@ -237,7 +237,7 @@ def test_long_plans_are_shortened_in_the_table_only():
     schedule = am.Schedule({0: am.BlindPlan(actions, then="repeat", repeat=2)}, solution.model.n_states)
     long = dataclasses.replace(solution, schedule=schedule)
     assert max(map(len, str(long).splitlines())) < 130
-    assert ", ..., b; the last 2 for ever" in str(long)
+    assert ", ..., b; the last 2 repeated without end" in str(long)
     assert "..." not in long.to_pandas().loc[0, "plan"]
 
 
