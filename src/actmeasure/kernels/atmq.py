@@ -58,7 +58,7 @@ class AtmqTables(NamedTuple):
     values: Any  # float64 ((S + 1) * A,): Q
     optimistic: Any  # float64 ((S + 1) * A,): Q and the exploration bonus
     best: Any  # float64 (S + 1,): largest optimistic value of each state
-    greedy: Any  # int64 (S + 1,): its action
+    greedy: Any  # int64 (S + 1,): the action of that value
     ready: Any  # int64 (S,): states with a pair that was measured often enough for training, the first memory[READY] entries
     costs: Any  # float64 (1,) or (S * A,): cost of a look
     sums: Any  # float64 (2,)
