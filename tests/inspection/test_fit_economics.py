@@ -103,6 +103,8 @@ def test_rates_and_running_costs_are_converted_between_periods(tmp_path):
         ('price = "20000 EUR"', "", ["line 13", "states and a price"]),
         ('states = ["3"]', 'states = "3"', ["line 14: failure.states is '3', expected a list"]),
         ("[running]", "[runing]", ["line 10: unknown key 'runing'; did you mean 'running'"]),
+        ("[running]", '["a` - at `$.b"]', ["line 10: unknown key 'a` - at `$.b'"]),
+        ("states =", '"a` - at `$.b" =', ["line 14: unknown key 'a` - at `$.b'"]),
         ("[actions]", "[actions", ["not valid TOML", "line 6"]),
         ('"2" = "10 EUR/month"', '"2" = "10 EUR/month"\n"2" = 3', ["not valid TOML", "line 12"]),
     ],

@@ -75,7 +75,7 @@ def plan(
     last seen state can be chosen and the price of an inspection be changed.
     """
     if not period.strip():
-        raise PlanError("--period is empty, expected what a step is called, such as year")
+        raise PlanError("--period is empty, expected the name of a step, such as year")
     _check_files(report, table)
     subject, prices = _read(problem, economics, settings, currency, period)
     from actmeasure.inspection import advise

@@ -44,6 +44,7 @@ PLAN_SHARE, POLICY_SHARE, FRONTIER_SHARE = 0.4, 0.35, 0.4
 #: The same for the frontier of a model, which has no resampled models to solve afterwards.
 LAST_SHARE = 0.9
 
+#: The rule of the plan, among those of the policies that it is compared with.
 PLAN_RULE = (
     "The certified plan: what is done, and when it is inspected, may depend on everything since the last inspection."
 )
@@ -106,6 +107,7 @@ def advise(
 def _model_and_units(
     problem: Model | Fit, economics: Economics | None, price: float | None, currency: str, period: str
 ) -> tuple[Model, Units]:
+    """Return the model to plan for and its units; raise a `PlanError` if the arguments of `advise` do not go together."""
     if isinstance(problem, Fit):
         if economics is None:
             raise PlanError("a fit has no prices; give them too, economics=Economics.load('prices.toml')")
@@ -119,13 +121,14 @@ def _model_and_units(
             )
         model = problem
         if not isinstance(period, str) or not period.strip():
-            raise PlanError(f"the period is {quoted(period)}, expected what a step is called, such as 'year'")
+            raise PlanError(f"the period is {quoted(period)}, expected the name of a step, such as 'year'")
     else:
         raise PlanError(f"the problem is {quoted(problem)}, expected a Model or a Fit")
     return _at(model, price), Units.of(model, currency, period)
 
 
 def _at(model: Model, price: float | None) -> Model:
+    """Return the model with a price of an inspection, or with its own if that is None."""
     if price is None:
         return model
     found = real(price, "price", PlanError, "a number that is 0 or more")
@@ -203,6 +206,7 @@ class _AdviceRun:
         return False
 
     def _policies(self, own: Solution) -> list[ComparedPolicy]:
+        """Return the policies that the plan is compared with, those for which there was time."""
         if not self._has_time("policies"):
             return []
         found, notes = usual_policies(self.model, own.schedule, self.units, self.budget.part(POLICY_SHARE), self.tell)
@@ -231,6 +235,7 @@ class _AdviceRun:
         return replace(policy, schedule=frontier.pieces[-1].schedule, evaluation=evaluation)
 
     def _frontier(self, solved: Solution, others: list[ComparedPolicy], share: float) -> Frontier | None:
+        """Return the frontier over prices of an inspection, with the schedules found so far; None without time or if it fails."""
         if not self._has_time("prices"):
             return None
         self.tell("other prices of an inspection")
@@ -252,10 +257,11 @@ class _AdviceRun:
         return frontier
 
     def _prices(self, own: Solution, frontier: Frontier | None) -> tuple[PricedSchedule, ...]:
+        """Return the best schedule of every range of prices; none without a frontier."""
         if frontier is None:
             return ()
-        closely = max(self.tolerance, 0.1 * frontier.tolerance)
-        prices, in_time = priced_schedules(frontier, own, closely, self.budget.part(LAST_SHARE))
+        tolerance = max(self.tolerance, 0.1 * frontier.tolerance)
+        prices, in_time = priced_schedules(frontier, own, tolerance, self.budget.part(LAST_SHARE))
         if not in_time:
             self.notes.append(diagnostic("plans-at-prices-incomplete"))
         return prices
@@ -270,6 +276,7 @@ class _AdviceRun:
         return max(FRONTIER_TOLERANCE * worth, self.tolerance)
 
     def _confidence(self, schedule: Schedule, fit: Fit | None, economics: Economics | None) -> Confidence | None:
+        """Return the comparison with the resampled models of a fit; None without them or without time."""
         if fit is None or economics is None:
             return None
         if fit.bootstrap is None:

@@ -335,7 +335,7 @@ def _converted(found: dict[str, Any], kind: type[Table], table: tuple[str, ...],
     try:
         return msgspec.convert(found, kind)
     except msgspec.ValidationError as error:
-        at, key = validation_place(error)
+        at, key = validation_place(error, found)
         value: Any = found
         for part in at:
             value = value[part]

@@ -173,7 +173,7 @@ def _by_condition(model: Model, units: Units, longest: int, budget: Budget) -> C
     late = "The search was stopped before it was done; more time may find a better rule." if budget.is_over else ""
     return _rule_policy(
         model, rule, "by-condition", f"interval by condition: {span}",
-        f"After what an inspection shows, do one thing, then wait; the next inspection follows after {span}, depending on "
+        f"After what an inspection shows, take one action, then wait; the next inspection follows after {span}, depending on "
         f"what was seen. The best of all rules of this kind with intervals from 1 to {units.periods(search.longest)}.",
         late or _limit_note(int(used.max()), search.longest, longest, units),
     )  # fmt: skip

@@ -80,7 +80,7 @@ def study_from_toml(text: str, place: Path) -> Study:
     try:
         table = msgspec.convert(data, StudyTable)
     except msgspec.ValidationError as error:
-        path, key = validation_place(error)
+        path, key = validation_place(error, data)
         with reader.at(*path, *([] if key is None else [key])):
             raise StudyError(_refusal(data, path, key)) from None
     return reader.study(table)
