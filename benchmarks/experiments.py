@@ -1,4 +1,4 @@
-"""What the machinery of studies costs: overhead for each trial, trials a second, a second worker, and the quick paper study.
+"""Overhead of studies: milliseconds for each trial, trials a second, the gain of a second worker, and the quick paper study.
 
 Run it alone with `python -m benchmarks.experiments`.
 """
@@ -15,19 +15,19 @@ from actmeasure.studies import LocalEngine, Part, ProblemSpec, Study, StudyProgr
 from actmeasure.studies.report import build
 from benchmarks.goals import Goal
 
-#: Trials that take next to no time themselves, and trials that take some.
+#: A study of very short trials, and one of longer ones.
 TINY = Study("tiny", "Tiny", [Part("a", "A", ["chain"], ["random"], episodes=5, seeds=600)])
 LAKE = ProblemSpec("4x4", "frozen-lake", {"size": 4})
 LONG = Study("long", "Long", [Part("a", "A", [LAKE], ["atmq"], episodes=60_000, seeds=24)])
-#: The machinery may take so many milliseconds for each trial; and two workers, against one, so many times what two processes
-#: take that do nothing but count: half of the time on two idle cores, more on a machine that others use.
+#: Largest overhead of a trial in milliseconds; and largest ratio of the time of two workers to that of one, relative to the same
+#: ratio for processes that only count (a half on two idle cores, more on a machine that others use).
 OVERHEAD, WORSE = 20.0, 1.25
 #: Seconds that the quick paper study may take, its report included.
 QUICK = 60.0
 
 
 class _Watch:
-    """Notes when trials were done, from the first ones on: before them workers are started and kernels loaded."""
+    """Records when trials were done, from the first ones on: before them workers are started and kernels loaded."""
 
     def __init__(self) -> None:
         self.record: list[tuple[float, int]] = []
@@ -43,7 +43,7 @@ class _Watch:
 
 
 def experiments() -> list[Goal]:
-    """Time of studies against their goals; the names say how many trials a second that is."""
+    """Return the times of studies and their goals; the names give trials a second."""
     tiny, summary = _timed(TINY, workers=1)
     own = summary.parts[0].seconds / len(TINY.trials())
     both, _ = _timed(TINY, workers=2)
@@ -59,7 +59,7 @@ def experiments() -> list[Goal]:
 
 
 def _timed(study: Study, workers: int) -> tuple[float, Summary]:
-    """Seconds a trial, and the summary."""
+    """Return the seconds per trial, and the summary."""
     watch = _Watch()
     with tempfile.TemporaryDirectory() as directory:
         summary = run_study(study, directory, LocalEngine(workers), watch)
@@ -67,7 +67,7 @@ def _timed(study: Study, workers: int) -> tuple[float, Summary]:
 
 
 def _counting(processes: int) -> float:
-    """Seconds for so many processes to count at the same time."""
+    """Return the seconds that a number of processes take to count at the same time."""
     command = [sys.executable, "-c", "for i in range(60_000_000): pass"]
     begin = time.perf_counter()
     for process in [subprocess.Popen(command) for _ in range(processes)]:

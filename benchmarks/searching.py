@@ -38,13 +38,15 @@ def searching() -> list[Goal]:
 
 def _planner(share: bool) -> am.planners.POMCP:
     lake = am.problems.frozen_lake(4, variant="semi-slippery", measuring_cost=0.05)
-    planner = am.planners.POMCP(lake, simulations=SIMULATIONS, depth=DEPTH, share=share)
+    planner = am.planners.POMCP(
+        lake, simulations=SIMULATIONS, depth=DEPTH, exploration=10.0, rollout="blind", share=share
+    )
     planner.decide(am.Belief.at(0))
     return planner
 
 
 def _seconds(planner: am.planners.POMCP) -> float:
-    planner.begin(am.Belief.at(0))
+    planner.start(am.Belief.at(0))
     begin = time.perf_counter()
     planner.decide()
     return time.perf_counter() - begin
@@ -52,9 +54,9 @@ def _seconds(planner: am.planners.POMCP) -> float:
 
 def _play(planner: am.planners.POMCP, steps: int = 50) -> None:
     """An episode in which nothing is ever seen, so that the tree is kept from step to step."""
-    planner.begin(am.Belief.at(0))
+    planner.start(am.Belief.at(0))
     for _ in range(steps):
-        planner.observe(planner.decide()._replace(measure=False), None)
+        planner.observe(None, planner.decide()._replace(measure=False))
 
 
 if __name__ == "__main__":

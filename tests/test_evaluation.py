@@ -292,7 +292,7 @@ def test_bad_arguments():
         am.evaluate(model, lambda belief: am.Decision(1, True), depth="deep")
     with pytest.raises(am.ModelError, match="the model is None, expected a Model"):
         am.evaluate(None, schedule)
-    with pytest.raises(am.ScheduleError, match="expected a Schedule or a function"):
+    with pytest.raises(am.ScheduleError, match="expected a Schedule, a Policy"):
         am.evaluate(model, 3)
     with pytest.raises(am.ScheduleError, match="schedule is for 3 states"):
         am.evaluate(model, am.Schedule({0: am.BlindPlan((1,))}, 3))
@@ -397,7 +397,7 @@ class TestLongHorizons:
         monkeypatch.setattr(evaluation, "MOST_DOUBLED", 1)
         model, schedule = two_ways()
         with pytest.raises(
-            am.ScheduleError, match=r"goes on for ever; give at most ([0-9,]+) steps, or horizon=None"
+            am.ScheduleError, match=r"need not end; give at most ([0-9,]+) steps, or horizon=None"
         ) as told:
             am.evaluate(model, schedule, horizon=10**18)
         monkeypatch.setattr(evaluation, "MOST_WORK", 10**6)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from actmeasure.planning.solution import Solution
     from actmeasure.planning.solve import solve
     from actmeasure.planning.tradeoff import tradeoff
-    from actmeasure.policy import unroll
+    from actmeasure.policy import Policy, unroll
     from actmeasure.schedule import BlindPlan, Schedule
     from actmeasure.studies import SeedRuns, train_seeds
     from actmeasure.studies.runner import run_study
@@ -66,6 +66,7 @@ _HOME = {
     "SpaceError": "errors",
     "StudyError": "errors",
     "PlanError": "errors",
+    "Policy": "policy",
     "Solution": "planning.solution",
     "evaluate": "evaluation",
     "fit": "inspection",
@@ -96,6 +97,7 @@ __all__ = [
     "Model",
     "ModelError",
     "PlanError",
+    "Policy",
     "Schedule",
     "ScheduleError",
     "SeedRuns",

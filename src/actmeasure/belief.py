@@ -1,4 +1,4 @@
-"""What is known about the state: a sparse probability distribution."""
+"""Beliefs: sparse probability distributions over states."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ __all__ = ["Belief"]
 
 @dataclass(frozen=True, eq=False)
 class Belief:
-    """Sparse distribution over states: the probability of each state that is possible.
+    """A sparse distribution over states: the probability of each state in its support.
 
     Attributes
     ----------
     states : int64 array, shape (n,)
-        The possible states, ascending. Empty when the episode is surely over.
+        The support, ascending. Empty when the episode is surely over.
     probabilities : float64 array, shape (n,)
         Positive, summing to 1.
     """
@@ -32,17 +32,17 @@ class Belief:
 
     @classmethod
     def at(cls, state: int) -> Belief:
-        """The state is known."""
+        """Return the belief in which a state is known."""
         return cls(np.array([whole(state, "the state", 0, 2**31 - 1)], dtype=np.int64), np.ones(1))
 
     @classmethod
     def start(cls, model: Model) -> Belief:
-        """What is known before the first state is shown, if it is."""
+        """Return the model's start distribution."""
         return cls(model.initial_states, model.initial_probabilities)
 
     @classmethod
     def from_distribution(cls, probabilities: npt.ArrayLike) -> Belief:
-        """From a probability for every state, shape (S,); it is scaled to sum to 1."""
+        """Return a belief with these probabilities, shape (S,), divided by their sum."""
         try:
             dense = np.asarray(probabilities, dtype=np.float64)
         except (TypeError, ValueError) as error:
@@ -55,20 +55,20 @@ class Belief:
         return cls(states, normalised(dense[states]))
 
     def predict(self, model: Model, action: int) -> Belief:
-        """The belief one blind step later, given that the episode is still running (empty if it cannot be)."""
+        """Return the belief after a blind action, given that the episode is still running; empty if it cannot be."""
         states, weights = self._pushed(model, action)
-        likely = weights > 0  # products of tiny probabilities may be 0
+        likely = weights > 0  # products of tiny probabilities may underflow to 0
         states, weights = states[likely], weights[likely]
         return Belief(states, weights / weights.sum()) if states.size else Belief(states, weights)
 
     def running_probability(self, model: Model, action: int) -> float:
-        """Probability that the episode is still running after `action`."""
+        """Return the probability that the episode is still running after `action`."""
         return float(self._pushed(model, action)[1].sum())
 
     def _pushed(self, model: Model, action: int) -> tuple[npt.NDArray[np.int64], FloatArray]:
-        """Reachable non-terminal states, ascending, and the probability of arriving in each."""
+        """Return the non-terminal successors, ascending, and the probability of each."""
         table = model.transitions
-        # Predictions are many, so the usual case is decided quickly.
+        # A fast check of the usual case: planners predict very often.
         if type(action) is not int or not 0 <= action < table.n_actions:
             action = whole(action, "the action", 0, table.n_actions - 1)
         if self.states.size and not 0 <= self.states[0] <= self.states[-1] < table.n_states:
@@ -89,22 +89,22 @@ class Belief:
 
     @property
     def known(self) -> int | None:
-        """The state, if there is only one it can be."""
+        """The state, if it is known, else None."""
         return int(self.states[0]) if len(self.states) == 1 else None
 
     @property
     def is_over(self) -> bool:
-        """Whether the episode has surely ended, so that there is no state to believe in."""
+        """Whether the support is empty: the episode has surely ended."""
         return len(self.states) == 0
 
     def expected(self, values: FloatArray) -> FloatArray:
-        """Expectation of `values`, shape (S, ...), over the states."""
+        """Return the expectation of `values`, shape (S, ...), which has shape (...)."""
         given = np.asarray(values)
         self._check_room(0 if given.ndim == 0 else len(given), "values")
         return np.asarray(np.tensordot(self.probabilities, given[self.states], axes=1))
 
     def dense(self, n_states: int) -> FloatArray:
-        """Probability of every state, shape (S,)."""
+        """Return the probability of every state, shape (S,)."""
         full = np.zeros(whole(n_states, "n_states", 1))
         self._check_room(len(full), "probabilities")
         full[self.states] = self.probabilities
@@ -117,7 +117,7 @@ class Belief:
             )
 
     def is_close(self, other: Belief, tolerance: float = 1e-12) -> bool:
-        """Whether two beliefs have the same states, each with the same probability up to `tolerance`."""
+        """Return whether two beliefs have the same support, and probabilities that differ by at most `tolerance`."""
         return np.array_equal(self.states, other.states) and bool(
             np.all(np.abs(self.probabilities - other.probabilities) <= tolerance)
         )

@@ -1,4 +1,4 @@
-"""What an agent does in one step."""
+"""The decision of one step."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["Decision"]
 
 
 class Decision(NamedTuple):
-    """A control action, and whether to pay for seeing the state it leads to.
+    """An action, and whether to measure the state that it leads to.
 
     Examples
     --------

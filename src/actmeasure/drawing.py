@@ -1,4 +1,4 @@
-"""Figures and the files they are saved in; greys and line styles only, so that a printout says the same."""
+"""Matplotlib figures and the files they are saved in; in black and grey, readable when printed."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
 __all__ = ["INK", "LARGEST", "check_path", "matplotlib_for", "new_figure", "pandas_for", "save_figure"]
 
-#: Endings of file names that can be drawn.
+#: Supported file name endings.
 SUFFIXES = (".png", ".svg", ".pdf", ".jpg", ".jpeg")
-#: No picture is wider or higher than this, in inches.
+#: Largest width and height of a picture, in inches.
 LARGEST = 11.0
 INK = "black"
 
 
 def check_path(path: str | os.PathLike[str]) -> Path:
-    """The path of a picture that can be written; call it before working long for one."""
+    """Return the path of a picture, if it can be written; to be called before a long computation for it."""
     matplotlib_for("a picture")
     if not isinstance(path, (str, os.PathLike)):
         raise PlanError(f"the path is {quoted(path)}, expected the name of a picture such as plans.png")
@@ -36,26 +36,21 @@ def check_path(path: str | os.PathLike[str]) -> Path:
 
 
 def new_figure(feature: str, width: float, height: float) -> Figure:
-    """A figure of its own, which needs no display and changes no setting of pyplot."""
+    """Return a new figure, which needs no display and leaves the state of pyplot alone."""
     figure: Figure = matplotlib_for(feature).figure.Figure(figsize=(width, height), layout="constrained")
     return figure
 
 
 def save_figure(figure: Figure, place: Path) -> None:
-    """Write a figure to a path that `check_path` has let pass."""
+    """Write a figure to a path that `check_path` has returned."""
     try:
         figure.savefig(place, dpi=130)
     except OSError as error:
         raise PlanError(f"the picture {str(place)!r} cannot be written: {error.strerror or error}") from error
 
 
-# ----------------------------------------------------------------------------------------------------
-# Optional dependencies, imported when they are needed, or a sentence that says how to install them.
-# ----------------------------------------------------------------------------------------------------
-
-
 def pandas_for(feature: str) -> Any:
-    """The module `pandas`."""
+    """Import and return `pandas`; a `MissingExtraError` names the feature if it is not installed."""
     try:
         import pandas
     except ImportError as error:
@@ -64,7 +59,7 @@ def pandas_for(feature: str) -> Any:
 
 
 def matplotlib_for(feature: str) -> Any:
-    """The module `matplotlib`, with `matplotlib.figure` loaded."""
+    """Import and return `matplotlib` with `matplotlib.figure`; a `MissingExtraError` likewise."""
     try:
         import matplotlib.figure
     except ImportError as error:

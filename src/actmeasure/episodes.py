@@ -1,4 +1,4 @@
-"""What a run returns."""
+"""The results of a run, episode by episode."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Episodes:
         Undiscounted sum of reward alone.
     measurements, steps : int64 arrays
     terminated : bool array
-        Whether the episode came to its end, and was not cut off.
+        Whether the episode ended, rather than being truncated.
     """
 
     scalarized_return: FloatArray
@@ -40,7 +40,7 @@ class Episodes:
 
     @classmethod
     def empty(cls, count: int) -> Episodes:
-        """Room for `count` episodes, to be filled in."""
+        """Return arrays of zeros for `count` episodes, to be filled in."""
         return cls(
             np.zeros(count),
             np.zeros(count),
@@ -50,18 +50,18 @@ class Episodes:
         )
 
     def part(self, begin: int, end: int) -> Episodes:
-        """Episodes `begin` to `end`, as views of the same arrays."""
+        """Return the episodes `begin` to `end` as views of the same arrays."""
         return Episodes(*(getattr(self, field.name)[begin:end] for field in fields(self)))
 
     def first(self, count: int) -> Episodes:
-        """The first `count` episodes."""
+        """Return the first `count` episodes."""
         return self.part(0, count)
 
     def __len__(self) -> int:
         return len(self.steps)
 
     def to_pandas(self) -> pd.DataFrame:
-        """A table with a row per episode (needs the extra `data`)."""
+        """Return a table with a row per episode (needs the extra `data`)."""
         try:
             import pandas as pd
         except ImportError as error:

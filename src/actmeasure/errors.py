@@ -23,14 +23,14 @@ __all__ = [
 ]
 
 
-#: Control characters, those that change the direction of text or are invisible, half a pair, line and paragraph separators.
+#: Unicode categories that are escaped: control and format characters, lone surrogates, line and paragraph separators.
 HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
 
 
 def shown(text: str, keep: str = "") -> str:
-    r"""Return text as it can be shown: characters that act on a terminal or page, or are invisible, are escaped as in Python.
+    r"""Return text for display: control characters and invisible ones are escaped as in Python.
 
-    Names in files are anybody's. They stay as they are in the data, and go through this function to a terminal, page or message.
+    Names in files may hold any character. They are kept unchanged as data, and pass through this function before they are shown.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def shown(text: str, keep: str = "") -> str:
 
 
 def quoted(value: object, width: int = 60) -> str:
-    """Return the `repr` of whatever a user passed, cut to `width` characters; never fails.
+    """Return the `repr` of any value, cut to `width` characters; never raises.
 
     Integers of thousands of digits and classes with a faulty `__repr__` have none: their type is named instead.
 
@@ -67,7 +67,7 @@ def quoted(value: object, width: int = 60) -> str:
 
 
 class ActMeasureError(Exception):
-    """Base of every error that actmeasure raises on purpose."""
+    """Base class of all errors of actmeasure."""
 
     def __init__(self, *arguments: object) -> None:
         super().__init__(*(shown(one) if isinstance(one, str) else one for one in arguments))
@@ -112,7 +112,7 @@ class MissingExtraError(ActMeasureError, ImportError):
 
 
 def unknown_name(kind: str, name: object, choices: Iterable[str]) -> str:
-    """Say that `name` is not one of `choices`, and which one was probably meant."""
+    """Return the sentence that `name` is not one of `choices`, with the one that was probably meant."""
     known = sorted(choices)
     meant = _probably_meant(str(name), known)
     if meant is None:
@@ -121,7 +121,7 @@ def unknown_name(kind: str, name: object, choices: Iterable[str]) -> str:
 
 
 def _probably_meant(name: str, known: list[str]) -> str | None:
-    """The choice that has `name` as one of its words, or the one that is spelled most like it."""
+    """Return the choice that has `name` as one of its words, otherwise the one with the most similar spelling, or None."""
     with_word = [choice for choice in known if name.lower() in re.split("[-_ ]", choice.lower())]
     lowered = {choice.lower(): choice for choice in known}
     close = [lowered[match] for match in get_close_matches(name.lower(), lowered, n=1, cutoff=0.5)]

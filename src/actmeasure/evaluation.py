@@ -1,8 +1,11 @@
-"""Exact return, measurements and steps of a schedule or policy: linear solves, not simulation."""
+"""Exact evaluation: the expected return, measurements and steps of a schedule or policy, by linear systems.
+
+`evaluate` follows the schedule from the model's start (`plan_chain`), which gives a Markov chain over the moments at which
+the state is known, and solves for discounted sums, undiscounted sums and long-run averages on it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,58 +13,59 @@ import numpy.typing as npt
 from scipy import sparse
 
 from actmeasure import markov
-from actmeasure.belief import Belief
-from actmeasure.decision import Decision
 from actmeasure.errors import ModelError, ScheduleError, quoted
 from actmeasure.kernels import trace
 from actmeasure.kernels.blind import Dynamics, relative_error
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
-from actmeasure.policy import unroll
+from actmeasure.policy import BeliefFunction, Policy, unroll
 from actmeasure.schedule import BlindPlan, Schedule
 from actmeasure.settings import whole
 from actmeasure.world import dynamics, flat_plans
 
 __all__ = ["LONGEST", "Evaluation", "PlanChain", "evaluate", "plan_chain"]
 
+IntArray = npt.NDArray[np.int64]
+
+#: Columns of arrays of shape (..., 4).
 RETURN, REWARD, MEASUREMENTS, STEPS = range(4)
 
-#: Longest horizon; more steps can be counted by no 64-bit number.
+#: Largest horizon, which 64-bit integers can count.
 LONGEST = 10**18
-#: Time of following a node for a step, with that of one of its moves, about a nanosecond, as the unit.
+#: Time of one step of a node, in units of the time of one move, which is about a nanosecond.
 WORK_OF_NODE = 20
-#: Work after which steps are no longer taken one by one if there are few different ones: a few seconds.
+#: Work above which a chain of few steps is evaluated by powers of its matrix instead of step by step: some seconds.
 DOUBLED_FROM = 10**9
-#: Most different steps for which the powers of the chain are taken instead: matrices of that size.
+#: Largest number of different steps for which powers of the matrix are computed.
 MOST_DOUBLED = 500
-#: Work after which a longer horizon is refused otherwise: a minute or two.
+#: Work above which a horizon is refused otherwise: a minute or two.
 MOST_WORK = 6 * 10**10
-#: Work between two moments at which Ctrl-C is attended to.
+#: Work between two points at which Ctrl-C takes effect.
 PIECE_OF_WORK = 10**8
 
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """What following a schedule from the start gives, exactly.
+    """The exact expected results of following a schedule from the start.
 
     Attributes
     ----------
     discounted_return : float
         Discounted reward minus measuring cost, over an infinite horizon.
     discounted_error : float
-        Bound on how far rounding can take `discounted_return` from the exact value; without discount, 0 stands for none known.
+        Bound on the rounding error of `discounted_return`; at discount 1 no bound is known, and it is 0.
     discounted_reward, discounted_measurements : float
-        The two objectives of the trade-off, discounted likewise.
+        Discounted reward alone, and discounted number of measurements.
     scalarized_return, reward, measurements, steps : float
-        Undiscounted, over `horizon` steps; over all time if it is None, and then infinite where the episode goes on for
-        ever and they keep adding up (NaN where they alternate without end, or the chance of an end is lost in rounding).
+        Undiscounted sums over `horizon` steps. Over an infinite horizon if it is None: then infinite where the episode need
+        not end and the sums diverge, NaN where they oscillate or the probability of an end is lost in rounding.
     horizon : int or None
     ending_probability : float
         Probability that the episode ever ends.
     average_return, average_reward, average_measurements : float or None
         Long-run averages per step, given that the episode never ends; None if it surely ends.
     values : float64 array, shape (S,)
-        Discounted return from each state at the moment it is known; NaN for states the schedule never comes to know.
+        Discounted return from each state when it is known; NaN for states that the schedule never comes to know.
     """
 
     discounted_return: float
@@ -95,21 +99,21 @@ class Evaluation:
 
 def evaluate(
     model: Model,
-    policy: Schedule | Callable[[Belief], Decision],
+    policy: Schedule | Policy | BeliefFunction,
     horizon: int | None = None,
     *,
     depth: int = 1000,
 ) -> Evaluation:
-    """Evaluate a schedule or policy exactly.
+    """Return the exact return, number of measurements and number of steps of a schedule or deterministic policy.
 
     Parameters
     ----------
     model : Model
-    policy : Schedule, or function from Belief to Decision
-        A function is unrolled into a schedule first, following at most `depth` blind steps after each known state. It
-        must be deterministic: asked once about each belief, it has to mean the answer every time.
+    policy : Schedule, Policy, or function from Belief to Decision
+        A policy or function is unrolled into a schedule first, following at most `depth` blind steps after each known state, as
+        `unroll` describes. It must be deterministic, and depend on nothing that happened before the state was last known.
     horizon : int, optional
-        Number of steps for the undiscounted figures; all time by default. Up to 10**18 for schedules of at most 500 steps in
+        Number of steps of the undiscounted sums; infinite by default. Up to 10**18 for schedules of at most 500 steps in
         all; for longer ones, a horizon that takes more than a minute or two is a `ScheduleError`.
     depth : int
 
@@ -129,11 +133,12 @@ def evaluate(
         horizon = whole(horizon, "horizon", 1, LONGEST, ScheduleError, "None for all time, or a whole number of steps")
     if isinstance(policy, Schedule):
         schedule = policy
-    elif callable(policy):
+    elif isinstance(policy, Policy) or callable(policy):
         schedule = unroll(model, policy, depth=depth)
     else:
         raise ScheduleError(
-            f"the policy is of type {type(policy).__name__}, expected a Schedule or a function from Belief to Decision"
+            f"the policy is of type {type(policy).__name__}, expected a Schedule, a Policy (with start, decide and observe) or a "
+            "function from Belief to Decision"
         )
     chain = plan_chain(model, schedule)
     recurrent = markov.recurrence(chain.moves, chain.ends, chain.start)
@@ -164,7 +169,7 @@ def evaluate(
 
 
 def _over_all_time(chain: PlanChain, recurrent: markov.Recurrence, totals: FloatArray) -> FloatArray:
-    """Undiscounted sums from the start, shape (4,)."""
+    """Return undiscounted sums from the start over an infinite horizon, shape (4,)."""
     try:
         return _from_start(chain, markov.undiscounted_values(chain.moves, recurrent, totals))
     except markov.RoundingError:
@@ -172,7 +177,7 @@ def _over_all_time(chain: PlanChain, recurrent: markov.Recurrence, totals: Float
 
 
 def _discounted(chain: PlanChain, recurrent: markov.Recurrence, discount: float) -> FloatArray:
-    """Discounted sums from each node, shape (n_nodes, 4)."""
+    """Return discounted sums from each node, shape (n_nodes, 4)."""
     totals = chain.totals(discount)
     if discount < 1:
         return markov.discounted_sums(chain.moves, np.float64(discount) ** chain.durations, totals)
@@ -202,14 +207,14 @@ def _rounding(chain: PlanChain, values: FloatArray, discount: float) -> float:
 
 
 def _from_start(chain: PlanChain, values: FloatArray) -> FloatArray:
-    """Expectation over the start of values per node, shape (4,): NaN where infinities of both signs meet."""
+    """Return the expectation over the start of values per node, shape (4,); NaN where infinities of both signs meet."""
     begins = chain.start > 0
     with np.errstate(invalid="ignore"):
         return np.asarray(chain.start[begins] @ values[begins])
 
 
 def _finite(chain: PlanChain, recurrent: markov.Recurrence, totals: FloatArray, horizon: int) -> FloatArray:
-    """Undiscounted sums from the start over `horizon` steps, shape (4,)."""
+    """Return undiscounted sums from the start over `horizon` steps, shape (4,)."""
     # Inside a node no measurement is taken before the last step, so return and reward are the same until then.
     per_step = np.column_stack(
         [chain.step_rewards, chain.step_rewards, np.zeros_like(chain.step_rewards), chain.step_running]
@@ -228,14 +233,14 @@ def _finite(chain: PlanChain, recurrent: markov.Recurrence, totals: FloatArray, 
     limit = (DOUBLED_FROM if small else MOST_WORK) // work
     if for_ever and horizon > limit:
         if not small:
-            raise _too_long(horizon, limit, "goes on for ever")
+            raise _too_long(horizon, limit, "need not end")
         limit = 0
     arrivals = np.zeros((min(int(chain.durations.max()), horizon) + 1, len(chain.durations)))
     arrivals[0] = chain.start
     sums = np.zeros(4)
     time = latest = 0
     while time < horizon and time <= latest and time < limit:
-        # In pieces, between which Ctrl-C is attended to.
+        # In pieces, between which Ctrl-C takes effect.
         pause = min(horizon, time + max(1, PIECE_OF_WORK // work))
         time, latest = trace.push_forward(nodes, arrivals, sums, time, latest, horizon, pause)
     if time >= horizon or time > latest:
@@ -258,7 +263,7 @@ def _too_long(horizon: int, limit: int, reason: str) -> ScheduleError:
 
 
 def _unit_steps(chain: PlanChain) -> sparse.csr_array[np.float64]:
-    """The chain with a node for every step, shape (n_steps, n_steps): the steps of a node follow each other."""
+    """Return the chain with one node for every step of its nodes, shape (n_steps, n_steps)."""
     first, last = chain.step_offsets[:-1], chain.step_offsets[1:] - 1
     moves = chain.moves.tocoo()
     inside = np.setdiff1d(np.arange(chain.step_offsets[-1]), last)
@@ -269,14 +274,14 @@ def _unit_steps(chain: PlanChain) -> sparse.csr_array[np.float64]:
 
 
 def _first_steps(chain: PlanChain) -> FloatArray:
-    """Probability of beginning in each step of `_unit_steps`, shape (n_steps,)."""
+    """Return the probability of beginning in each node of `_unit_steps`, shape (n_steps,)."""
     start = np.zeros(len(chain.step_rewards))
     start[chain.step_offsets[:-1]] = chain.start
     return start
 
 
 def _averages(recurrent: markov.Recurrence, totals: FloatArray) -> FloatArray | None:
-    """Long-run return, reward and measurements per step, given that the episode never ends."""
+    """Return long-run averages per step given that the episode never ends, shape (4,), None if it surely ends."""
     if recurrent.probability.sum() <= 0:
         return None
     averages = np.zeros(4)
@@ -293,20 +298,13 @@ def _per_state(chain: PlanChain, values: FloatArray, n_states: int) -> FloatArra
     return per_state
 
 
-# ----------------------------------------------------------------------------------------------------
-# A schedule on a model as a Markov chain over the moments at which the state becomes known.
-#
-# Between two such moments a plan runs blind, so its expected reward, duration and outcome are numbers. Repeating tails never
-# lead back to a known state; their (state, phase) pairs are further nodes that last one step each.
-# ----------------------------------------------------------------------------------------------------
-
-
-IntArray = npt.NDArray[np.int64]
-
-
 @dataclass(frozen=True, eq=False)
 class PlanChain:
-    """Nodes are known states (first), then the (state, phase) pairs of repeating tails.
+    """A schedule on a model as a Markov chain over the moments at which the state is known.
+
+    Between two such moments a plan is followed blindly, so that its expected reward, duration and outcome are numbers.
+    Repeating tails never lead back to a known state; their (state, phase) pairs are further nodes, of one step each, after
+    those of known states.
 
     Attributes
     ----------
@@ -338,15 +336,15 @@ class PlanChain:
 
     @property
     def durations(self) -> IntArray:
-        """Steps that a node lasts, shape (n_nodes,)."""
+        """Number of steps of each node, shape (n_nodes,)."""
         return np.diff(self.step_offsets)
 
     def per_node(self, per_step: FloatArray) -> FloatArray:
-        """Sum of a value per step over each node, shape (n_nodes,)."""
+        """Return the sum of a value per step over each node, shape (n_nodes,)."""
         return np.add.reduceat(per_step, self.step_offsets[:-1])
 
     def totals(self, discount: float = 1.0) -> FloatArray:
-        """Expected return, reward, measurements and steps inside each node, shape (n_nodes, 4)."""
+        """Return the expected return, reward, measurements and steps inside each node, shape (n_nodes, 4)."""
         durations = self.durations
         age = np.arange(len(self.step_rewards)) - np.repeat(self.step_offsets[:-1], durations)
         decay = discount**age
@@ -357,7 +355,7 @@ class PlanChain:
 
 
 def plan_chain(model: Model, schedule: Schedule) -> PlanChain:
-    """Follow a schedule from the model's start; a plan that does not fit the model is a `ScheduleError`."""
+    """Return the chain of a schedule from the model's start; a plan that does not fit the model is a `ScheduleError`."""
     schedule.check_fits(model)
     start = _start_plan(model, schedule)
     plans, start_number = flat_plans(schedule, start)
@@ -368,7 +366,7 @@ def plan_chain(model: Model, schedule: Schedule) -> PlanChain:
 
 
 def _start_plan(model: Model, schedule: Schedule) -> BlindPlan | None:
-    """The plan to begin with, unless it is that of a known state."""
+    """Return the plan for a hidden start, None if episodes begin with the plan of a known state."""
     if model.reveal_start:
         return None
     plan = schedule.start_plan(model)

@@ -1,4 +1,4 @@
-"""Ctrl-C that waits until nothing is half done."""
+"""Ctrl-C that is held back until a computation can stop in a consistent state."""
 
 from __future__ import annotations
 
@@ -18,24 +18,23 @@ class Interrupts:
         self.requested = False
 
     def note(self, signum: int, frame: FrameType | None) -> None:
-        """Remember the first Ctrl-C; a second one stops at once, for those in a hurry."""
+        """Record the first Ctrl-C; a second one raises `KeyboardInterrupt` at once."""
         if self.requested:
             raise KeyboardInterrupt
         self.requested = True
 
     def check(self) -> None:
-        """Raise `KeyboardInterrupt` if Ctrl-C was pressed; call it where stopping loses nothing."""
+        """Raise `KeyboardInterrupt` if Ctrl-C was pressed."""
         if self.requested:
             raise KeyboardInterrupt
 
 
 @contextmanager
 def deferred_interrupts() -> Iterator[Interrupts]:
-    """Hold Ctrl-C back until `check` is called or `requested` is looked at.
+    """Record Ctrl-C for the duration of a `with` block; it takes effect where `check` is called or `requested` is read.
 
-    A signal that arrives inside a kernel would otherwise strike between the kernel's work and its bookkeeping. Inside another
-    such block, what either has noticed holds for both. Outside the main thread, where Python delivers no signals, nothing
-    changes.
+    A signal that arrives inside a kernel would otherwise be raised between the kernel's work and the bookkeeping after it. Nested
+    blocks share what was recorded. Outside the main thread, where Python delivers no signals, the block has no effect.
     """
     interrupts = Interrupts()
     if threading.current_thread() is not threading.main_thread():

@@ -17,36 +17,34 @@ __all__ = ["Recurrence", "RoundingError", "discounted_sums", "recurrence", "sums
 
 IntArray = npt.NDArray[np.int64]
 
-#: Systems of at least this size are first tried by sweeps; smaller ones are factored in a moment.
+#: Size of a linear system from which on it is first tried iteratively, by sweeps; smaller ones are factored.
 LARGE = 5_000
-#: Sweeps are good enough if this much is left over, relatively. After the first few it is clear whether they will get there.
+#: Relative residual at which sweeps stop, largest number of sweeps, and number after which their convergence rate is judged.
 LEFT_OVER, MOST_SWEEPS, FIRST_SWEEPS = 1e-14, 1_000, 60
 
-
-#: Sums over many steps may be off by this much, relatively, before they count as lost in rounding.
+#: Largest accepted relative error of sums over many steps.
 LOST = 1e-6
 
-
-#: Relative error of one move, and that of a sum from which on it counts as unknown.
+#: Relative error of one move, and relative error of a sum from which on it counts as unknown (NaN).
 MOVE_ERROR, UNCERTAIN = 2.0**-50, 0.01
 
 
 class RoundingError(ScheduleError):
-    """Numbers are too close to each other to tell them apart."""
+    """A probability or sum is lost in rounding."""
 
 
 @dataclass(frozen=True, eq=False)
 class Recurrence:
-    """The sets of nodes that are never left again.
+    """The closed classes of a Markov chain: sets of nodes that are never left.
 
     Attributes
     ----------
     class_of_node : int64 array, shape (n_nodes,)
-        The number of the closed class a node is in, or -1 for a node that is left for good.
+        The number of the closed class of each node, or -1 for a transient node.
     probability : float64 array, shape (n_classes,)
         Probability, from the start, of ending up in each class.
     visits : list of float64 arrays
-        For each class the share of its nodes among all moves, in ascending order of nodes.
+        For each class the stationary distribution of its nodes, in ascending order of nodes.
     leaks : bool array, shape (n_nodes,)
         Whether the chain may end after a node.
     """
@@ -57,7 +55,7 @@ class Recurrence:
     leaks: npt.NDArray[np.bool_]
 
     def members(self, number: int) -> IntArray:
-        """Nodes of a closed class, ascending."""
+        """Return the nodes of a closed class, ascending."""
         return np.flatnonzero(self.class_of_node == number)
 
 
@@ -74,7 +72,7 @@ def sums_by_doubling(
     start: FloatArray,
     horizon: int,
 ) -> FloatArray:
-    """Expected sums of rewards over `horizon` moves from the start, shape (k,), in about log2(horizon) matrix products.
+    """Return expected sums of rewards over `horizon` moves from the start, shape (k,), by about log2(horizon) matrix products.
 
     With M(n) the n-th power of the chain and S(n) the sums over n moves from each node, M(2n) = M(n) M(n) and S(2n) = S(n) +
     M(n) S(n). What has ended is one more node, and rows are scaled to sum to 1 after every product: no probability is lost or
@@ -118,10 +116,10 @@ def sums_by_doubling(
 
 
 def undiscounted_values(chain: sparse.csr_array[np.float64], recurrent: Recurrence, rewards: FloatArray) -> FloatArray:
-    """Expected undiscounted sums from each node, shape (n_nodes, k).
+    """Return the expected undiscounted sums of rewards from each node, shape (n_nodes, k).
 
-    Infinite from where a closed class that keeps paying can be reached, NaN where it only alternates, or where the probability of
-    an end is lost in rounding.
+    Infinite from where a closed class with an average other than 0 can be reached; NaN where its average is 0 but its rewards
+    are not, or where the probability of an end is lost in rounding.
     """
     transient = np.flatnonzero(recurrent.class_of_node < 0)
     values = np.zeros_like(rewards)
@@ -133,7 +131,7 @@ def undiscounted_values(chain: sparse.csr_array[np.float64], recurrent: Recurren
         matrix = _leaving(into_classes, transient, recurrent.leaks[transient])
         solved = _solve(matrix, np.column_stack([rewards[transient], np.ones(len(transient))]))
         values[transient] = solved[:, :-1]
-        # The last column is the number of moves; rounding counts as often.
+        # The last column is the expected number of moves, each of which adds a rounding error.
         uncertain = ~(np.abs(solved[:, -1]) * MOVE_ERROR < UNCERTAIN)
         values[np.ix_(transient, np.flatnonzero(values[transient[uncertain]].any(axis=0)))] = np.nan
         endless = ~np.isfinite(values) | (values != 0)
@@ -148,8 +146,8 @@ def _leaving(
 ) -> sparse.csr_array[np.float64]:
     """Return the identity minus the moves among some nodes, from their rows of the chain, shape (n, n_nodes).
 
-    The diagonal is how often a node is left, added up where nothing ends: 1 minus how often it is stayed in loses all digits
-    where that is nearly always.
+    The diagonal is the probability of leaving a node, computed as a sum where nothing ends: 1 minus the probability of staying
+    loses all digits where that is nearly 1.
     """
     moves = rows.tocoo()
     own = moves.coords[1] == nodes[moves.coords[0]]
@@ -161,7 +159,7 @@ def _leaving(
 
 
 def _endless(average: FloatArray, scale: FloatArray) -> FloatArray:
-    """Sum over all time of something with this average: 0, infinite, or NaN when it cancels out without coming to rest."""
+    """Return the sum over infinitely many steps of rewards with an average: infinite, 0 if all are 0, NaN if they cancel out."""
     cancels = np.abs(average) <= 1e-12 * scale
     return np.where(scale == 0, 0.0, np.where(cancels, np.nan, np.copysign(np.inf, average)))
 
@@ -173,7 +171,7 @@ def _reached(
     values: FloatArray,
     endless: npt.NDArray[np.bool_],
 ) -> FloatArray:
-    """What the endless nodes that each transient node can reach add to it: 0, plus or minus infinity, or NaN if they clash."""
+    """Return what the infinite or undefined sums that each transient node can reach add to its own: 0, +-infinity, or NaN."""
     added = np.zeros(len(transient))
     for value in (np.inf, -np.inf, np.nan):
         same = endless & (np.isnan(values) if np.isnan(value) else values == value)
@@ -185,13 +183,13 @@ def _reached(
 
 
 def _ancestors(chain: sparse.csr_array[np.float64], goal: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Nodes from which a goal node can be reached, goal nodes included."""
+    """Return a mask of the nodes from which a goal node can be reached, goal nodes included."""
     distances = csgraph.dijkstra(chain.T.tocsr(), indices=np.flatnonzero(goal), unweighted=True, min_only=True)
     return np.isfinite(distances)
 
 
 def recurrence(chain: sparse.csr_array[np.float64], leaks: npt.NDArray[np.bool_], start: FloatArray) -> Recurrence:
-    """Find the closed classes of a chain whose nodes may also end (`leaks`)."""
+    """Return the closed classes of a chain that may end after some of its nodes (`leaks`)."""
     n_components, component = csgraph.connected_components(chain, directed=True, connection="strong")
     closed = np.ones(n_components, dtype=bool)
     closed[component[leaks]] = False
@@ -216,14 +214,14 @@ def recurrence(chain: sparse.csr_array[np.float64], leaks: npt.NDArray[np.bool_]
 def _expected_visits(
     chain: sparse.csr_array[np.float64], transient: npt.NDArray[np.bool_], start: FloatArray
 ) -> FloatArray:
-    """Expected number of visits to each transient node, shape (n_transient,)."""
+    """Return the expected number of visits to each transient node, shape (n_transient,)."""
     nodes = np.flatnonzero(transient)
     among = chain[nodes][:, nodes]
     return _solve(sparse.eye_array(len(nodes)) - among.T, start[nodes])
 
 
 def _stationary(chain: sparse.csr_array[np.float64]) -> FloatArray:
-    """Stationary distribution of an irreducible chain, by fixing the first weight and solving for the others."""
+    """Return the stationary distribution of an irreducible chain, by fixing the first weight and solving for the others."""
     size = chain.shape[0]
     weights = np.ones(size)
     if size > 1:
@@ -233,7 +231,7 @@ def _stationary(chain: sparse.csr_array[np.float64]) -> FloatArray:
 
 
 def _solve(matrix: Any, right: FloatArray) -> FloatArray:
-    """Solve a linear system, shape (n,) or (n, k) on the right."""
+    """Return the solution of a linear system with a right-hand side of shape (n,) or (n, k)."""
     if matrix.shape[0] >= LARGE:
         found = _solve_by_sweeps(sparse.csr_array(matrix), right)
         if found is not None:
@@ -248,7 +246,7 @@ def _solve(matrix: Any, right: FloatArray) -> FloatArray:
 
 
 def _solve_by_sweeps(matrix: sparse.csr_array[np.float64], right: FloatArray) -> FloatArray | None:
-    """The same up to rounding, by adding what is left over again and again, or None if that takes too many sweeps.
+    """Return the solution up to rounding by iterative refinement (sweeps), or None if that takes too many of them.
 
     The factors of a large system fill up where states are densely connected, which can take minutes. Such chains also forget
     quickly where they began, and a sweep is one product with the matrix.

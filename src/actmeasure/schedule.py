@@ -1,11 +1,11 @@
-"""The policy in its most readable form: after seeing a state, do these actions, then look."""
+"""Schedules: for each known state a blind plan, a sequence of actions without looks and what follows it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from operator import index
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -15,24 +15,27 @@ from actmeasure.errors import ScheduleError, quoted, unknown_name
 from actmeasure.model import Model
 from actmeasure.settings import whole
 
+if TYPE_CHECKING:
+    from actmeasure.policy import SchedulePolicy
+
 __all__ = ["BlindPlan", "Ending", "Schedule"]
 
-#: How a plan ends: it looks, the state is known for free, the episode is over, or its last actions repeat for ever.
+#: How a plan ends: with a look, in a known state without one, with the episode, or never, repeating its last actions.
 Ending = Literal["measure", "known", "end", "repeat"]
 
 
 @dataclass(frozen=True)
 class BlindPlan:
-    """A string of actions taken without looking, and what happens at its end.
+    """A sequence of actions without measurements, and how it ends.
 
     Attributes
     ----------
     actions : tuple of int
     then : "measure", "known", "end" or "repeat"
         `measure`: the last action is taken together with a measurement. `known`: the actions lead to one state only, so
-        nothing needs to be paid. `end`: the episode is over by then. `repeat`: the last `repeat` actions go on for ever.
+        no measurement is needed. `end`: the episode is over by then. `repeat`: the last `repeat` actions are repeated forever.
     repeat : int
-        How many of the last actions repeat; 0 unless `then` is "repeat".
+        Number of last actions that are repeated; 0 unless `then` is "repeat".
 
     Examples
     --------
@@ -65,7 +68,7 @@ class BlindPlan:
         return len(self.actions)
 
     def decision(self, step: int) -> Decision:
-        """What to do `step` steps after the state was known."""
+        """Return the decision `step` steps after the state was known."""
         if step < len(self.actions):
             return Decision(self.actions[step], self.then == "measure" and step == len(self.actions) - 1)
         if self.then != "repeat":
@@ -76,10 +79,10 @@ class BlindPlan:
         return Decision(tail[(step - len(self.actions)) % self.repeat], False)
 
     def describe(self, model: Model, period: str | None = None) -> str:
-        """The plan in words, with the model's names for actions.
+        """Return the plan in words, with the model's names of actions.
 
-        With the name of a `period`, such as "year", in an inspector's words: "4x wait, then look" is then "wait for 4 years,
-        then inspect".
+        With the name of a `period`, such as "year", in the words of inspection planning: "4x wait, then look" is then "wait for 4
+        years, then inspect".
         """
         runs = _runs([model.action_name(action) for action in self.actions])
         if period is not None:
@@ -124,12 +127,12 @@ def _checked_actions(actions: Any) -> tuple[int, ...]:
 
 
 def _count(number: int, noun: str) -> str:
-    """`1 action`, `2 actions`."""
+    """Return a number with a noun: `1 action`, `2 actions`."""
     return f"{number} {noun}" + "s" * (number != 1)
 
 
 def _runs(names: list[str]) -> list[tuple[str, int]]:
-    """`[a, a, a, b]` as `[(a, 3), (b, 1)]`."""
+    """Return runs of equal names with their lengths: `[a, a, a, b]` as `[(a, 3), (b, 1)]`."""
     runs: list[tuple[str, int]] = []
     for name in names:
         if runs and runs[-1][0] == name:
@@ -140,7 +143,7 @@ def _runs(names: list[str]) -> list[tuple[str, int]]:
 
 
 class Schedule(Mapping[int, BlindPlan]):
-    """One blind plan for every state that may come to be known, and one for a start that is not shown.
+    """One blind plan for every state that may become known, and one for a start that is not shown.
 
     A read-only mapping from state to `BlindPlan`. Equal plans are stored once, so that a schedule for a million states
     is an array of a million small numbers.
@@ -150,7 +153,7 @@ class Schedule(Mapping[int, BlindPlan]):
     plans : mapping from state to BlindPlan
     n_states : int
     start : BlindPlan, optional
-        What to do at the start, when the first state is not known.
+        The plan for the start, where the first state is not known.
     """
 
     def __init__(self, plans: Mapping[int, BlindPlan], n_states: int, start: BlindPlan | None = None) -> None:
@@ -170,7 +173,7 @@ class Schedule(Mapping[int, BlindPlan]):
     def from_distinct(
         cls, plans: tuple[BlindPlan, ...], plan_of_state: npt.NDArray[np.integer], start: BlindPlan | None = None
     ) -> Schedule:
-        """From distinct plans and, for every state, the number of its plan or -1, shape (S,)."""
+        """Build a schedule from distinct plans and the number of the plan of every state, or -1, shape (S,)."""
         given = tuple(plans)
         for number, plan in enumerate(given):
             if not isinstance(plan, BlindPlan):
@@ -182,9 +185,9 @@ class Schedule(Mapping[int, BlindPlan]):
 
     @classmethod
     def always_measure(cls, actions: npt.ArrayLike, start: int | None = None) -> Schedule:
-        """Take `actions[state]`, shape (S,), and look at every step; -1 where there is nothing to do.
+        """Build the schedule that takes `actions[state]`, shape (S,), and looks at every step; -1 for states without a plan.
 
-        `start` is the action to take at a start that is not shown.
+        `start` is the action at a start that is not shown.
         """
         chosen = _checked_numbers(actions, "actions", "an action")
         used, number = np.unique(chosen[chosen >= 0], return_inverse=True)
@@ -247,12 +250,18 @@ class Schedule(Mapping[int, BlindPlan]):
                 )
 
     def start_plan(self, model: Model) -> BlindPlan | None:
-        """What to do at a start that is not shown; None where it can be one state only, and that has a plan."""
+        """Return the plan for a start that is not shown; None if the start is one state only, which has a plan."""
         known = int(model.initial_states[0]) if len(model.initial_states) == 1 else None
         return None if known in self else self.start
 
+    def policy(self, model: Model) -> SchedulePolicy:
+        """Return the policy that follows this schedule on the model it was made for."""
+        from actmeasure.policy import SchedulePolicy
+
+        return SchedulePolicy(self, model)
+
     def describe(self, model: Model, period: str | None = None) -> str:
-        """The schedule in words, a line for every state that has a plan; with a `period`, as in `BlindPlan.describe`."""
+        """Return the schedule in words, a line for every state that has a plan; `period` as in `BlindPlan.describe`."""
         lines = [f"at the start: {self.start.describe(model, period)}"] if self.start else []
         lines += [
             f"after seeing {model.state_name(state)}: {plan.describe(model, period)}" for state, plan in self.items()
@@ -265,7 +274,7 @@ class Schedule(Mapping[int, BlindPlan]):
 
 
 def _checked_numbers(values: Any, name: str, what: str, most: int | None = None) -> npt.NDArray[np.int64]:
-    """One whole number for every state, from -1 to `most`, shape (S,)."""
+    """Return one whole number for every state, from -1 to `most`, shape (S,), or raise a `ScheduleError`."""
     try:
         array = np.asarray(values)
     except ValueError:

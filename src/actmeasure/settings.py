@@ -1,4 +1,4 @@
-"""Numbers and truth values that a user passes, or a sentence that says what was expected instead."""
+"""Checks of a user's arguments: numbers, truth values and names, each with an error that says what was expected."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ __all__ = [
     "LARGEST_RETURN",
     "MOST_EPISODES",
     "MOST_STEPS",
+    "amount",
     "make_by_name",
     "probability",
     "real",
@@ -25,18 +26,18 @@ __all__ = [
     "whole",
 ]
 
-#: Rewards, and what they may add up to, are no larger than this: differences, squares and products of values stay finite.
+#: Largest reward and largest return: differences, squares and products of values stay finite.
 LARGEST_RETURN = 1e100
-#: What prices of looks may add up to; larger, so that a price can be set that no reward makes up for.
+#: Largest discounted sum of measuring costs; above `LARGEST_RETURN`, so that a price can outweigh every reward.
 LARGEST_PRICE = 1e120
-#: Most steps of an episode: more take longer than anybody waits, in a loop that Ctrl-C cannot stop before an episode ends.
+#: Largest number of steps of an episode, which Ctrl-C cannot interrupt.
 MOST_STEPS = 10**9
-#: Most episodes of a run: the results of more fit into no memory.
+#: Largest number of episodes of a run, whose results are kept in memory.
 MOST_EPISODES = 10**9
 
 
 def real(value: Any, name: str, error: type[ActMeasureError] = ModelError, expected: str = "a number") -> float:
-    """A plain float from a number of any kind; text, truth values and everything else are errors that name it."""
+    """Return a number of any type as a float; for text, truth values and anything else raise `error` with the name."""
     plain = _plain(value)
     if isinstance(plain, bool) or not isinstance(plain, Real):
         raise error(f"{name} is {quoted(value)}, expected {expected}")
@@ -47,11 +48,20 @@ def real(value: Any, name: str, error: type[ActMeasureError] = ModelError, expec
 
 
 def probability(value: Any, name: str, error: type[ActMeasureError] = ModelError) -> float:
-    """A plain float from 0 to 1."""
+    """Return a number from 0 to 1 as a float, or raise `error`."""
     expected = "a probability between 0 and 1"
     found = real(value, name, error, expected)
     if not 0 <= found <= 1:
         raise error(f"{name} is {quoted(value)}, expected {expected}")
+    return found
+
+
+def amount(value: Any, name: str, above_zero: bool = False) -> float:
+    """Return a finite number of 0 or more, or above 0, as a float; a `ModelError` names it otherwise."""
+    expected = "a finite number above 0" if above_zero else "a finite number that is 0 or more"
+    found = real(value, name, expected=expected)
+    if not 0 <= found < np.inf or (above_zero and found == 0):
+        raise ModelError(f"{name} is {value!r}, expected {expected}")
     return found
 
 
@@ -63,7 +73,7 @@ def whole(
     error: type[ActMeasureError] = ModelError,
     what: str = "a whole number",
 ) -> int:
-    """A plain int from `least` to `most`; fractions, also those that are whole like 2.0, and truth values are errors."""
+    """Return a whole number from `least` to `most` as an int, or raise `error`, also for 2.0 and truth values."""
     try:
         found = index(value)
     except TypeError:
@@ -75,7 +85,7 @@ def whole(
 
 
 def truth(value: Any, name: str, error: type[ActMeasureError] = ModelError) -> bool:
-    """A plain bool from Python's or NumPy's; "no" and 0 are not taken for one."""
+    """Return a truth value of Python or NumPy as a bool, or raise `error`, also for 0, 1 and text."""
     plain = _plain(value)
     if not isinstance(plain, bool):
         raise error(f"{name} is {quoted(value)}, expected True or False")
@@ -83,15 +93,10 @@ def truth(value: Any, name: str, error: type[ActMeasureError] = ModelError) -> b
 
 
 def _plain(value: Any) -> Any:
-    """Return a NumPy scalar as the Python value it stands for, and None for one that is masked, whose value means nothing."""
+    """Return a NumPy scalar as a Python value, None if it is masked."""
     if np.ma.is_masked(value):
         return None
     return value.item() if getattr(value, "shape", None) == () and hasattr(value, "item") else value
-
-
-# ----------------------------------------------------------------------------------------------------
-# Making things by name.
-# ----------------------------------------------------------------------------------------------------
 
 
 T = TypeVar("T")
@@ -105,9 +110,9 @@ def make_by_name(
     error: type[ActMeasureError],
     also: Iterable[str] = (),
 ) -> T:
-    """Call the choice of that name; unknown or missing names and settings are errors that say what was probably meant.
+    """Call the function of that name with settings; unknown names and settings are errors that say what was probably meant.
 
-    Settings named in `also` are the caller's own; they are among those that may have been meant.
+    `also` has further settings, which the caller takes itself, to be suggested for unknown ones.
     """
     if not isinstance(name, str) or name not in choices:
         raise error(unknown_name(kind, name, choices))
@@ -123,5 +128,5 @@ def make_by_name(
 
 
 def summary(thing: object) -> str:
-    """The first sentence of a docstring."""
+    """Return the first line of a docstring."""
     return inspect.cleandoc(thing.__doc__ or "").splitlines()[0]

@@ -1,6 +1,6 @@
-"""Contract checks that anybody who writes a model or an agent can call, in a test of their own.
+"""Contract checks of models, policies and agents, to be called in tests of your own.
 
-Both raise `AssertionError` with a sentence that says what is broken.
+Each raises `AssertionError` with a sentence that says which part of the contract is broken.
 """
 
 from __future__ import annotations
@@ -10,36 +10,38 @@ import tempfile
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from gymnasium.utils.env_checker import check_env
 
 from actmeasure import problems
 from actmeasure.belief import Belief
+from actmeasure.decision import Decision
 from actmeasure.envs.tabular import TabularEnv
 from actmeasure.episodes import Episodes
 from actmeasure.errors import ActMeasureError, quoted
+from actmeasure.kernels import streams
+from actmeasure.kernels.simulate import first_state, move
 from actmeasure.learning.agent import Agent, CompiledAgent
 from actmeasure.learning.train import train
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
+from actmeasure.policy import Policy, is_deterministic
+from actmeasure.schedule import Schedule
+from actmeasure.world import world
 
-__all__ = ["check_agent", "check_model"]
+__all__ = ["check_agent", "check_model", "check_policy"]
 
-#: Check beliefs, and files of text, on at most so many states and transitions, so that large models are checked in seconds.
+#: Largest number of states whose predicted beliefs are checked.
 SAMPLE = 200
+#: Largest number of transitions with which a model is saved and loaded as `.json`, and as `.pomdp`.
 READABLE_ENTRIES = 20_000
 POMDP_ENTRIES = 2_000
 
 
-def _require(condition: bool, sentence: str) -> None:
-    if not condition:
-        raise AssertionError(sentence)
-
-
 def check_model(model: Model, seed: int = 0) -> None:
-    """Check that a model is what the rest of the library relies on.
+    """Check that a model keeps what the rest of the library relies on.
 
     Arrays are read-only and consistent; beliefs predicted from it are distributions and agree with the transition
     matrices; it is the same after saving and loading in every format (in the text formats, if it is small; as `.pomdp` up
@@ -55,7 +57,7 @@ def check_model(model: Model, seed: int = 0) -> None:
 
 
 def _check_shapes(model: Model) -> None:
-    """Every array has the size that the others imply, and can be read only."""
+    """Require that every array has the shape that the others imply, and is read-only."""
     table = model.transitions
     n_states, n_actions, n_entries = table.n_states, table.n_actions, len(table.successors)
     n_initial = len(model.initial_states)
@@ -79,7 +81,7 @@ def _check_shapes(model: Model) -> None:
 
 
 def _check_arrays(model: Model) -> None:
-    """The numbers make a model: rows are distributions, episodes begin and end as they should."""
+    """Require distributions that sum to 1, finite rewards, and no transitions from terminal states."""
     table = model.transitions
     sums: FloatArray = table.stacked().sum(axis=1).reshape(model.n_states, model.n_actions)
     _require(bool(np.allclose(sums[~model.terminal], 1.0)), "a row of the transition table does not sum to 1")
@@ -132,7 +134,7 @@ def _check_files(model: Model) -> None:
 
 
 def _same_up_to_rounding(one: Model, other: Model) -> bool:
-    """Whether two models are the same but for the last bit of probabilities, rewards and costs."""
+    """Return whether two models are equal up to the last bit of probabilities, rewards and costs."""
     exact = (
         (one.transitions.offsets, other.transitions.offsets),
         (one.transitions.successors, other.transitions.successors),
@@ -155,7 +157,7 @@ def _same_up_to_rounding(one: Model, other: Model) -> bool:
 
 
 def _check_contract(model: Model) -> None:
-    """The model's environment passes Gymnasium's own check, without a remark."""
+    """Require that the model's environment passes Gymnasium's `check_env` without a warning."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         try:
@@ -165,7 +167,7 @@ def _check_contract(model: Model) -> None:
 
 
 def _check_play(model: Model, seed: int) -> None:
-    """What the environment shows, pays and charges is what the model says."""
+    """Require that states, rewards and measuring costs of the environment are those of the model."""
     env = TabularEnv(model, max_steps=50)
     rng = np.random.default_rng(seed)
     for episode in range(5):
@@ -186,7 +188,7 @@ def _check_play(model: Model, seed: int) -> None:
 
 
 def _check_step(model: Model, state: int, action: int, successor: int, info: dict[str, Any]) -> None:
-    """A step from a known state to another is one of the model's, at the model's price."""
+    """Require that a step between known states is possible in the model, with the model's reward and cost."""
     where = f"action {action} in state {state}"
     table, row = model.transitions, state * model.n_actions + action
     found = np.flatnonzero(table.row(state, action)[0] == successor)
@@ -199,8 +201,126 @@ def _check_step(model: Model, state: int, action: int, successor: int, info: dic
     _require(charged == cost, f"the environment charges {charged} for looking with {where}, the model {cost}")
 
 
+def check_policy(policy: Policy, model: Model, episodes: int = 20, max_steps: int = 100, seed: int = 0) -> None:
+    """Check that a policy keeps the contract of `actmeasure.Policy`, in simulated episodes on a model.
+
+    It has the methods `start`, `decide` and `observe`; it can be started in every belief with which an episode of the model
+    begins, and leaves the belief as it is; it decides a `Decision` with an action of the model at every step, and takes in both
+    *nothing seen* and the states that its looks show. Unless its attribute `deterministic` is False, it decides the same when it
+    is started again and given the same outcomes.
+
+    Parameters
+    ----------
+    policy : Policy
+    model : Model
+        The model that the policy was made for.
+    episodes : int
+    max_steps : int
+        Largest number of steps of an episode.
+    seed : int
+
+    Examples
+    --------
+    >>> import actmeasure as am
+    >>> model = am.problems.frozen_lake(4)
+    >>> am.testing.check_policy(am.solve(model).schedule.policy(model), model)
+    """
+    _require(isinstance(model, Model), f"expected a Model, got {type(model).__name__}")
+    _check_methods(policy)
+    arrays, stream, entropy = world(model), streams.make_stream(), streams.entropy_words(seed)
+    for episode in range(episodes):
+        streams.seed_stream(stream, entropy, episode, streams.WORLD)
+        state = int(first_state(arrays, stream))
+        belief = Belief.at(state) if model.reveal_start else Belief.start(model)
+        decisions: list[Decision] = []
+        outcomes: list[int | None] = []
+        _start(policy, belief)
+        for _ in range(max_steps):
+            decisions.append(_decision(policy, model))
+            state, _, ended = move(arrays, state, decisions[-1].action, stream)
+            if ended:
+                break
+            outcomes.append(int(state) if decisions[-1].measure else None)
+            _observe(policy, outcomes[-1])
+        if is_deterministic(policy):
+            _check_same_decisions(policy, model, belief, decisions, outcomes)
+
+
+def _check_methods(policy: Any) -> None:
+    """Require an instance with the three methods of a policy, each taking the right number of arguments."""
+    _require(not isinstance(policy, type), f"the policy is the class {quoted(policy)}; pass an instance of it")
+    _require(
+        not isinstance(policy, Agent),
+        f"the policy is the agent {quoted(policy)}; an agent that follows a policy has it as its attribute `policy`",
+    )
+    _require(
+        not isinstance(policy, Schedule),
+        "the policy is a Schedule, which does not know its model; pass schedule.policy(model)",
+    )
+    for name, arguments in (("start", ("belief",)), ("decide", ()), ("observe", ("outcome",))):
+        method = getattr(policy, name, None)
+        call = f"{name}({', '.join(arguments)})"
+        _require(callable(method), f"{type(policy).__name__} has no method {call}, which every policy has")
+        try:
+            inspect.signature(cast("Callable[..., Any]", method)).bind(*arguments)
+        except TypeError as error:
+            raise AssertionError(f"{type(policy).__name__} cannot be called as {call}: {error}") from error
+
+
+def _start(policy: Policy, belief: Belief) -> None:
+    states, probabilities = belief.states.copy(), belief.probabilities.copy()
+    try:
+        policy.start(belief)
+    except Exception as error:  # whatever it raises: the sentence says when
+        raise AssertionError(
+            f"start({belief!r}) raised {type(error).__name__}: {error}; a policy can be started in every belief with which "
+            "an episode begins"
+        ) from error
+    same = np.array_equal(belief.states, states) and np.array_equal(belief.probabilities, probabilities)
+    _require(same, "start(belief) has changed the arrays of the belief; copy them before writing into them")
+
+
+def _decision(policy: Policy, model: Model) -> Decision:
+    try:
+        decision = policy.decide()
+    except Exception as error:
+        raise AssertionError(f"decide() raised {type(error).__name__}: {error}") from error
+    expected = f"expected a Decision with an action from 0 to {model.n_actions - 1} and measure True or False"
+    valid = isinstance(decision, Decision) and isinstance(decision.measure, (bool, np.bool_))
+    _require(valid, f"decide() returned {quoted(decision)}, {expected}")
+    is_whole = isinstance(decision.action, (int, np.integer)) and not isinstance(decision.action, bool)
+    _require(is_whole and 0 <= decision.action < model.n_actions, f"decide() returned {decision!r}, {expected}")
+    return Decision(int(decision.action), bool(decision.measure))
+
+
+def _observe(policy: Policy, outcome: int | None) -> None:
+    try:
+        policy.observe(outcome)
+    except Exception as error:
+        raise AssertionError(
+            f"observe({outcome}) raised {type(error).__name__}: {error}; a policy takes in every outcome of its own decisions, a "
+            "state or None for nothing seen"
+        ) from error
+
+
+def _check_same_decisions(
+    policy: Policy, model: Model, belief: Belief, decisions: list[Decision], outcomes: list[int | None]
+) -> None:
+    """Require that a policy repeats its decisions after the same start and outcomes."""
+    _start(policy, belief)
+    for step, decision in enumerate(decisions):
+        again = _decision(policy, model)
+        _require(
+            again == decision,
+            f"after the same start and outcomes decide() returned {decision} and then {again} in step {step + 1}; start(belief) "
+            "must forget the episode before, and a policy that draws random numbers must say so: deterministic = False",
+        )
+        if step < len(outcomes):
+            _observe(policy, outcomes[step])
+
+
 def check_agent(make: Callable[[Model], Agent], episodes: int = 20, seed: int = 0) -> None:
-    """Check that an agent keeps the contract, on small problems with known, random and hidden starts.
+    """Check that an agent keeps the contract of `Agent`, on small problems with known, random and hidden starts.
 
     It decides what the task allows, in every episode; the same seed gives the same episodes, and another run of the same
     agent goes on where the first left off; a compiled run equals one on the model's environment.
@@ -208,9 +328,9 @@ def check_agent(make: Callable[[Model], Agent], episodes: int = 20, seed: int = 
     Parameters
     ----------
     make : function from Model to Agent
-        Called for every run with the model of the problem, so that the agent is fresh; most agents ignore the model.
+        Called for every run with the model of the problem, and must return a new agent; most agents ignore the model.
     episodes : int
-        At least 2, so that there is something to continue.
+        Number of episodes of a run, at least 2: the first half is run on its own and then continued.
     seed : int
     """
     _require(
@@ -251,7 +371,7 @@ def _fresh(make: Callable[[Model], Agent], model: Model) -> Agent:
 
 
 def _run(agent: Agent, world: Model | TabularEnv, episodes: int, seed: int, **settings: Any) -> Episodes:
-    """As `train`, with what it says against the agent as the sentence of the check."""
+    """Run `train`, with its errors as sentences of the check."""
     try:
         return train(agent, world, episodes, seed=seed, max_steps=30, **settings)
     except ActMeasureError as error:
@@ -277,3 +397,8 @@ def _same(one: Episodes, other: Episodes) -> bool:
         np.array_equal(getattr(one, name), getattr(other, name))
         for name in ("scalarized_return", "reward", "measurements", "steps", "terminated")
     )
+
+
+def _require(condition: bool, sentence: str) -> None:
+    if not condition:
+        raise AssertionError(sentence)

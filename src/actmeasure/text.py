@@ -1,4 +1,4 @@
-"""Beliefs, states and numbers in words, and plain tables for the terminal."""
+"""Beliefs, states and numbers in words, and tables for the terminal."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from actmeasure.model import Model
 
 __all__ = ["belief_text", "break_even_text", "percent", "short_number", "shortened", "some_states", "text_table"]
 
-#: So many of the likeliest states of a belief are named.
+#: Number of likeliest states of a belief that are named.
 LIKELIEST_NAMED = 3
-#: So many states of a longer list are named.
+#: Number of states of a longer list that are named.
 STATES_NAMED = 10
 
 
 def belief_text(model: Model, belief: Belief) -> str:
-    """The likeliest states with their percentages."""
+    """Return the likeliest states of a belief with their percentages."""
     likeliest = np.argsort(-belief.probabilities, kind="stable")[:LIKELIEST_NAMED]
     named = [f"{model.state_name(int(belief.states[i]))}: {percent(belief.probabilities[i])}" for i in likeliest]
     rest = len(belief.states) - len(named)
@@ -27,7 +27,7 @@ def belief_text(model: Model, belief: Belief) -> str:
 
 
 def some_states(model: Model, states: Sequence[int]) -> str:
-    """The first of some states, for messages."""
+    """Return the names of the first of some states, and the number of the others."""
     names = ", ".join(model.describe_state(state) for state in states[:STATES_NAMED])
     return names + (f" and {len(states) - STATES_NAMED} more" if len(states) > STATES_NAMED else "")
 
@@ -35,7 +35,7 @@ def some_states(model: Model, states: Sequence[int]) -> str:
 def break_even_text(
     low: float, high: float, what: str = "Looking", write: Callable[[float], str] = "{:.6g}".format
 ) -> str:
-    """Up to which price looking pays, in a sentence; the prices are between which it breaks even."""
+    """Return a sentence on the price up to which looking pays, given bounds on the break-even price."""
     if high == 0:
         return f"{what} is never worth anything here."
     if math.isinf(low):
@@ -49,7 +49,7 @@ def break_even_text(
 
 
 def percent(probability: float) -> str:
-    """A probability as whole percent, in which nothing possible is 0 % and nothing doubtful 100 %."""
+    """Return a probability in whole percent; 0 % and 100 % only where it is exactly 0 or 1."""
     if 0 < probability < 0.005:
         return "<1 %"
     if 0.995 <= probability < 1 - 1e-12:
@@ -58,12 +58,12 @@ def percent(probability: float) -> str:
 
 
 def short_number(value: float, form: str = ".4f") -> str:
-    """A number without -0, or a question mark where it is not known."""
+    """Return a formatted number, without the sign of -0, or a question mark for nan."""
     return "?" if math.isnan(value) else f"{round(value, 12) + 0.0:{form}}"
 
 
 def shortened(plan: str, most: int) -> str:
-    """A plan in words with its middle left out, where it has more than so many characters.
+    """Return a plan in words, with its middle left out where it has more than `most` characters.
 
     Examples
     --------
@@ -80,11 +80,20 @@ def shortened(plan: str, most: int) -> str:
 
 
 def text_table(head: Sequence[str], rows: Sequence[Sequence[str]], alignment: str) -> list[str]:
-    """Lines of a plain table; `alignment` has < or > for every column (a space counts as <)."""
-    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-    sides = alignment.replace(" ", "<")
-    lines = [
-        "  ".join(f"{cell:{side}{width}}" for cell, side, width in zip(row, sides, widths, strict=True)).rstrip()
-        for row in (head, *rows)
-    ]
-    return [lines[0], "  ".join("-" * width for width in widths).rstrip(), *lines[1:]]
+    r"""Return the lines of a table for the terminal; `alignment` has < or > for every column (a space counts as <).
+
+    Examples
+    --------
+    >>> print(*text_table(["state", "value"], [["s0", "0.5"], ["s1", "12.0"]], "<>"), sep="\n")
+    state  value
+    -----  -----
+    s0       0.5
+    s1      12.0
+    """
+    from tabulate import SEPARATING_LINE, tabulate
+
+    sides = ["right" if side == ">" else "left" for side in alignment]
+    # As a header, the first row would be padded by two spaces in every column.
+    table = tabulate([head, SEPARATING_LINE, *rows], tablefmt="simple", colalign=sides, disable_numparse=True)
+    _, *lines, _ = table.splitlines()  # without the rules above and below
+    return [line.rstrip() for line in lines]

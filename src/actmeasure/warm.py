@@ -1,4 +1,4 @@
-"""Compile every kernel once, so that the first real use does not wait for it: `python -m actmeasure.warm`."""
+"""Compile all kernels ahead of their first use: `python -m actmeasure.warm`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["warm"]
 
 
 def warm() -> None:
-    """Run each compiled function on a small problem, in two processes side by side; the machine code is kept on disk."""
+    """Run each compiled function on a small problem, in two processes at a time; the machine code is kept on disk."""
     import multiprocessing
 
     context = multiprocessing.get_context("spawn")
@@ -25,7 +25,7 @@ def warm() -> None:
 
 
 def _plan() -> None:
-    """Planning, evaluating and fitting."""
+    """Compile the kernels of planning, evaluation and fitting."""
     from actmeasure import problems
     from actmeasure.belief import Belief
     from actmeasure.evaluation import evaluate
@@ -45,7 +45,7 @@ def _plan() -> None:
 
 
 def _learn() -> None:
-    """Agents, on models and in environments."""
+    """Compile the kernels of agents, on models and in environments."""
     from actmeasure import learning, problems
     from actmeasure.envs.tabular import TabularEnv
     from actmeasure.learning.train import train
@@ -59,9 +59,9 @@ def _learn() -> None:
             train(learning.make(name), world, episodes=2, max_steps=10)
     for world in (lake, TabularEnv(lake)):
         train(learning.make("foresight"), world, episodes=60, max_steps=50)
-    for exploration in ("counter", "euler"):
+    for method in ("counter", "euler"):
         train(
-            learning.make("acno-otp", exploration=exploration, exploring_episodes=1, simulations=10), model, episodes=2
+            learning.make("acno-otp", exploring_method=method, exploring_episodes=1, simulations=10), model, episodes=2
         )
 
 

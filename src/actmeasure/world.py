@@ -35,7 +35,7 @@ def dynamics(model: Model) -> Dynamics:
 
 
 def world(model: Model) -> World:
-    """Return everything that is needed to simulate the model."""
+    """Return all arrays that are needed to simulate a model."""
     return World(
         dynamics(model), _read_only(np.zeros(0) if model.transition_rewards is None else model.transition_rewards),
         _read_only(model.initial_states), _read_only(model.initial_probabilities),
@@ -44,7 +44,7 @@ def world(model: Model) -> World:
 
 
 def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return a read-only view of an array: kernels would be compiled once more for arrays that may be written to."""
+    """Return a read-only view of an array: kernels would be compiled once more for arrays that can be written to."""
     if array.flags.writeable:
         array = array.view()
         array.flags.writeable = False
@@ -59,7 +59,7 @@ def record(episodes: Episodes) -> Record:
 
 
 def flat_plans(schedule: Schedule, start: BlindPlan | None = None) -> tuple[trace.Plans, int]:
-    """Return the plans of a schedule end to end, then the one for the start, and the number of that one (-1 without)."""
+    """Return the plans of a schedule as arrays, the one for the start last, and the number of that, -1 if there is none."""
     plans: Sequence[BlindPlan] = schedule.plans if start is None else (*schedule.plans, start)
     flat = trace.Plans(
         offsets=np.concatenate([[0], np.cumsum([len(plan) for plan in plans])]).astype(np.int64),

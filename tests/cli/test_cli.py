@@ -23,7 +23,8 @@ def test_version_and_help():
 
 
 def test_help_loads_nothing_heavy():
-    code = "import sys; from actmeasure.cli import app; print(sorted(m for m in sys.modules if '.' not in m))"
+    code = "import sys; sys.argv[0] = 'actmeasure'; from actmeasure.cli import app"
+    code += "; print(sorted(m for m in sys.modules if '.' not in m))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     for heavy in ("numpy", "scipy", "numba", "gymnasium", "pandas", "matplotlib"):
         assert f"'{heavy}'" not in loaded

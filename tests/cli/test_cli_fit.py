@@ -41,7 +41,8 @@ def csv_file(tmp_path):
 
 def test_help_has_examples_and_loads_nothing_heavy():
     assert "Examples:" in run("--help").stdout
-    code = "import sys; from actmeasure.cli import app; app(['fit', '--help'], standalone_mode=False)"
+    code = "import sys; sys.argv[0] = 'actmeasure'; from actmeasure.cli import app"
+    code += "; app(['fit', '--help'], standalone_mode=False)"
     code += "; assert not {'numpy', 'scipy', 'numba', 'pandas'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
 

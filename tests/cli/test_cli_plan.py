@@ -49,7 +49,8 @@ def fit_file(tmp_path, fitted):
 
 def test_help_has_examples_and_loads_nothing_heavy():
     assert "Examples:" in run("--help").stdout
-    code = "import sys; from actmeasure.cli import app; app(['plan', '--help'], standalone_mode=False)"
+    code = "import sys; sys.argv[0] = 'actmeasure'; from actmeasure.cli import app"
+    code += "; app(['plan', '--help'], standalone_mode=False)"
     code += "; assert not {'numpy', 'scipy', 'numba', 'jinja2'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
 

@@ -41,7 +41,8 @@ def run(*arguments, code=0):
 def test_help_has_examples_and_loads_nothing_heavy():
     for name in ("solve", "tradeoff"):
         assert "Examples:" in run(name, "--help")
-        code = f"import sys; from actmeasure.cli import app; app(['{name}', '--help'], standalone_mode=False)"
+        code = "import sys; sys.argv[0] = 'actmeasure'; from actmeasure.cli import app"
+        code += f"; app(['{name}', '--help'], standalone_mode=False)"
         code += "; assert not {'numpy', 'scipy', 'numba', 'matplotlib'} & set(sys.modules)"
         subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
 

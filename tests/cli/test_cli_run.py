@@ -56,7 +56,8 @@ def call(*arguments):
 def test_help_has_examples_and_loads_nothing_heavy():
     done = subprocess.run([*COMMAND, "--help"], capture_output=True, text=True, check=True)
     assert "Examples:" in done.stdout
-    code = "import sys; from actmeasure.cli import app; app(['run', '--help'], standalone_mode=False)"
+    code = "import sys; sys.argv[0] = 'actmeasure'; from actmeasure.cli import app"
+    code += "; app(['run', '--help'], standalone_mode=False)"
     code += "; assert not {'numpy', 'pyarrow', 'pandas', 'numba', 'ray', 'multiprocessing'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
 

@@ -39,7 +39,8 @@ def call(*arguments):
 
 def test_help_has_examples_and_loads_nothing_heavy():
     assert "Examples:" in run("train", "--help")
-    code = "import sys; from actmeasure.cli import app; app(['train', '--help'], standalone_mode=False)"
+    code = "import sys; sys.argv[0] = 'actmeasure'; from actmeasure.cli import app"
+    code += "; app(['train', '--help'], standalone_mode=False)"
     code += "; assert not {'numpy', 'scipy', 'numba', 'matplotlib', 'multiprocessing'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
 

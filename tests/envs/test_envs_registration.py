@@ -5,6 +5,7 @@ import pickle
 import subprocess
 import sys
 import warnings
+from pathlib import Path
 
 import gymnasium
 import numpy as np
@@ -140,12 +141,12 @@ MADE = "; assert gymnasium.make('actmeasure/FrozenLake-v0').reset(seed=0)[0] == 
     "imports",
     [
         "import gymnasium, actmeasure",
-        "import actmeasure.envs, gymnasium",
+        "import actmeasure, gymnasium",
         # The rest are ways of the same two orders.
         *(
             pytest.param(code, marks=pytest.mark.slow)
             for code in (
-                "import actmeasure, gymnasium",
+                "import actmeasure.envs, gymnasium",
                 "import gymnasium, actmeasure.envs",
                 "import gymnasium; gymnasium.make('actmeasure:actmeasure/FrozenLake-v0')",
                 "import actmeasure.envs, importlib.util; importlib.util.find_spec('gymnasium'); import gymnasium",
@@ -159,15 +160,28 @@ def test_the_order_of_imports_is_free(imports):
     in_a_new_process(imports + MADE)
 
 
-def test_registering_imports_nothing_heavy():
-    code = "import sys, actmeasure.envs; assert 'gymnasium' not in sys.modules; import gymnasium"
+def test_registering_imports_gymnasium_and_nothing_else_that_is_heavy():
+    code = "import sys, actmeasure; hooks = sys.meta_path; import gymnasium; assert sys.meta_path is hooks"
     code += "; assert 'actmeasure/TightBound-v0' in gymnasium.registry"
     code += "; print(*{'numba', 'scipy', 'actmeasure.model', 'actmeasure.problems'} & set(sys.modules))"
     assert in_a_new_process(code).split() == []
 
 
-def test_nothing_is_left_waiting():
-    code = "import sys; before = list(sys.meta_path); import actmeasure.envs, gymnasium; assert sys.meta_path == before"
+def test_the_command_loads_gymnasium_only_when_it_needs_it():
+    """`-X importtime` writes every module that is imported, a line each."""
+    script = Path(sys.executable).parent / "actmeasure"
+    for command in (["-m", "actmeasure", "--help"], [str(script), "--help"]):
+        done = subprocess.run(
+            [sys.executable, "-X", "importtime", *command], check=True, capture_output=True, text=True
+        )
+        imported = {line.split("|")[-1].strip() for line in done.stderr.splitlines()}
+        assert "actmeasure.envs.registration" in imported
+        assert not {"gymnasium", "numpy"} & imported
+
+
+def test_environments_are_registered_in_the_command_once_they_can_be_used():
+    code = "import sys; sys.argv[0] = 'actmeasure'; import actmeasure; assert 'gymnasium' not in sys.modules"
+    code += "; actmeasure.train; import gymnasium; assert 'actmeasure/TightBound-v0' in gymnasium.registry"
     in_a_new_process(code)
 
 

@@ -358,9 +358,15 @@ def frontier_data(found: am.Frontier) -> dict[str, Any]:
 # --- planning by simulation -------------------------------------------------------------------------------------------
 
 SIMULATED: dict[str, dict[str, Any]] = {
-    "frozen-lake, blind": {"name": "frozen-lake", "rollout": "blind", "exploration": 1.0, "clamp": True},
+    "frozen-lake, blind": {
+        "name": "frozen-lake",
+        "rollout": "blind",
+        "exploration": 1.0,
+        "clamp": True,
+        "share": False,
+    },
     "frozen-lake, looking": {"name": "frozen-lake", "rollout": "looking", "exploration": 1.0, "share": True},
-    "maintenance, random": {"name": "maintenance", "rollout": "random", "exploration": 2.0},
+    "maintenance, random": {"name": "maintenance", "rollout": "random", "exploration": 2.0, "share": False},
     "hidden start, q-mdp": {"name": "hidden start", "rollout": "q-mdp", "exploration": 0.5, "share": True},
 }
 

@@ -18,7 +18,7 @@ for settings in ({}, {"share": True, "rollout": "looking", "exploration": 0.5}, 
         planner.observe(decision, 4 if decision.measure else None)
 for name, settings in (
     ("acno-otp", {"exploiting_episodes": 4}),
-    ("acno-otp", {"exploiting_episodes": 4, "exploration": "euler", "preset": "paper"}),
+    ("acno-otp", {"exploiting_episodes": 4, "exploring_method": "euler", "preset": "paper"}),
     ("acno-pomcp", {}),
 ):
     agent = am.agents.make(name, simulations=10, nodes=100, particles=20, **settings)

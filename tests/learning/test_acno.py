@@ -14,7 +14,7 @@ MAKERS = {
     "otp": lambda model: am.agents.make("acno-otp", simulations=30, exploiting_episodes=8),
     "otp, paper": lambda model: am.agents.make("acno-otp", preset="paper", simulations=30, exploring_episodes=9),
     "otp, euler": lambda model: am.agents.make(
-        "acno-otp", preset="published", simulations=30, exploiting_episodes=8, exploration="euler", visits=2
+        "acno-otp", preset="published", simulations=30, exploiting_episodes=8, exploring_method="euler", visits=2
     ),
     "pomcp": lambda model: am.agents.make("acno-pomcp", simulations=30),
     "pomcp, paper": lambda model: am.agents.make("acno-pomcp", preset="paper", simulations=30),
@@ -72,11 +72,11 @@ def test_damaged_tables_are_refused(name, tmp_path):
 
 
 class TestExploring:
-    @pytest.mark.parametrize("exploration", ["counter", "euler"])
+    @pytest.mark.parametrize("exploring_method", ["counter", "euler"])
     @pytest.mark.parametrize("variant", ["semi-slippery", "slippery"])
-    def test_the_learned_model_is_within_sampling_error_of_the_truth(self, exploration, variant):
+    def test_the_learned_model_is_within_sampling_error_of_the_truth(self, exploring_method, variant):
         lake = am.problems.frozen_lake(4, variant, measuring_cost=0.05)
-        agent = am.agents.make("acno-otp", exploration=exploration, exploiting_episodes=0, visits=200)
+        agent = am.agents.make("acno-otp", exploring_method=exploring_method, exploiting_episodes=0, visits=200)
         episodes = am.train(agent, lake, episodes=950, seed=1, max_steps=500)
         assert episodes.measurements.tolist() == episodes.steps.tolist()
         learned, running = agent.model(), np.flatnonzero(~lake.terminal)
@@ -147,7 +147,7 @@ class TestExploring:
 
     def test_euler_measures_everything_often_enough_and_then_acts_at_random(self):
         lake = am.problems.frozen_lake(4, "slippery", measuring_cost=0.05)
-        agent = am.agents.make("acno-otp", exploration="euler", exploiting_episodes=0, visits=5)
+        agent = am.agents.make("acno-otp", exploring_method="euler", exploiting_episodes=0, visits=5)
         am.train(agent, lake, episodes=600, seed=0)
         attempts = agent.learned()["exploring"].reshape(16, 4)
         assert (attempts[lake.terminal] == -1).all()
@@ -209,7 +209,11 @@ class TestObserveThenPlan:
         for settings in (paper, published):
             assert (settings.simulations, settings.ucb, settings.particles) == (25_000, 10.0, 2_000)
             assert (settings.rollout, settings.clamp, settings.share) == ("blind", True, False)
-            assert (settings.exploration, settings.learning_rate, settings.exploring_discount) == ("counter", 0.3, 0.95)
+            assert (settings.exploring_method, settings.learning_rate, settings.exploring_discount) == (
+                "counter",
+                0.3,
+                0.95,
+            )
             assert settings.exploiting_episodes == 50
 
 
@@ -306,8 +310,8 @@ def test_unknown_names(name):
         am.agents.make(name, rollout="blond")
     with pytest.raises(am.AgentError, match="unknown preset 'papers'"):
         am.agents.make(name, preset="papers")
-    with pytest.raises(am.AgentError, match="unknown exploration 'count'"):
-        am.agents.make("acno-otp", exploration="count")
+    with pytest.raises(am.AgentError, match="unknown exploring_method 'count'"):
+        am.agents.make("acno-otp", exploring_method="count")
 
 
 @pytest.mark.parametrize("name", LEARNERS)

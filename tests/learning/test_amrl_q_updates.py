@@ -40,11 +40,11 @@ def world(n_states, n_actions, costs):
 )
 @settings(max_examples=150)
 def test_both_looks_learn_from_the_state_seen_or_the_likeliest(
-    n_states, n_actions, own_costs, exploration, seed, events
+    n_states, n_actions, own_costs, random_decisions, seed, events
 ):
     rng = np.random.default_rng(seed)
     costs = rng.random((n_states, n_actions)) if own_costs else 0.25
-    agent = prepared(world(n_states, n_actions, costs), learning_rate=0.3, exploration=exploration)
+    agent = prepared(world(n_states, n_actions, costs), learning_rate=0.3, random_decisions=random_decisions)
     agent.reseed(seed, 0)
     dense = np.broadcast_to(np.asarray(costs), (n_states, n_actions))
     dense = np.vstack([dense, np.full(n_actions, dense.mean())])
@@ -53,7 +53,7 @@ def test_both_looks_learn_from_the_state_seen_or_the_likeliest(
     agent.begin(believed)
     for look_shows, successor, reward, ends in events:
         action, measure = agent.decide()
-        if exploration == 0:
+        if random_decisions == 0:
             assert (action, int(measure)) in reference.best(believed)
         seen = successor % n_states if measure and look_shows else None
         agent.observe(reward, 0.0, seen, ends, False)
@@ -93,7 +93,7 @@ def test_looking_is_always_worth_less_once_its_bias_is_unlearned(variant):
 
 
 def test_exploration_takes_any_pair():
-    agent = prepared(am.problems.frozen_lake(4), exploration=1.0)
+    agent = prepared(am.problems.frozen_lake(4), random_decisions=1.0)
     agent.begin(0)
     drawn = np.zeros((4, 2))
     for _ in range(8000):
@@ -103,7 +103,7 @@ def test_exploration_takes_any_pair():
 
 
 def test_ties_are_broken_at_random_and_looking_comes_first():
-    agent = prepared(am.problems.frozen_lake(4), exploration=0.0)
+    agent = prepared(am.problems.frozen_lake(4), random_decisions=0.0)
     agent.begin(0)
     drawn = np.zeros((4, 2))
     for _ in range(4000):
@@ -125,12 +125,12 @@ def test_it_explores_for_a_share_of_the_planned_episodes(share, planned, explori
 def test_exploration_stops_where_it_should():
     """With exploration at every step half of all steps look; greedily, none does in the end."""
     model = am.problems.frozen_lake(4, variant="deterministic")
-    agent = am.agents.make("amrl-q", exploration=1.0)
+    agent = am.agents.make("amrl-q", random_decisions=1.0)
     episodes = am.train(agent, model, episodes=1000, seed=1, max_steps=100)
     looks = episodes.measurements[:900].sum() / episodes.steps[:900].sum()
     assert 0.45 < looks < 0.55
     assert episodes.measurements[-50:].sum() == 0
-    fresh = am.train(am.agents.make("amrl-q", exploration=1.0), model, episodes=1000, seed=2, max_steps=100)
+    fresh = am.train(am.agents.make("amrl-q", random_decisions=1.0), model, episodes=1000, seed=2, max_steps=100)
     assert fresh.measurements[:900].sum() > 1000, "every run explores anew"
 
 

@@ -86,7 +86,7 @@ def growing(n_states=1200):
 @pytest.mark.parametrize("name", LEARNERS)
 def test_room_for_transitions_grows_in_the_middle_of_an_episode(name):
     model = growing()
-    extra = {"exploration": 0.0, "measuring_bias": 1.0} if name == "amrl-q" else {"training_updates": 2}
+    extra = {"random_decisions": 0.0, "measuring_bias": 1.0} if name == "amrl-q" else {"training_updates": 2}
     compiled, played = am.agents.make(name, **extra), am.agents.make(name, **extra)
     one = am.train(compiled, model, episodes=2, seed=1, max_steps=1300)
     other = am.train(played, am.envs.TabularEnv(model, max_steps=1300), episodes=2, seed=1, max_steps=1300)
@@ -136,7 +136,7 @@ class TestSettings:
     @pytest.mark.parametrize(
         ("setting", "value"),
         [
-            *((name, value) for name in ("learning_rate", "exploration", "exploring_share") for value in (-1, 2, "x", None)),
+            *((name, value) for name in ("learning_rate", "random_decisions", "exploring_share") for value in (-1, 2, "x", None)),
             ("measuring_bias", np.inf), ("measuring_bias", "x"), ("discount", 0), ("discount", 2),
         ],
     )  # fmt: skip

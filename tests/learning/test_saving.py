@@ -266,9 +266,18 @@ def test_damage_is_named(key, change, message, tmp_path):
         load_members(path, arrays | {key: change(arrays[key])})
 
 
+@pytest.mark.parametrize(("name", "former", "present"), [
+    ("amrl-q", {"exploration": 0.25}, {"random_decisions": 0.25}),
+    ("acno-otp", {"exploration": "euler"}, {"exploring_method": "euler"}),
+])  # fmt: skip
+def test_former_names_of_settings_are_understood(name, former, present):
+    made, meant = am.agents.make(name, **former), am.agents.make(name, **present)
+    assert made.settings == meant.settings == type(made)(**former).settings
+
+
 @pytest.mark.parametrize("place", [-1, 10**6, "of another pair", "of a rarer one"])
 def test_damaged_likeliest_successors(place, tmp_path):
-    agent, path = saved("amrl-q", tmp_path, exploration=1.0)
+    agent, path = saved("amrl-q", tmp_path, random_decisions=1.0)
     arrays = members(path)
     pair = next(
         pair for pair in range(64) if arrays["following"][arrays["first"][pair]] and agent.counts.measured[pair] % 2

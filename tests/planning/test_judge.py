@@ -16,7 +16,7 @@ SMALL = models(max_states=3, max_actions=2, discounts=(0.3, 0.5, 0.6, 0.7))
 
 
 def stopped_after(rounds):
-    """A budget that is over as soon as bounds have been noted so many times."""
+    """Return a budget that is over when bounds have been noted `rounds` times."""
     budget = Budget()
 
     def listen(progress):
@@ -58,7 +58,7 @@ def test_the_optimum_is_what_the_judge_says(model):
 
 @given(SMALL, st.integers(1, 6))
 @examples(300)
-def test_stopped_at_any_moment_the_bounds_hold_and_the_schedule_keeps_its_promise(model, rounds):
+def test_stopped_at_any_moment_the_bounds_hold_and_the_schedule_earns_the_lower_one(model, rounds):
     judge = Judge(model)
     search = Search(model, stopped_after(rounds))
     search.run(1e-12)

@@ -7,6 +7,8 @@ from scipy import stats
 import actmeasure as am
 
 PLANNER = am.planners.POMCP
+#: Plain POMCP, as most of what is checked here was first published.
+PLAIN = {"depth": 10, "exploration": 10.0, "rollout": "blind", "share": False}
 
 
 def tiny(seed, n_states=4, n_actions=2):
@@ -19,7 +21,7 @@ def roots(model, simulations, seeds=5, **settings):
     """The value at the root, for several seeds."""
     found = []
     for seed in range(seeds):
-        planner = PLANNER(model, simulations=simulations, seed=seed, **settings)
+        planner = PLANNER(model, simulations=simulations, seed=seed, **PLAIN | settings)
         planner.decide(am.Belief.start(model))
         found.append(planner.value)
     return np.array(found)
@@ -71,7 +73,7 @@ def corridor(length, cost):
 def goes_on(model, **settings):
     """With how many of 20 seeds it goes on from the start."""
     chosen = [
-        PLANNER(model, simulations=1_000, depth=20, exploration=1.0, nodes=2_000, seed=seed, **settings)
+        PLANNER(model, 1_000, **PLAIN | {"depth": 20, "exploration": 1.0} | settings, nodes=2_000, seed=seed)
         .decide(am.Belief.at(0))
         .action
         for seed in range(20)
@@ -103,7 +105,9 @@ class TestTheFailuresOfTheAppendix:
         truth = np.stack([chances, chances - 0.1], axis=1)
         errors = []
         for share in (False, True):
-            planners = [PLANNER(model, 400, 3, 100.0, share=share, seed=seed, nodes=100) for seed in range(40)]
+            planners = [
+                PLANNER(model, 400, 3, 100.0, rollout="blind", share=share, seed=seed, nodes=100) for seed in range(40)
+            ]
             for planner in planners:
                 planner.decide(am.Belief.at(0))
             errors.append(np.sqrt(np.mean([(planner.q_values() - truth) ** 2 for planner in planners])))
@@ -115,10 +119,10 @@ class TestParticles:
         model = am.problems.frozen_lake(4, "slippery")
         planner = PLANNER(model, simulations=10, particles=20_000, nodes=100, seed=1)
         belief = am.Belief.at(0)
-        planner.begin(belief)
+        planner.start(belief)
         for action in (1, 2, 1, 2, 2):
             belief = belief.predict(model, action)
-            planner.observe(am.Decision(action, False), None)
+            planner.observe(None, am.Decision(action, False))
             found, exact = (b.dense(16) for b in (planner.belief(), belief))
             # Some are copies of others: fewer than half, so that the variance is at most twice that of as many of their own.
             deviation = np.sqrt(2 * exact * (1 - exact) / 20_000)
@@ -129,13 +133,13 @@ class TestParticles:
     def test_a_start_that_is_not_known(self):
         model = am.problems.measuring_value()
         planner = PLANNER(model, simulations=10, particles=50_000, nodes=100)
-        planner.begin(am.Belief.from_distribution([0.5, 0.3, 0.2, 0.0]))
+        planner.start(am.Belief.from_distribution([0.5, 0.3, 0.2, 0.0]))
         assert planner.belief().probabilities == pytest.approx([0.5, 0.3, 0.2], abs=0.01)
 
     def test_a_look_puts_all_of_them_where_it_shows(self):
         planner = PLANNER(am.problems.frozen_lake(4), simulations=100, nodes=100)
         decision = planner.decide(am.Belief.at(0))
-        planner.observe(decision._replace(measure=True), 4)
+        planner.observe(4, decision._replace(measure=True))
         assert planner.belief().known == 4
 
     def test_a_belief_that_dies_out_is_made_up_and_counted(self):
@@ -143,7 +147,7 @@ class TestParticles:
         model = am.problems.frozen_lake(4, "deterministic")
         planner = PLANNER(model, simulations=200, particles=300, nodes=100)
         planner.decide(am.Belief.at(8))
-        planner.observe(am.Decision(1, False), None)
+        planner.observe(None, am.Decision(1, False))
         assert (planner.lost, planner.made_up) == (1, 300)
         assert not model.terminal[planner.belief().states].any()
         assert len(planner.belief().states) == 11
@@ -153,25 +157,25 @@ class TestParticles:
 class TestTheTreeInUse:
     def test_what_was_learned_is_kept_for_the_next_decision(self):
         model = am.problems.frozen_lake(4, "deterministic")
-        planner = PLANNER(model, simulations=5_000, depth=10, exploration=0.5, nodes=20_000)
-        decision = planner.decide(am.Belief.at(0))
+        planner = PLANNER(model, 5_000, **PLAIN | {"exploration": 0.5}, nodes=20_000)
+        planner.decide(am.Belief.at(0))
         before = planner.histories
-        planner.observe(decision, None)
+        planner.observe(None)
         assert 1 < planner.histories < before
 
     def test_what_never_came_up_begins_anew(self):
         planner = PLANNER(am.problems.frozen_lake(4), simulations=50, nodes=1_000)
         planner.decide(am.Belief.at(0))
-        planner.observe(am.Decision(0, True), 14)
+        planner.observe(14, am.Decision(0, True))
         assert planner.histories == 1
 
     def test_memory_is_bounded_by_the_setting(self):
         model = am.problems.frozen_lake(4, "semi-slippery")
         planner = PLANNER(model, simulations=3_000, nodes=2_000)
         memory = planner.memory
-        planner.begin(am.Belief.at(0))
+        planner.start(am.Belief.at(0))
         for _ in range(30):
-            planner.observe(planner.decide(), None)
+            planner.observe(None, planner.decide())
             assert planner.histories <= 2_000
         assert planner.memory == memory
         assert PLANNER(model, nodes=4_000).memory == pytest.approx(2 * memory, rel=0.05)
@@ -182,7 +186,7 @@ class TestTheTreeInUse:
         def values(seed):
             planner = PLANNER(model, simulations=500, seed=seed, share=True)
             return [
-                (planner.observe(planner.decide(None if i else am.Belief.at(0)), None), planner.value)[1]
+                (planner.observe(None, planner.decide(None if i else am.Belief.at(0))), planner.value)[1]
                 for i in range(5)
             ]
 
@@ -201,7 +205,7 @@ class TestTheTreeInUse:
         model = am.Model.from_arrays(
             np.eye(2)[None].repeat(4, 0).swapaxes(0, 1), np.zeros((2, 4)), measuring_cost=0.1, initial=0
         )
-        chosen = {PLANNER(model, simulations=200, nodes=100, seed=seed).decide(am.Belief.at(0)) for seed in range(40)}
+        chosen = {PLANNER(model, 200, **PLAIN, nodes=100, seed=seed).decide(am.Belief.at(0)) for seed in range(40)}
         assert chosen == {am.Decision(action, False) for action in range(4)}
 
 
@@ -248,6 +252,6 @@ def test_what_cannot_be_planned():
 def test_without_a_discount(rollout):
     """The optimum is 1 - c / p, and nothing is lost by beginning again."""
     model = am.problems.measuring_value(p=0.8, measuring_cost=0.05, discount=1.0)
-    planner = PLANNER(model, 20_000, 20, None, rollout=rollout)
+    planner = PLANNER(model, 20_000, 20, None, rollout=rollout, share=False)
     assert planner.decide(am.Belief.at(0)) == am.Decision(1, True)
     assert planner.value == pytest.approx(0.9375, abs=0.06)

@@ -13,7 +13,9 @@ GAMBLE = am.problems.measuring_value(measuring_cost=0.05)
 
 
 def planner(**settings):
-    return am.planners.POMCP(GAMBLE, **{"simulations": 2_000, "exploration": 0.5, "nodes": 10_000} | settings)
+    return am.planners.POMCP(
+        GAMBLE, **{"simulations": 2_000, "depth": 10, "exploration": 0.5, "nodes": 10_000} | settings
+    )
 
 
 def test_the_interval_holds_the_certified_optimum():
@@ -25,8 +27,8 @@ def test_the_interval_holds_the_certified_optimum():
 
 def test_episodes_are_those_of_training_with_the_agent():
     found = am.planners.simulate(planner(particles=300), episodes=30, seed=4)
-    same = {"simulations": 2_000, "depth": 10, "exploration": 0.5, "particles": 300, "nodes": 10_000, "share": False}
-    agent = am.agents.make("pomcp", model=GAMBLE, rollout="blind", **same)
+    same = {"simulations": 2_000, "depth": 10, "exploration": 0.5, "particles": 300, "nodes": 10_000}
+    agent = am.agents.make("pomcp", model=GAMBLE, **same)
     episodes = am.train(agent, GAMBLE, episodes=30, seed=4, max_steps=200)
     assert found.scalarized_return.value == pytest.approx(episodes.scalarized_return.mean())
     assert found.measurements.value == episodes.measurements.mean()
@@ -54,7 +56,7 @@ def test_progress_and_time():
     found = am.planners.simulate(planner(), episodes=10**6, time_limit=0.05, progress=lambda *now: told.append(now))
     assert found.stopped == "time"
     assert found.episodes == len(told) == told[-1][0] < 10**6
-    assert "fewer episodes than asked for, as the time was over" in str(found)
+    assert "fewer episodes than asked for, as the time limit was reached" in str(found)
 
 
 @pytest.mark.parametrize(

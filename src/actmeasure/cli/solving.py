@@ -181,8 +181,8 @@ def _solve_by_simulation(model: Model, options: _PomcpOptions, time_limit: float
 
     given = {name: value for name, value in asdict(options).items() if value is not None}
     episodes, seed = given.pop("episodes", 100), given.pop("seed", 0)
-    settings: dict[str, Any] = {"simulations": 25_000, "depth": 25} | given
-    planner = POMCP(model, exploration=None, rollout="looking", share=True, **settings)
+    planner = POMCP(model, **given)
+    settings = {"simulations": planner.simulations, "depth": planner.depth}
     with status_line() as show:
 
         def progress(done: int, so_far: Mean) -> None:

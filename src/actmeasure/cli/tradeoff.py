@@ -44,7 +44,8 @@ def tradeoff(
     tolerance: Annotated[float, typer.Option(help="How close the bounds should come at every price.")] = 1e-3,
     time_limit: TimeLimit = None,
     budget: Annotated[
-        float | None, typer.Option(metavar="LOOKS", help="Also the best within so many expected discounted looks.")
+        float | None,
+        typer.Option(metavar="LOOKS", help="Also show the best within this number of expected discounted looks."),
     ] = None,
     settings: Settings = None,
     as_json: Json = False,

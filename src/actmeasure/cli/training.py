@@ -78,7 +78,7 @@ def train(
     agent_settings: AgentSettings = None,
     cost: Cost = None,
     discount: Discount = None,
-    max_steps: Annotated[int, typer.Option(help="An episode is cut off after so many steps.")] = 1000,
+    max_steps: Annotated[int, typer.Option(help="Steps after which an episode is cut off.")] = 1000,
     workers: Workers = None,
     out: Out = None,
     plot: Curve = None,

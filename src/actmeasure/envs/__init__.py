@@ -1,6 +1,7 @@
-"""Gymnasium environments in which looking costs.
+"""Gymnasium environments in which measuring the state has a price.
 
-Importing this package registers `actmeasure/FrozenLake-v0` and the other problems with Gymnasium.
+Importing `actmeasure`, and with it this package, registers `actmeasure/FrozenLake-v0` and the other problems with Gymnasium, in
+which other packages are registered by being imported.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from actmeasure.envs.registration import register_environments, register_once_loaded
+from actmeasure.envs.registration import register_environments, runs_as_command
 
 if TYPE_CHECKING:
     from actmeasure.envs.lake import FrozenLakeEnv
@@ -18,10 +19,11 @@ if TYPE_CHECKING:
 
 __all__ = ["ActiveMeasuring", "FrozenLakeEnv", "ProblemEnv", "TabularEnv", "register_environments"]
 
-# Imported when first used, so that registering costs nothing and `actmeasure --help` stays instant.
+# Imported when first used: the classes need Numba, registering does not.
 _HOME = {"ActiveMeasuring": "wrapper", "FrozenLakeEnv": "lake", "ProblemEnv": "problem", "TabularEnv": "tabular"}
 
-register_once_loaded()
+if not runs_as_command():
+    register_environments()
 
 
 def __getattr__(name: str) -> Any:

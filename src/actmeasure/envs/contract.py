@@ -1,4 +1,4 @@
-"""Checks of what an environment returns from `reset` and `step`, before it reaches code that takes it on trust."""
+"""Checks of the values that an environment returns from `reset` and `step`."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from actmeasure.settings import LARGEST_RETURN, real
 
 __all__ = ["Where", "checked_box", "checked_flag", "checked_observation", "checked_reward", "reset_parts", "step_parts"]
 
-# All functions take where in a run they are called, (episode, step), and make words of it only for an error: they are called
-# in every step of every episode. What environments usually return is let through by its type and size alone.
+#: Episode and step of a run. All checks are made in every step of every episode, so they format it only for an error, and accept
+#: the usual types after a single comparison.
 Where = tuple[int, int]
 
 
@@ -60,7 +60,7 @@ def checked_observation(value: Any, first: int, last: int, where: Where) -> int:
     try:
         if isinstance(value, bool | np.bool_):
             raise TypeError
-        found = index(value)  # refuses floats, text and None; takes NumPy's integers and arrays of shape ()
+        found = index(value)  # raises for floats, text and None; accepts NumPy's integers and arrays of shape ()
     except TypeError:
         found = first - 1
     if not first <= found <= last or np.ndim(value):
@@ -106,7 +106,7 @@ def checked_box(value: Any, shape: tuple[int, ...], dtype: np.dtype[Any], where:
 
 
 def _are_whole(found: npt.NDArray[Any], dtype: np.dtype[Any]) -> bool:
-    """Whether all are whole numbers that an integer or truth value of that type can hold."""
+    """Return whether all are whole numbers within the range of an integer or boolean type."""
     if found.dtype.kind == "f" and not (np.isfinite(found) & (np.floor(found) == found)).all():
         return False
     if not found.size or found.dtype.kind == "b":

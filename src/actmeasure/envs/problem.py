@@ -13,7 +13,7 @@ __all__ = ["ProblemEnv"]
 
 
 class ProblemEnv(TabularEnv):
-    """A problem by name, as `gymnasium.make("actmeasure/MeasuringValue-v0", p=0.9)` makes it.
+    """The environment of a problem by name, as `gymnasium.make("actmeasure/MeasuringValue-v0", p=0.9)` returns it.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What has happened in an episode and what may be believed: what a rendering shows."""
+"""The episode so far and the belief in it: what environments render."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from actmeasure.model import Model
 
 __all__ = ["Story"]
 
-#: So many of the likeliest states are named in a text.
+#: Number of likeliest states that are named in a text.
 NAMED_STATES = 6
 
 
 class Story:
-    """An episode so far, kept only for environments that are rendered.
+    """The history of an episode so far, kept only by environments that have a render mode.
 
     Attributes
     ----------
     state : int
-        Where the episode is; nobody in it knows unless it was just seen.
+        The present state, also where it was not shown.
     belief : Belief
-        What someone who knows the model believes, given the looks and that the episode is running; empty when it is over.
+        Belief given the model, the looks, and that the episode is running; empty when it is over.
     step : int
     action : int or None
         The last action; None at the start.
     measured : bool
         Whether `state` was shown.
     last_look : (step, state) or None
-        When and where the state was last shown.
+        Step at which a state was last shown, and that state.
     looks : int
-        How often it was paid for.
+        Number of measurements that were paid for.
     total : float
         Reward minus measuring costs so far, not discounted.
     """
@@ -47,7 +47,7 @@ class Story:
         self.total = 0.0
 
     def add(self, action: int, measured: bool, state: int, reward: float) -> None:
-        """One more step: what was done, where it led, and what it paid, measuring cost included."""
+        """Add a step: its decision, the state it led to, and its reward minus measuring cost."""
         self.state, self.action, self.measured = state, action, measured
         self.step += 1
         self.total += reward
@@ -62,7 +62,7 @@ class Story:
             self.belief = self.belief.predict(self._model, action)
 
     @property
-    def deed(self) -> str:
+    def last_step(self) -> str:
         """The last action and whether it looked, such as `right, looked`."""
         if self.action is None:
             return "start shown" if self.measured else "start hidden"
@@ -77,7 +77,7 @@ class Story:
         """The episode in five lines."""
         return "\n".join(
             [
-                f"step {self.step}: {self.deed}",
+                f"step {self.step}: {self.last_step}",
                 f"state: {self._model.state_name(self.state)}",
                 f"belief: {self._belief_text()}",
                 f"last look: {self._last_look_text()}",

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 
+from actmeasure.envs.registration import register_environments
 from actmeasure.envs.story import Story
 from actmeasure.errors import ModelError, SpaceError, quoted, unknown_name
 from actmeasure.kernels.simulate import pick
@@ -21,12 +22,14 @@ from actmeasure.settings import MOST_STEPS, truth, whole
 
 __all__ = ["TabularEnv", "checked_steps"]
 
-#: Up to so many successors, choosing one in Python is faster than calling compiled code.
+register_environments()  # for the command line, in which importing actmeasure does not do it
+
+#: Largest number of successors for which choosing one in Python is faster than calling compiled code.
 SHORT_ROW = 8
 
 
 class TabularEnv(gymnasium.Env[Any, Any]):
-    """A model to act in, one step at a time, with the contract of `ActiveMeasuring`.
+    """A model as an environment, with the action and observation spaces of `ActiveMeasuring`.
 
     An action is `[control, look]`, `look` being 0 or 1. The observation is the state if it looked, and `n_states` (*nothing
     seen*) if not. The reward is what the model pays minus the measuring cost. `info` has `reward` (what the model
@@ -39,7 +42,7 @@ class TabularEnv(gymnasium.Env[Any, Any]):
     ----------
     model : Model
     max_steps : int
-        The episode is truncated after so many steps, unless it ends with the last of them.
+        Number of steps after which an episode is truncated, unless it ends with the last of them.
     reveal_start : bool, optional
         Whether `reset` shows the first state, for free. By default as the model says.
     render_mode : "ansi", optional
@@ -89,11 +92,11 @@ class TabularEnv(gymnasium.Env[Any, Any]):
 
     @property
     def measuring_cost(self) -> float | FloatArray:
-        """Price of a look: a number, or an array of shape (S, A)."""
+        """Price of a measurement: a number, or an array of shape (S, A)."""
         return self.model.measuring_cost
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
-        """Begin an episode in one of the model's initial states."""
+        """Begin an episode; the first state is drawn from the model's start distribution."""
         super().reset(seed=seed)
         model = self.model
         chosen = 0
@@ -109,7 +112,7 @@ class TabularEnv(gymnasium.Env[Any, Any]):
         return observation, {"reward": 0.0, "measuring_cost": 0.0, "measured": shown}
 
     def step(self, action: Any) -> tuple[int, float, bool, bool, dict[str, Any]]:
-        """Act and, if the action's second component is 1, look at the state this leads to."""
+        """Take an action and, if its second component is 1, measure the state that it leads to."""
         control, measured = self._split(action)
         reward, cost, state = 0.0, 0.0, self._state
         if self._running:
@@ -135,7 +138,7 @@ class TabularEnv(gymnasium.Env[Any, Any]):
         )
 
     def _stay(self) -> None:
-        """A step where there is no next state: after the end one stays there, as in Gymnasium's own tables."""
+        """Take a step after the end of an episode, which leaves the state as it is, like Gymnasium's toy-text environments."""
         if self._state < 0:
             raise ResetNeeded("the episode has not begun; call reset() before step()")
         self.np_random.random()
@@ -154,7 +157,7 @@ class TabularEnv(gymnasium.Env[Any, Any]):
         )
 
     def render(self) -> Any:
-        """What the render mode shows of the episode so far; None without a render mode."""
+        """Return the episode so far as the render mode says; None without a render mode."""
         if self.render_mode is None:
             gymnasium.logger.warn(
                 'render() shows nothing without a render mode; make the environment with render_mode="ansi"'
@@ -165,11 +168,11 @@ class TabularEnv(gymnasium.Env[Any, Any]):
         return self._render(self._story)
 
     def _render(self, story: Story) -> Any:
-        """What the render mode shows of a story."""
+        """Return a story as the render mode says."""
         return story.text()
 
     def _read_model(self) -> None:
-        """Lay out the model's arrays for reading single numbers from them, without a copy."""
+        """Prepare views of the model's arrays for fast reading of single numbers."""
         model = self.model
         rewards = model.rewards if model.transition_rewards is None else model.transition_rewards
         self._table = (
@@ -182,7 +185,7 @@ class TabularEnv(gymnasium.Env[Any, Any]):
         self._start = _chooser(np.array([0, len(model.initial_states)]), model.initial_probabilities)
 
     def __getstate__(self) -> dict[str, Any]:
-        # Views cannot be copied or pickled, but made again.
+        # Memory views cannot be copied or pickled; `__setstate__` makes them again.
         return {name: value for name, value in vars(self).items() if name not in ("_table", "_start")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -191,27 +194,22 @@ class TabularEnv(gymnasium.Env[Any, Any]):
 
 
 def _chooser(offsets: npt.NDArray[np.int64], probabilities: FloatArray) -> tuple[Callable[..., int], Any, Any]:
-    """The function that chooses an entry of a row, and the two tables it is to be called with.
+    """Return the function that selects an entry of a row, and the two tables to call it with.
 
-    It is the same function either way. On short rows it is done in Python before compiled code would be called, if it
-    reads plain Python numbers.
+    It is `kernels.simulate.pick` compiled or, for short rows, uncompiled on plain Python numbers, which is faster than a call
+    of compiled code.
     """
     if np.diff(offsets).max() <= SHORT_ROW:
         return getattr(pick, "py_func", pick), _view(offsets), _view(probabilities)
-    offsets.setflags(write=False)  # as the model's own are: one kind of array, compiled for once
+    offsets.setflags(write=False)  # as the model's own are, so that it is compiled once
     return pick, offsets, probabilities
 
 
 def _view(array: Any) -> memoryview:
-    """An array's own memory, from which single entries come as plain Python numbers, faster than from the array."""
+    """Return the memory of an array, whose entries are plain Python numbers and read faster than those of the array."""
     return memoryview(array)
 
 
-# ----------------------------------------------------------------------------------------------------
-# Checks of the settings that all environments share.
-# ----------------------------------------------------------------------------------------------------
-
-
 def checked_steps(max_steps: Any) -> int:
-    """The length of an episode as a positive whole number, or a `ModelError`."""
+    """Return the largest number of steps of an episode as an int, or raise a `ModelError`."""
     return whole(max_steps, "max_steps", 1, MOST_STEPS, what="a whole number of steps")

@@ -1,4 +1,4 @@
-"""Any Gymnasium environment becomes one in which looking costs."""
+"""A Gymnasium wrapper that puts a price on observations."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["Actions", "ActiveMeasuring", "BoxObservations", "DiscreteObservation
 
 
 class ActiveMeasuring(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
-    """Make an environment show its state only to those who pay for it.
+    """Wrap an environment so that an observation is shown only if it is paid for.
 
     An action gets one more component, the decision to look: `Discrete(n)` becomes `MultiDiscrete([n, 2])`, a `MultiDiscrete`
     gets one more component, a `Box` one more dimension (above 0 means look). An observation can be *nothing seen*: the last
@@ -47,8 +47,8 @@ class ActiveMeasuring(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorAr
     reveal_start : bool
         Whether `reset` shows the first state, for free.
     max_steps : int
-        The episode is truncated after so many steps, unless it ends with the last of them or the environment truncates it
-        earlier.
+        Number of steps after which an episode is truncated, unless it ends with the last of them or the environment truncates
+        it earlier.
 
     Examples
     --------
@@ -100,7 +100,7 @@ class ActiveMeasuring(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorAr
         return self._shown(observation, info, 0.0, 0.0, self.reveal_start)
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Act and, if the last component of the action says so, look at the state this leads to."""
+        """Take an action and, if its last component says so, measure the state that it leads to."""
         control, measured = self._actions.split(action)
         given = self.env.step(control)
         self._steps += 1
@@ -115,7 +115,7 @@ class ActiveMeasuring(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorAr
         self, observation: Any, info: Mapping[str, Any], reward: float, cost: float, measured: bool
     ) -> tuple[Any, dict[str, Any]]:
         ours = {"reward": reward, "measuring_cost": cost, "measured": measured}
-        # Checked also where it is not shown, so that a mistake is found in the step in which it is made.
+        # Checked also where it is not shown, so that an error is raised in the step that causes it.
         shown = self._observations.shown(observation, (self._episodes, self._steps))
         if not measured:
             return self._observations.nothing(), ours
@@ -123,23 +123,18 @@ class ActiveMeasuring(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorAr
 
 
 def _copied(info: Mapping[str, Any]) -> dict[str, Any]:
-    """A deep copy: an object that the environment goes on changing would show later, unpaid states."""
+    """Return a deep copy: objects that the environment changes later would show states that were not paid for."""
     copies = {}
     for key, value in info.items():
         try:
             copies[key] = deepcopy(value)
-        except Exception:  # whatever an object of somebody else's raises: what cannot be copied cannot be shown
+        except Exception:  # objects of the environment may raise anything; those that cannot be copied are left out
             continue
     return copies
 
 
-# ----------------------------------------------------------------------------------------------------
-# How the decision to look goes into an action, and *nothing seen* into an observation, for each kind of space.
-# ----------------------------------------------------------------------------------------------------
-
-
 class Actions:
-    """Actions of an environment with one more component, the decision to look.
+    """The action space of an environment with one more component, the decision to look.
 
     Attributes
     ----------
@@ -158,7 +153,7 @@ class Actions:
             nvec, start = np.append(base.nvec, 2), np.append(base.start, 0)
             self.space = spaces.MultiDiscrete(nvec, dtype=base.dtype, start=start)
         elif isinstance(base, spaces.Box) and len(base.shape) == 1:
-            # There is no -1 in an unsigned Box; 0 means blind just as well.
+            # An unsigned Box has no -1; 0 means not to look, too.
             lowest = 0 if np.issubdtype(base.dtype, np.unsignedinteger) else -1
             low, high = np.append(base.low, lowest).astype(base.dtype), np.append(base.high, 1).astype(base.dtype)
             self.space = spaces.Box(low, high, dtype=base.dtype.type)
@@ -170,7 +165,7 @@ class Actions:
             )
 
     def split(self, action: Any) -> tuple[Any, bool]:
-        """The environment's own action, and whether to look."""
+        """Return the environment's own action, and whether to look."""
         try:
             array = np.asarray(action)
         except ValueError:
@@ -197,33 +192,33 @@ class Actions:
 
 
 class DiscreteObservations:
-    """Observations 0..n-1 (or from `start`), and one more that means *nothing seen*."""
+    """A Discrete observation space with one more observation, the last: *nothing seen*."""
 
     def __init__(self, base: spaces.Discrete[Any]) -> None:
         self.space = spaces.Discrete(int(base.n) + 1, start=int(base.start))
         self._first, self._nothing = int(base.start), int(base.start) + int(base.n)
 
     def shown(self, observation: Any, where: Where) -> int:
-        """What the agent gets when it looks, if that is in the space of the environment; otherwise a `SpaceError`."""
+        """Return an observation that is shown; a `SpaceError` if it is not in the space of the environment."""
         return checked_observation(observation, self._first, self._nothing - 1, where)
 
     def nothing(self) -> int:
-        """What the agent gets when it does not."""
+        """Return the observation *nothing seen*."""
         return self._nothing
 
 
 class BoxObservations:
-    """A dictionary of the observation and whether there is one; without one it is 0 everywhere."""
+    """A Box observation space as a dictionary of the observation, zeros for *nothing seen*, and whether it was measured."""
 
     def __init__(self, base: spaces.Box) -> None:
-        # Zeros are outside of some Boxes, so the Box is widened where it must be.
+        # The Box is widened where it does not contain 0.
         low, high = np.minimum(base.low, 0), np.maximum(base.high, 0)
         box = spaces.Box(low.astype(base.dtype), high.astype(base.dtype), base.shape, base.dtype.type)
         self.space = spaces.Dict({"observation": box, "measured": spaces.Discrete(2)})
         self._shape, self._dtype = base.shape, base.dtype
 
     def shown(self, observation: Any, where: Where) -> dict[str, Any]:
-        """What the agent gets when it looks: a copy, as the environment may go on writing into its own array.
+        """Return an observation that is shown: a copy, as the environment may write into its own array later.
 
         An observation of another shape or kind, or with numbers that the Box's type cannot hold, is a `SpaceError`. The limits of
         a Box are not checked: many environments end with an observation just outside of them.
@@ -231,12 +226,12 @@ class BoxObservations:
         return {"observation": checked_box(observation, self._shape, self._dtype, where), "measured": 1}
 
     def nothing(self) -> dict[str, Any]:
-        """What the agent gets when it does not."""
+        """Return the observation *nothing seen*."""
         return {"observation": np.zeros(self._shape, dtype=self._dtype), "measured": 0}
 
 
 def observations(env: gymnasium.Env[Any, Any]) -> DiscreteObservations | BoxObservations:
-    """The observations of an environment with *nothing seen* added; a `SpaceError` where there is no room for it."""
+    """Return the observation space of an environment with *nothing seen* added; a `SpaceError` for other kinds of spaces."""
     base = env.observation_space
     if isinstance(base, spaces.Discrete):
         return DiscreteObservations(base)

@@ -92,14 +92,13 @@ def advise(
     """
     prices = Economics.load(economics) if isinstance(economics, (str, os.PathLike)) else economics
     model, units = _model_and_units(problem, prices, price, currency, period)
-    if time_limit is not None and not real(time_limit, "time_limit", PlanError, "seconds above 0, or None") > 0:
-        raise PlanError(f"time_limit is {time_limit!r}, expected seconds above 0, or None for no limit")
+    budget = Budget.of_time_limit(time_limit)
     fit = problem if isinstance(problem, Fit) else None
     with deferred_interrupts():
         tell = progress or (lambda _: None)
         tell("getting ready")
         _warm_up()
-        budget = Budget(time_limit)
+        budget = budget.started()
         with budget.deferred_interrupts():
             return _AdviceRun(model, units, budget, tell).advice(title, fit, prices)
 

@@ -1,21 +1,21 @@
-"""Acting at random."""
+"""Random decisions, and episodes with them."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from actmeasure.kernels.jit import lean
+from actmeasure.kernels.jit import no_refcount
 from actmeasure.kernels.simulate import Record, World, first_state, move, write
 from actmeasure.kernels.streams import AGENT, WORLD, random, seed_stream
 
 
-@lean
+@no_refcount
 def decide(n_actions: int, measure_probability: float, stream: Any) -> tuple[int, bool]:
-    """Any action, all equally likely, and a look with the given probability."""
+    """Draw an action uniformly, and a look with the given probability."""
     return int(random(stream) * n_actions), random(stream) < measure_probability
 
 
-@lean
+@no_refcount
 def run(
     world: World,
     measure_probability: float,
@@ -26,7 +26,7 @@ def run(
     world_stream: Any,
     agent_stream: Any,
 ) -> None:
-    """Episodes `first_episode` and on, as many as the record has room for."""
+    """Simulate the episodes from number `first_episode` on that `record` has room for."""
     n_actions = world.dynamics.n_actions
     for episode in range(record.steps.shape[0]):
         seed_stream(world_stream, entropy, first_episode + episode, WORLD)

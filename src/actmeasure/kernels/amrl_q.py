@@ -26,7 +26,7 @@ class AmrlQParameters(NamedTuple):
 
     discount: float
     learning_rate: float
-    exploration: float
+    random_decisions: float
     exploring_episodes: int
 
 
@@ -82,11 +82,12 @@ def run(
             position[STATE] = first_state(world, world_stream)
             begin(tables, position[STATE] if world.reveal_start else NOTHING, likely, n_states, agent_stream)
             position[RUNNING] = True
-        exploration = parameters.exploration if first_episode + episode < parameters.exploring_episodes else 0.0
+        explores = first_episode + episode < parameters.exploring_episodes
+        random_decisions = parameters.random_decisions if explores else 0.0
         while position[RUNNING] and record.steps[episode] < max_steps:
             if is_full(tables.counts):
                 return False
-            action, measure = decide(tables, n_actions, exploration, agent_stream)
+            action, measure = decide(tables, n_actions, random_decisions, agent_stream)
             cost = world.dynamics.costs[position[STATE] * n_actions + action] if measure else 0.0
             position[STATE], reward, ended = move(world, position[STATE], action, world_stream)
             write(record, episode, reward, cost, measure, ended)
@@ -109,9 +110,9 @@ def begin(tables: AmrlQTables, observation: int, likely: int, n_states: int, str
 
 
 @lean
-def decide(tables: AmrlQTables, n_actions: int, exploration: float, stream: Any) -> tuple[int, bool]:
-    """Return the decision (action, look) of the largest value, ties broken at random, or with probability `exploration` any."""
-    if exploration > 0.0 and random(stream) < exploration:
+def decide(tables: AmrlQTables, n_actions: int, random_decisions: float, stream: Any) -> tuple[int, bool]:
+    """Return the decision (action, look) of the largest value, ties broken at random, or sometimes a random one."""
+    if random_decisions > 0.0 and random(stream) < random_decisions:
         pair = any_of(2 * n_actions, stream)
     else:
         pair = greedy_action(tables.values, tables.memory[BELIEVED], 2 * n_actions, stream)

@@ -1,9 +1,9 @@
-"""Kernels as Numba compiles them here: each once, and kept on disk by the code of all.
+"""A Numba dispatcher that compiles each function once, and keeps machine code under a digest of all kernels.
 
-Numba compiles every function by itself, with all that it calls: what stands below four others is optimised and translated five
-times. Here a function that is called by another kernel is only translated to LLVM's language, and becomes machine code once, as a
-part of the kernel that Python calls. That takes a third of the time, and parts of Numba that it may change in any version: where
-they are not as they are used here, `jit` does without this module.
+Numba compiles every function by itself with all that it calls: a function at the bottom of four others is optimised and
+translated five times. Here a function that another kernel calls is only translated to LLVM IR, and becomes machine code once,
+as a part of the kernel that Python calls, which takes a third of the time. This uses internals of Numba: where a version
+lacks them, `jit` does without this module.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from actmeasure.kernels.jit import timed
 __all__ = ["InnerKernel", "Kernel"]
 
 NOTICE = "Compiling (once per installation) ..."
-#: Machine code of other versions is removed when it is that old, in seconds.
+#: Age in seconds at which machine code of other versions is removed.
 OLD = 24 * 3600.0
 
 
 class Kernel(CPUDispatcher):  # type: ignore[misc]
-    """A function that is compiled for the types it is called with: with a way in from Python, or into another kernel."""
+    """A function that is compiled for the argument types of each call, from Python or from another kernel."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -45,14 +45,14 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
         _digest_at_import(Path(self.py_func.__code__.co_filename).parent)
 
     def compile(self, signature: Any) -> Any:
-        """Return the machine code for a call from Python with these argument types, from disk if it is there."""
+        """Return the machine code for a call from Python with these argument types, read from disk if it is there."""
         with timed():
             if not self._has_cache:
                 self._cache, self._has_cache = _cache_for(self.py_func), True
             return super().compile(signature)
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
-        """Return how Numba types a call from another kernel."""
+        """Return the template with which Numba types a call from another kernel."""
         signature, args = self._compiler.fold_argument_types(args, kws)
         args = tuple(_widened(argument) for argument in args)
         if args not in self._parts:
@@ -62,20 +62,20 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
         return typing.make_concrete_template(f"CallTemplate({name})", name, signatures), signature, args, {}
 
     def get_overload(self, signature: Any) -> Any:
-        """Return what stands for the function in the code of another kernel."""
+        """Return the part that is linked into another kernel which calls this function."""
         args, _ = sigutils.normalize_signature(signature)
         return self._parts[tuple(args)]
 
 
 class InnerKernel(Kernel):
-    """A kernel that Python runs as it is."""
+    """A kernel that is not compiled when Python calls it."""
 
     def __call__(self, *arguments: Any) -> Any:
         return self.py_func(*arguments)
 
 
 class _Part:
-    """A function in LLVM's language, to be made machine code as a part of the kernels that call it."""
+    """A function as LLVM IR, to become machine code as a part of the kernels that call it."""
 
     def __init__(self, kernel: Kernel, args: tuple[types.Type, ...]) -> None:
         context = kernel.targetctx
@@ -92,7 +92,7 @@ class _Part:
 
 
 class _PartLibrary(JITCodeLibrary):  # type: ignore[misc]
-    """The code of a `_Part`: linked with what it calls, but neither optimised as a whole nor made machine code."""
+    """The code of a `_Part`: linked with what it calls, but neither optimised nor translated to machine code."""
 
     def finalize(self) -> None:
         self._raise_if_finalized()
@@ -103,16 +103,13 @@ class _PartLibrary(JITCodeLibrary):  # type: ignore[misc]
 
 
 def _widened(argument: types.Type) -> types.Type:
-    """The type as which an argument is passed on: one for all signed integers, so that nothing is compiled once for each."""
+    """Return the type of an argument in calls between kernels: int64 for all signed integers, so that each is compiled once."""
     plain = types.unliteral(argument)  # type: ignore[attr-defined]
     return types.int64 if isinstance(plain, types.Integer) and plain.signed else plain  # type: ignore[attr-defined]
 
 
-# What is said meanwhile
-
-
 class _Notice(event.Listener):  # type: ignore[misc]
-    """Says once that kernels are being compiled, since nothing else happens meanwhile; worker processes keep silent."""
+    """Prints once that kernels are being compiled, which can take a minute; worker processes print nothing."""
 
     def on_start(self, event: event.Event) -> None:
         if not isinstance(event.data["dispatcher"], Kernel):
@@ -129,15 +126,12 @@ _notice = _Notice()
 
 
 def _silence() -> None:
-    """Do not say (again) that kernels are being compiled."""
-    with contextlib.suppress(ValueError):  # it is said already
+    """Turn the notice off."""
+    with contextlib.suppress(ValueError):  # it is off already
         event.unregister("numba:compile", _notice)
 
 
 event.register("numba:compile", _notice)
-
-
-# Where machine code is kept
 
 
 class _CodeFiles(IndexDataCacheFile):  # type: ignore[misc]
@@ -185,10 +179,10 @@ class _CacheImpl(CompileResultCacheImpl):  # type: ignore[misc]
 
 
 class _KernelCache(FunctionCache):  # type: ignore[misc]
-    """Numba's cache, in a folder that is named after the code of all kernels.
+    """Numba's cache, in a folder named after a digest of all kernels.
 
-    Numba itself notices a change in the file of a function, but not in those of the functions that are compiled into it. What
-    cannot be read is compiled anew, and what cannot be written is not kept.
+    Numba itself notices a change in the file of a function, but not in the files of functions that are compiled into it. Code
+    that cannot be read is compiled again, and code that cannot be written is not kept.
     """
 
     _impl_class = _CacheImpl
@@ -211,23 +205,23 @@ class _KernelCache(FunctionCache):  # type: ignore[misc]
 def _cache_for(function: Any) -> FunctionCache | NullCache:
     try:
         return _KernelCache(function)
-    except (OSError, RuntimeError):  # RuntimeError is Numba's way to say that there is no folder
+    except (OSError, RuntimeError):  # RuntimeError: Numba found no folder
         return NullCache()
 
 
 @functools.cache
 def _digest_at_import(kernels: Path) -> str | None:
-    """The digest of the kernels in a folder when the first of them was imported."""
+    """Return the digest of the kernels in a folder when the first of them was imported."""
     return _digest(kernels)
 
 
 def _digest(kernels: Path) -> str | None:
-    """A digest of the kernels in a folder as they are now, and of Numba; None where their sources are not to be had."""
+    """Return a digest of the sources of the kernels in a folder, and of Numba's version; None where there are no sources."""
     try:
         sources = {path.name: path.read_bytes() for path in sorted(kernels.glob("*.py"))}
     except OSError:
         return None
-    if not sources:  # in an archive; whether they have changed cannot be seen
+    if not sources:  # as in an archive
         return None
     digest = hashlib.sha256(numba.__version__.encode())
     for name, source in sources.items():
@@ -236,10 +230,10 @@ def _digest(kernels: Path) -> str | None:
 
 
 def _code_folder(kernels: Path) -> Path | None:
-    """The folder for the machine code of the kernels in a folder, or None where none can be written to.
+    """Return the folder for the machine code of the kernels in a folder, or None if none can be written to.
 
-    There is none either when they were edited since they were imported: modules that are imported later are of the new version,
-    and what is compiled of both is the machine code of neither.
+    It is None also where kernels were edited after they were imported: modules imported later are of the new version, and
+    machine code of both is that of neither.
     """
     digest = _digest_at_import(kernels)
     return None if digest is None or _digest(kernels) != digest else _folder(kernels, f"actmeasure-{digest}")
@@ -247,29 +241,29 @@ def _code_folder(kernels: Path) -> Path | None:
 
 @functools.cache
 def _folder(kernels: Path, name: str) -> Path | None:
-    for place in _places(kernels):
-        folder = place / name
+    for parent in _candidate_folders(kernels):
+        folder = parent / name
         with contextlib.suppress(OSError):
             if not folder.is_dir():
                 folder.mkdir(parents=True, exist_ok=True)
-                _remove_old(place, folder)
+                _remove_old(parent, folder)
             tempfile.TemporaryFile(dir=folder).close()
             return folder
     return None
 
 
-def _places(kernels: Path) -> list[Path]:
-    """Where machine code may be kept, in this order: where NUMBA_CACHE_DIR says, beside the kernels, in the user's cache."""
+def _candidate_folders(kernels: Path) -> list[Path]:
+    """Return the folders to try in this order: NUMBA_CACHE_DIR, or beside the kernels, then the user's cache folder."""
     if numba.config.CACHE_DIR:  # type: ignore[attr-defined]
         return [Path(numba.config.CACHE_DIR)]  # type: ignore[attr-defined]
     user = Path(AppDirs("actmeasure", appauthor=False).user_cache_dir)
     return [kernels / "__pycache__", *([user] if user.is_absolute() else [])]
 
 
-def _remove_old(place: Path, new: Path) -> None:
-    """Remove the machine code of versions that were last compiled long ago."""
+def _remove_old(parent: Path, new: Path) -> None:
+    """Remove the machine code of other versions that is older than `OLD`."""
     with contextlib.suppress(OSError):
-        for folder in place.glob("actmeasure-*"):
+        for folder in parent.glob("actmeasure-*"):
             with contextlib.suppress(OSError):  # another process may be removing it too
                 if folder != new and time.time() - folder.stat().st_mtime > OLD:
                     shutil.rmtree(folder, ignore_errors=True)

@@ -1,4 +1,7 @@
-"""Following a schedule step by step."""
+"""Following a schedule step by step.
+
+The position in a schedule is an int64 array of shape (4,), `progress`, with the entries `PLAN`, `STEP`, `ORIGIN` and `TAKEN`.
+"""
 
 from __future__ import annotations
 
@@ -6,30 +9,31 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from actmeasure.kernels.jit import lean
+from actmeasure.kernels.jit import no_refcount
 from actmeasure.kernels.simulate import Record, World, first_state, move, write
 from actmeasure.kernels.streams import WORLD, seed_stream
 from actmeasure.kernels.trace import KNOWN, MEASURE, REPEAT, Plans
 
-#: What is kept between steps: the plan that is followed, the step in it, the state in which it began, and steps since then,
-#: which are more than the plan has where it repeats.
+#: Entries of `progress`: number of the plan, step in the plan, state in which it began (S for a start that is not shown), and
+#: steps taken since, which in a repeating plan may be more than it has.
 PLAN, STEP, ORIGIN, TAKEN = 0, 1, 2, 3
-#: Instead of a plan: there is none for `ORIGIN`; or the one from `ORIGIN` is over, and it does not say how to go on.
+#: Values of `PLAN` without a plan: there is none for `ORIGIN`; or the one of `ORIGIN` is over, with no known state to go on from.
 NO_PLAN, PLAN_OVER = -1, -2
+#: Observation: nothing was seen.
 NOTHING = -1
 
 
 class Guide(NamedTuple):
-    """A schedule, and where those of its plans lead whose end is known for free."""
+    """A schedule as arrays, with the states that its plans with `then="known"` lead to."""
 
     plans: Plans
-    start_plan: int  # -1 where there is none for a start that is not shown
-    known_after: Any  # int64 (S + 1,): state after the plan of a state, or of the start (last); -1 unless it is known
+    start_plan: int  # number of the plan for a start that is not shown, or -1
+    known_after: Any  # int64 (S + 1,): state after the plan of each state, and of the start (last); -1 unless known
 
 
-@lean
+@no_refcount
 def begin(guide: Guide, progress: Any, observation: int) -> None:
-    """Take up the plan of the state that was seen, or the plan for a start that was not shown."""
+    """Begin the plan of the state that was seen, or the plan for a start that was not shown."""
     plan_of_state = guide.plans.plan_of_state
     plan = guide.start_plan if observation == NOTHING else plan_of_state[observation]
     progress[PLAN] = plan if plan >= 0 else NO_PLAN
@@ -37,18 +41,18 @@ def begin(guide: Guide, progress: Any, observation: int) -> None:
     progress[ORIGIN] = plan_of_state.shape[0] if observation == NOTHING else observation
 
 
-@lean
+@no_refcount
 def decide(guide: Guide, progress: Any) -> tuple[int, bool]:
-    """The plan's next action, with a look if it is the last one of a plan that looks."""
+    """Return the next decision of the plan: its action, and whether to look."""
     plans, plan = guide.plans, progress[PLAN]
     position = plans.offsets[plan] + progress[STEP]
     measure = plans.then[plan] == MEASURE and position == plans.offsets[plan + 1] - 1
     return plans.actions[position], measure
 
 
-@lean
+@no_refcount
 def observe(guide: Guide, progress: Any, observation: int) -> None:
-    """Go on with the plan, or take up the next one where the state is known."""
+    """Advance by a step: to the next one of the plan, or to the plan of a state that was seen or has become known."""
     if observation != NOTHING:
         begin(guide, progress, observation)
         return
@@ -68,7 +72,7 @@ def observe(guide: Guide, progress: Any, observation: int) -> None:
         progress[PLAN] = PLAN_OVER
 
 
-@lean
+@no_refcount
 def run(
     world: World,
     guide: Guide,
@@ -79,7 +83,10 @@ def run(
     record: Record,
     stream: Any,
 ) -> bool:
-    """Episodes `first_episode` and on. Whether all could be played; if not, `progress` tells what was missing."""
+    """Simulate the episodes from number `first_episode` on that `record` has room for.
+
+    Returns whether the schedule had a decision at every step; if not, `progress` is where it had none.
+    """
     n_actions = world.dynamics.n_actions
     for episode in range(record.steps.shape[0]):
         seed_stream(stream, entropy, first_episode + episode, WORLD)
@@ -99,5 +106,5 @@ def run(
 
 
 def new_progress(n_states: int) -> Any:
-    """Before the first episode, when no plan is followed; int64 (4,)."""
+    """Return the progress before the first episode, in which no plan is followed; int64 (4,)."""
     return np.array([NO_PLAN, 0, n_states, 0])

@@ -1,4 +1,4 @@
-"""Compilation of kernels: the decorators."""
+"""Decorators that compile kernels with Numba, and a clock that does not count compiling."""
 
 from __future__ import annotations
 
@@ -13,23 +13,19 @@ from typing import Any, ParamSpec, TypeVar, cast
 import numba
 import numpy as np
 
-__all__ = ["compiled", "inner", "lean", "running_time", "spent", "timed"]
-
-# ----------------------------------------------------------------------------------------------------
-# A clock that stands still while kernels are compiled.
-# ----------------------------------------------------------------------------------------------------
+__all__ = ["compiled", "inner", "lean", "no_refcount", "running_time", "spent", "timed"]
 
 
 def running_time() -> float:
-    """Return seconds on a clock that stands still while this thread compiles kernels, or reads compiled ones from disk.
+    """Return the seconds of a clock that is stopped while this thread compiles kernels, or reads compiled ones from disk.
 
-    Only differences mean something. Whatever limits or reports the time of a computation uses this clock.
+    Only differences are meaningful. All time limits and reported times use this clock.
     """
     return time.perf_counter() - spent.seconds
 
 
 class _Spent(threading.local):
-    """Seconds spent on compiling, per thread, and whether it is at it."""
+    """Seconds that the thread has spent on compiling, and whether it is compiling now."""
 
     seconds = 0.0
     is_compiling = False
@@ -40,12 +36,12 @@ spent = _Spent()
 
 @contextlib.contextmanager
 def timed() -> Iterator[None]:
-    """Have the clock stand still meanwhile."""
+    """Stop the clock of `running_time` for the duration of a `with` block."""
     if spent.is_compiling:
         yield
         return
     spent.is_compiling, begun = True, time.perf_counter()
-    # Numba makes millions of objects that stay; going over them again and again takes a twentieth of the time.
+    # Compiling makes millions of objects that are kept; garbage collection would take a twentieth of the time.
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -62,23 +58,27 @@ R = TypeVar("R")
 
 
 def compiled(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile with Numba and keep the machine code on disk, so that only the first run ever pays for it.
+    """Compile a function with Numba and keep the machine code on disk, so that it is compiled once.
 
-    With NUMBA_DISABLE_JIT=1 the function runs as it is; integer overflow is then silent, as it is in machine code.
+    With NUMBA_DISABLE_JIT=1 the function is not compiled; integer overflow is then silent, as in machine code.
     """
     return _kernel(function)
 
 
-def lean(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile a function that neither makes nor returns an array, without counting references to the arrays it is passed.
+def no_refcount(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile a function that neither creates nor returns an array, without reference counts of the arrays it is passed.
 
-    Numba counts them at every call, for every array in a named tuple, which takes ten times as long as a step of a simulation.
+    Numba counts references at every call, for every array in a named tuple, which takes ten times as long as a simulated step.
     """
     return _kernel(function, {"_nrt": False})
 
 
+#: Former name of `no_refcount`.
+lean = no_refcount
+
+
 def inner(function: Callable[P, R]) -> Callable[P, R]:
-    """As `lean`, for a function so short that Python runs it as it is, and only kernels call it compiled."""
+    """As `no_refcount`, for short functions: kernels call them compiled, Python calls them uncompiled."""
     return _kernel(function, {"_nrt": False}, is_inner=True)
 
 
@@ -86,10 +86,10 @@ def _kernel(function: Callable[P, R], options: dict[str, bool] | None = None, is
     if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
         return np.errstate(over="ignore")(function)
     kind = _kind(is_inner)
-    if kind is None:  # slower to compile, which is then timed, but the same code
+    if kind is None:  # the same code, slower to compile
         try:
             return cast("Callable[P, R]", numba.njit(cache=True)(function))
-        except RuntimeError:  # Numba's way to say that there is no folder to keep it in
+        except RuntimeError:  # Numba found no folder for its cache
             return cast("Callable[P, R]", numba.njit(function))
     targetoptions = {"nopython": True, "boundscheck": None, "no_cfunc_wrapper": True, **(options or {})}
     return cast("Callable[P, R]", kind(function, targetoptions=targetoptions))
@@ -97,7 +97,7 @@ def _kernel(function: Callable[P, R], options: dict[str, bool] | None = None, is
 
 @cache
 def _kind(is_inner: bool) -> Any:
-    """Our own kind of dispatcher, or None where Numba's parts that it is made of are not as expected."""
+    """Return the class of `actmeasure.kernels.dispatcher`, or None where this version of Numba lacks a part it needs."""
     try:
         from actmeasure.kernels.dispatcher import InnerKernel, Kernel
     except (ImportError, AttributeError):

@@ -1,7 +1,8 @@
-"""A tree of histories in flat arrays: what was tried after each, and what it was worth.
+"""POMCP: a search tree of histories in flat arrays, and the simulations that grow it.
 
-An edge leads from one history to the next: a choice, 2 * action + look, and what was then seen, which is the number of states
-where that was nothing.
+A *choice* is a decision as one number, 2 * action + look. A *history* is a node of the tree; an *edge* to the next history is
+choice * (S + 1) + observation, the observation being the state that was seen, or S for nothing seen. `search` simulates:
+`_simulate` descends the tree, adds a history and rolls out, `_back_up` updates the means along the path.
 """
 
 from __future__ import annotations
@@ -11,35 +12,35 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from actmeasure.kernels.jit import lean
+from actmeasure.kernels.jit import no_refcount
 from actmeasure.kernels.learned_model import any_of
 from actmeasure.kernels.simulate import World, move
 
+#: Instead of the number of a history: there is none.
 NONE = -1
+#: Number of the history from which all simulations start.
 ROOT = 0
-#: Multiplies keys, so that neighbours are spread over the table; the golden ratio of 64 bits.
+#: Multiplier of the hash function: 2**64 divided by the golden ratio.
 SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Tree(NamedTuple):
-    """Histories are numbered from the root, 0; there is room for `most` of them."""
+    """The search tree: arrays over at most `most` histories, numbered from the root, 0, and a hash table of them."""
 
-    visits: Any  # int64 (most,)
-    tries: Any  # int64 (most, 2 A): of each choice
-    means: Any  # float64 (most, 2 A): of what came after a choice, itself included
-    samples: (
-        Any  # int64 (most, 2 A): how many samples are in each mean, also such that were not tries of the choice itself
-    )
+    visits: Any  # int64 (most,): number of simulations through the history
+    tries: Any  # int64 (most, 2 A): number of simulations that made each choice there
+    means: Any  # float64 (most, 2 A): mean discounted return from each choice on
+    samples: Any  # int64 (most, 2 A): number of returns in each mean; with shared samples more than tries
     parent: Any  # int64 (most,)
-    edge: Any  # int64 (most,): how the history follows from its parent, choice * (S + 1) + observation
-    child: Any  # int64 (most,): the latest history that follows, -1 if none
-    sibling: Any  # int64 (most,): the one before it with the same parent, -1 if none
-    table: Any  # int64 (a power of two,): histories by parent and edge, -1 where free
-    used: Any  # int64 (1,)
+    edge: Any  # int64 (most,): edge from the parent, choice * (S + 1) + observation
+    child: Any  # int64 (most,): the child that was added last, -1 if none
+    sibling: Any  # int64 (most,): the child of the same parent that was added before, -1 if none
+    table: Any  # int64 (a power of two,): histories by the hash of parent and edge, -1 where free
+    used: Any  # int64 (1,): number of histories
 
 
 def make_tree(n_choices: int, most: int) -> Tree:
-    """A tree that has room for so many histories, and has only the root."""
+    """Return a tree with only the root, of at most `most` histories."""
     size = 1 << int(2 * most - 1).bit_length()
     tree = Tree(
         np.zeros(most, np.int64), np.zeros((most, n_choices), np.int64), np.zeros((most, n_choices)),
@@ -50,26 +51,26 @@ def make_tree(n_choices: int, most: int) -> Tree:
     return tree
 
 
-@lean
+@no_refcount
 def clear(tree: Tree) -> None:
-    """Only the root is left."""
+    """Remove all histories but the root, and its statistics."""
     for slot in range(tree.table.shape[0]):
         tree.table[slot] = NONE
     tree.used[0] = 0
     add(tree, NONE, NONE)
 
 
-@lean
+@no_refcount
 def _slot(tree: Tree, parent: int, edge: int) -> Any:
-    """Where the search for a history begins in the table."""
+    """Return the slot of the hash table at which the search for a history begins."""
     key = np.uint64(parent) * SPREAD + np.uint64(edge)
     key = (key ^ (key >> np.uint64(29))) * SPREAD
     return (key ^ (key >> np.uint64(32))) & np.uint64(tree.table.shape[0] - 1)
 
 
-@lean
+@no_refcount
 def find(tree: Tree, parent: int, edge: int) -> int:
-    """The history that follows from another by an edge, -1 if it is not in the tree."""
+    """Return the child of a history along an edge, -1 if it is not in the tree."""
     slot = _slot(tree, parent, edge)
     history = tree.table[slot]
     while history != NONE and (tree.parent[history] != parent or tree.edge[history] != edge):
@@ -78,9 +79,9 @@ def find(tree: Tree, parent: int, edge: int) -> int:
     return history  # type: ignore[no-any-return]
 
 
-@lean
+@no_refcount
 def add(tree: Tree, parent: int, edge: int) -> int:
-    """Add a history that is not in the tree; -1 if there is no room."""
+    """Add a history that is not in the tree and return its number, -1 if the tree is full."""
     history = tree.used[0]
     if history == tree.visits.shape[0]:
         return NONE
@@ -102,11 +103,11 @@ def add(tree: Tree, parent: int, edge: int) -> int:
     return history  # type: ignore[no-any-return]
 
 
-@lean
+@no_refcount
 def keep_below(tree: Tree, root: int, target: Tree, origin: Any) -> None:
-    """Copy what follows from a history into another tree of the same size, in which it is the root.
+    """Copy the subtree of a history into another tree of the same size, in which the history is the root.
 
-    `origin`, int64 (most,), is room for the number that each had.
+    `origin`, int64 (most,), is scratch memory: the number that each copied history had before.
     """
     clear(target)
     origin[ROOT] = root
@@ -125,19 +126,14 @@ def keep_below(tree: Tree, root: int, target: Tree, origin: Any) -> None:
         new += 1
 
 
-# ----------------------------------------------------------------------------------------------------
-# Monte-Carlo planning under partial observability: simulate, expand, back up.
-# ----------------------------------------------------------------------------------------------------
-
-
-#: Rollouts: any action, with or without a look; any without looks; the given action of each state, without and with a look.
+#: Rollouts: random actions and looks; random actions without looks; given actions of each state without looks; with looks.
 RANDOM, BLIND, GIVEN, LOOKING = 0, 1, 2, 3
-#: How often particles are moved anew if all of them end, before they are put anywhere.
+#: Number of times that particles are moved if all of them end, before they are replaced by states drawn uniformly.
 ATTEMPTS = 10
 
 
-class Rules(NamedTuple):
-    """The settings of the planner, as plain numbers."""
+class Parameters(NamedTuple):
+    """Settings of the planner, as plain numbers; see `actmeasure.planning.POMCP`."""
 
     discount: float
     depth: int
@@ -148,59 +144,81 @@ class Rules(NamedTuple):
 
 
 class Path(NamedTuple):
-    """The way of one simulation through the tree, all of shape (depth,), and what each step paid."""
+    """The path of one simulation through the tree; all of shape (depth,)."""
 
     histories: Any  # int64
     choices: Any  # int64
-    gains: Any  # float64
+    gains: Any  # float64: reward minus measuring cost of each step
 
 
 def make_path(depth: int) -> Path:
-    """Room for a simulation."""
+    """Return memory for the path of a simulation of at most `depth` steps."""
     return Path(np.zeros(depth, np.int64), np.zeros(depth, np.int64), np.zeros(depth))
 
 
-@lean
+@no_refcount
 def search(
-    world: World, tree: Tree, rules: Rules, particles: Any, simulations: int, actions: Any, path: Path, stream: Any
+    world: World,
+    tree: Tree,
+    parameters: Parameters,
+    particles: Any,
+    simulations: int,
+    actions: Any,
+    path: Path,
+    stream: Any,
 ) -> None:
-    """Simulate so often from particles of the root's belief, int64 (n,); `actions`, int64 (S,), are for given rollouts."""
+    """Grow the tree by simulations from the particles of the root's belief.
+
+    Parameters
+    ----------
+    world : World
+    tree : Tree
+    parameters : Parameters
+    particles : int64 array, shape (n,)
+    simulations : int
+    actions : int64 array, shape (S,)
+        Action of each state in rollouts `GIVEN` and `LOOKING`.
+    path : Path
+        Scratch memory.
+    stream : uint64 array
+        Random numbers.
+    """
     for _ in range(simulations):
         state = particles[any_of(particles.shape[0], stream)]
-        length, tail = _simulate(world, tree, rules, state, actions, path, stream)
-        _back_up(tree, rules, path, length, tail)
+        length, tail = _simulate(world, tree, parameters, state, actions, path, stream)
+        _back_up(tree, parameters, path, length, tail)
 
 
-@lean
+@no_refcount
 def _simulate(
-    world: World, tree: Tree, rules: Rules, state: int, actions: Any, path: Path, stream: Any
+    world: World, tree: Tree, parameters: Parameters, state: int, actions: Any, path: Path, stream: Any
 ) -> tuple[int, float]:
-    """Go down the tree to its edge, expand it there, and play on; returns the steps in the tree and the worth of the rest."""
+    """Descend the tree, add a history and roll out; return the steps in the tree and the discounted return after them."""
     n_actions, n_states = world.dynamics.n_actions, world.dynamics.terminal.shape[0]
     history = ROOT
-    for step in range(rules.depth):
-        choice = _choose(tree, rules, history, stream)
+    for step in range(parameters.depth):
+        choice = _choose(tree, parameters, history, stream)
         action, look = choice // 2, choice % 2
         cost = world.dynamics.costs[state * n_actions + action]
         state, reward, ended = move(world, state, action, stream)
         path.histories[step], path.choices[step] = history, choice
         path.gains[step] = reward - cost if look else reward
-        if rules.share:
-            _tell_twin(tree, rules, history, choice, reward if look else reward - cost, state, n_states, ended)
+        if parameters.share:
+            _sample_twin(tree, parameters, history, choice, reward if look else reward - cost, state, n_states, ended)
         if ended:
             return step + 1, 0.0
         edge = choice * (n_states + 1) + (state if look else n_states)
         following = find(tree, history, edge)
         if following == NONE:
             add(tree, history, edge)
-            return step + 1, _roll_out(world, rules, state, rules.depth - step - 1, actions, stream)
+            return step + 1, _roll_out(world, parameters, state, parameters.depth - step - 1, actions, stream)
         history = following
-    return rules.depth, 0.0
+    return parameters.depth, 0.0
 
 
-@lean
-def _choose(tree: Tree, rules: Rules, history: int, stream: Any) -> int:
-    """A choice that was never tried, any of them; else the one with the highest upper confidence bound."""
+@no_refcount
+def _choose(tree: Tree, parameters: Parameters, history: int, stream: Any) -> int:
+    """Return an untried choice, drawn uniformly, or if there is none the one with the highest upper confidence bound."""
     n_choices, untried = tree.tries.shape[1], 0
     for choice in range(n_choices):
         untried += tree.tries[history, choice] == 0
@@ -211,7 +229,7 @@ def _choose(tree: Tree, rules: Rules, history: int, stream: Any) -> int:
                 if skip == 0:
                     return choice
                 skip -= 1
-    width = rules.exploration * sqrt(log(float(tree.visits[history])))
+    width = parameters.exploration * sqrt(log(float(tree.visits[history])))
     best, chosen = -np.inf, 0
     for choice in range(n_choices):
         bound = tree.means[history, choice] + width / sqrt(float(tree.tries[history, choice]))
@@ -220,14 +238,14 @@ def _choose(tree: Tree, rules: Rules, history: int, stream: Any) -> int:
     return chosen
 
 
-@lean
-def _tell_twin(
-    tree: Tree, rules: Rules, history: int, choice: int, gain: float, state: int, n_states: int, ended: bool
+@no_refcount
+def _sample_twin(
+    tree: Tree, parameters: Parameters, history: int, choice: int, gain: float, state: int, n_states: int, ended: bool
 ) -> None:
-    """The same action with and without a look leads to the same state, so what the other would have paid is known too.
+    """Add a sample to the same action with the look reversed, which would have led to the same state.
 
-    What comes after it is taken from the tree, where the other has been tried already. It does not count as a try, or else
-    the other would never be explored further.
+    The return after the step is the best mean of the history that the other choice leads to, if that is in the tree. The
+    sample does not count as a try, which would lower the confidence bound of a choice that was not made.
     """
     twin = choice ^ 1
     future = 0.0
@@ -236,12 +254,12 @@ def _tell_twin(
         if following == NONE or tree.visits[following] == 0:
             return
         future = best_mean(tree, following)
-    _sample(tree, history, twin, gain + rules.discount * future)
+    _sample(tree, history, twin, gain + parameters.discount * future)
 
 
-@lean
+@no_refcount
 def best_mean(tree: Tree, history: int) -> float:
-    """The highest mean of the choices tried, 0 if none was."""
+    """Return the highest mean of the choices that were tried, 0 if none was."""
     best, chosen = 0.0, NONE
     for choice in range(tree.tries.shape[1]):
         if tree.tries[history, choice] > 0 and (chosen == NONE or tree.means[history, choice] > best):
@@ -249,9 +267,9 @@ def best_mean(tree: Tree, history: int) -> float:
     return best
 
 
-@lean
+@no_refcount
 def best_choice(tree: Tree, history: int, stream: Any) -> int:
-    """The choice with the highest mean, of several any: where nothing is known, all are worth the same. -1 if none was tried."""
+    """Return the choice with the highest mean, drawn uniformly from ties, or -1 if none was tried."""
     best, ties = best_mean(tree, history), 0
     for choice in range(tree.tries.shape[1]):
         ties += tree.tries[history, choice] > 0 and tree.means[history, choice] == best
@@ -264,49 +282,50 @@ def best_choice(tree: Tree, history: int, stream: Any) -> int:
     return NONE
 
 
-@lean
-def _roll_out(world: World, rules: Rules, state: int, steps: int, actions: Any, stream: Any) -> float:
-    """What playing on from a state without a tree is worth."""
+@no_refcount
+def _roll_out(world: World, parameters: Parameters, state: int, steps: int, actions: Any, stream: Any) -> float:
+    """Return the discounted return of a rollout of at most `steps` steps from a state."""
     n_actions = world.dynamics.n_actions
     total, factor = 0.0, 1.0
     for _ in range(steps):
-        action = actions[state] if rules.rollout >= GIVEN else any_of(n_actions, stream)
-        if rules.rollout == LOOKING or (rules.rollout == RANDOM and any_of(2, stream) == 1):
+        action = actions[state] if parameters.rollout >= GIVEN else any_of(n_actions, stream)
+        if parameters.rollout == LOOKING or (parameters.rollout == RANDOM and any_of(2, stream) == 1):
             total -= factor * world.dynamics.costs[state * n_actions + action]
         state, reward, ended = move(world, state, action, stream)
         total += factor * reward
         if ended:
             break
-        factor *= rules.discount
+        factor *= parameters.discount
     return total
 
 
-@lean
-def _back_up(tree: Tree, rules: Rules, path: Path, length: int, tail: float) -> None:
-    """Take what a simulation was worth into the means of all choices on its way."""
-    worth = tail
+@no_refcount
+def _back_up(tree: Tree, parameters: Parameters, path: Path, length: int, tail: float) -> None:
+    """Add the returns of a simulation to the means of all choices on its path; `tail` is the return after it."""
+    value = tail
     for step in range(length - 1, -1, -1):
-        worth = path.gains[step] + rules.discount * worth
-        if rules.clamp and path.choices[step] % 2 == 0 and worth < 0.0:
-            worth = 0.0
+        value = path.gains[step] + parameters.discount * value
+        if parameters.clamp and path.choices[step] % 2 == 0 and value < 0.0:
+            value = 0.0
         history, choice = path.histories[step], path.choices[step]
         tree.visits[history] += 1
         tree.tries[history, choice] += 1
-        _sample(tree, history, choice, worth)
+        _sample(tree, history, choice, value)
 
 
-@lean
-def _sample(tree: Tree, history: int, choice: int, worth: float) -> None:
+@no_refcount
+def _sample(tree: Tree, history: int, choice: int, value: float) -> None:
+    """Add a return to the mean of a choice."""
     tree.samples[history, choice] += 1
-    tree.means[history, choice] += (worth - tree.means[history, choice]) / tree.samples[history, choice]
+    tree.means[history, choice] += (value - tree.means[history, choice]) / tree.samples[history, choice]
 
 
-@lean
+@no_refcount
 def move_particles(world: World, particles: Any, action: int, stream: Any) -> int:
-    """Move particles, int64 (n,), one blind step, after which the episode is still running; returns how many had to be made up.
+    """Move particles, int64 (n,), one blind step, given that the episode goes on; return the number that were replaced.
 
-    Those that end are replaced by copies of others. If all end, also after several attempts, they are put anywhere: the world
-    is then not as the model has it.
+    Particles that end are replaced by copies of others. If all end in every one of `ATTEMPTS` attempts, which the model rules
+    out, they are replaced by states drawn uniformly.
     """
     size, n_states = particles.shape[0], world.dynamics.terminal.shape[0]
     alive = 0
@@ -323,13 +342,13 @@ def move_particles(world: World, particles: Any, action: int, stream: Any) -> in
         if alive > 0:
             particles[i] = particles[size - 1 - any_of(alive, stream)]
         else:
-            particles[i] = _anywhere(world, n_states, stream)
+            particles[i] = _any_running_state(world, n_states, stream)
     return missing
 
 
-@lean
-def _anywhere(world: World, n_states: int, stream: Any) -> int:
-    """Any state in which the episode runs."""
+@no_refcount
+def _any_running_state(world: World, n_states: int, stream: Any) -> int:
+    """Return a state that is not terminal, drawn uniformly."""
     state = any_of(n_states, stream)
     while world.dynamics.terminal[state]:
         state = any_of(n_states, stream)

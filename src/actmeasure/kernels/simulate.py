@@ -1,27 +1,27 @@
-"""A model as a world to act in."""
+"""Simulation of a model: drawing starts and transitions, and recording episodes."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
 from actmeasure.kernels.blind import Dynamics
-from actmeasure.kernels.jit import lean
+from actmeasure.kernels.jit import no_refcount
 from actmeasure.kernels.streams import random
 
 
 class World(NamedTuple):
-    """Dynamics, start and the rewards of single transitions."""
+    """A model as arrays: dynamics, start distribution and rewards of single transitions."""
 
     dynamics: Dynamics
     entry_rewards: Any  # float64 (n_entries,), or empty where rewards do not depend on the successor
     initial_states: Any  # int64 (n_initial,)
     initial_probabilities: Any  # float64 (n_initial,)
-    initial_offsets: Any  # int64 (2,): one row
+    initial_offsets: Any  # int64 (2,): 0 and n_initial, the start as a table of one row
     reveal_start: bool
 
 
 class Record(NamedTuple):
-    """Where a loop writes what came of each episode; all of shape (n_episodes,)."""
+    """The results of episodes, written by compiled loops; all of shape (n_episodes,)."""
 
     scalarized_return: Any
     reward: Any
@@ -30,9 +30,9 @@ class Record(NamedTuple):
     terminated: Any
 
 
-@lean
+@no_refcount
 def pick(offsets: Any, probabilities: Any, row: int, uniform: float) -> int:
-    """The entry of a row that a uniform number from [0, 1) falls on; the last one takes what rounding leaves over."""
+    """Return the entry of a row that a uniform number from [0, 1) selects by inversion; the last if rounding leaves a rest."""
     entry = offsets[row]
     last = offsets[row + 1] - 1
     while entry < last:
@@ -43,17 +43,17 @@ def pick(offsets: Any, probabilities: Any, row: int, uniform: float) -> int:
     return entry  # type: ignore[no-any-return]
 
 
-@lean
+@no_refcount
 def first_state(world: World, stream: Any) -> int:
-    """Draw where an episode begins; a single start takes no random number."""
+    """Draw the first state of an episode; a single initial state takes no random number."""
     if world.initial_states.shape[0] == 1:
         return world.initial_states[0]  # type: ignore[no-any-return]
     return world.initial_states[pick(world.initial_offsets, world.initial_probabilities, 0, random(stream))]  # type: ignore[no-any-return]
 
 
-@lean
+@no_refcount
 def move(world: World, state: int, action: int, stream: Any) -> tuple[int, float, bool]:
-    """Draw what an action leads to: successor, reward, and whether the episode is over."""
+    """Draw a transition; return the successor, the reward, and whether the episode has ended."""
     model = world.dynamics
     row = state * model.n_actions + action
     entry = pick(model.offsets, model.probabilities, row, random(stream))
@@ -62,9 +62,9 @@ def move(world: World, state: int, action: int, stream: Any) -> tuple[int, float
     return successor, reward, model.terminal[successor]
 
 
-@lean
+@no_refcount
 def write(record: Record, episode: int, reward: float, cost: float, measure: bool, ended: bool) -> None:
-    """Add a step to an episode's record."""
+    """Add a step to the record of an episode."""
     record.scalarized_return[episode] += reward - cost
     record.reward[episode] += reward
     record.measurements[episode] += measure

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from actmeasure.kernels.jit import lean
+from actmeasure.kernels.jit import no_refcount
 
-#: Which of an episode's streams: what the world draws, what the agent draws.
+#: The two streams of an episode: the numbers of the model, and those of the agent.
 WORLD, AGENT = 0, 1
 
 POOL = 4
@@ -30,7 +30,7 @@ TO_UNIT = 1.0 / 9007199254740992.0
 
 
 def entropy_words(seed: int) -> Any:
-    """What SeedSequence makes of a seed before it comes to the spawn key: its pool, then its hash constant; uint64 (5,)."""
+    """Return the pool of `SeedSequence(seed)` before the spawn key is mixed in, then its hash constant; uint64 (5,)."""
     words = [(seed >> shift) & 0xFFFFFFFF for shift in range(0, max(seed.bit_length(), 32 * POOL), 32)]
     stream = make_stream()
     stream[8:] = words[:POOL]
@@ -41,13 +41,13 @@ def entropy_words(seed: int) -> Any:
 
 
 def make_stream() -> Any:
-    """Room for a stream: state high and low, increment high and low, and eight words to seed it with; uint64 (12,)."""
+    """Return memory for a stream: state high and low, increment high and low, and eight words for seeding; uint64 (12,)."""
     return np.zeros(4 + 2 * POOL, np.uint64)
 
 
-@lean
+@no_refcount
 def seed_stream(stream: Any, entropy: Any, episode: int, which: int) -> None:
-    """Put a stream at the beginning of an episode's numbers for the world or the agent."""
+    """Set a stream to the beginning of an episode's numbers for the model (`WORLD`) or the agent (`AGENT`)."""
     if which == WORLD:
         seed = world_seed(stream, entropy, episode)
         stream[8], stream[9], stream[10], stream[11] = seed & LOW, seed >> HALF, np.uint64(0), np.uint64(0)
@@ -57,16 +57,16 @@ def seed_stream(stream: Any, entropy: Any, episode: int, which: int) -> None:
     _seed_pcg(stream, _generated(stream, 0), _generated(stream, 1), _generated(stream, 2), _generated(stream, 3))
 
 
-@lean
+@no_refcount
 def world_seed(stream: Any, entropy: Any, episode: int) -> Any:
-    """The number with which a Gymnasium environment is reset, for the same draws as the compiled world; uint64."""
+    """Return the seed with which a Gymnasium environment draws the same numbers as the compiled simulation; uint64."""
     _mix_with_spawn_key(stream, entropy, episode, WORLD)
     return _generated(stream, 0)
 
 
-@lean
+@no_refcount
 def random(stream: Any) -> float:
-    """A uniform number from [0, 1), as `Generator.random()` draws it."""
+    """Draw a uniform number from [0, 1), as `Generator.random()` does."""
     _step(stream)
     high, low = stream[0], stream[1]
     value = high ^ low
@@ -75,9 +75,9 @@ def random(stream: Any) -> float:
     return float(value >> ELEVEN) * TO_UNIT
 
 
-@lean
+@no_refcount
 def _step(stream: Any) -> None:
-    """state = state * multiplier + increment, modulo 2**128."""
+    """Advance the generator: state = state * multiplier + increment, modulo 2**128."""
     high, low = stream[0], stream[1]
     product_high, product_low = _wide_product(low, MULTIPLIER_LOW)
     product_high += high * MULTIPLIER_LOW + low * MULTIPLIER_HIGH
@@ -87,9 +87,9 @@ def _step(stream: Any) -> None:
     stream[1] = total
 
 
-@lean
+@no_refcount
 def _wide_product(a: Any, b: Any) -> tuple[Any, Any]:
-    """High and low 64 bits of a product of 64-bit numbers."""
+    """Return the high and low 64 bits of a product of 64-bit numbers."""
     a_high, a_low, b_high, b_low = a >> HALF, a & LOW, b >> HALF, b & LOW
     low = a_low * b_low
     middle = a_high * b_low + (low >> HALF)
@@ -97,9 +97,9 @@ def _wide_product(a: Any, b: Any) -> tuple[Any, Any]:
     return a_high * b_high + (middle >> HALF) + (other >> HALF), (other << HALF) | (low & LOW)
 
 
-@lean
+@no_refcount
 def _seed_pcg(stream: Any, state_high: Any, state_low: Any, sequence_high: Any, sequence_low: Any) -> None:
-    """PCG's own seeding: 128 bits are the state, 128 the sequence."""
+    """Seed a PCG64 generator with 128 bits of state and 128 bits that select the sequence."""
     stream[0], stream[1] = np.uint64(0), np.uint64(0)
     stream[2] = (sequence_high << ONE) | (sequence_low >> np.uint64(63))
     stream[3] = (sequence_low << ONE) | ONE
@@ -111,7 +111,7 @@ def _seed_pcg(stream: Any, state_high: Any, state_low: Any, sequence_high: Any, 
     _step(stream)
 
 
-@lean
+@no_refcount
 def _hashed(value: Any, constant: Any) -> tuple[Any, Any]:
     value ^= constant
     constant = (constant * MULT_A) & LOW
@@ -119,16 +119,16 @@ def _hashed(value: Any, constant: Any) -> tuple[Any, Any]:
     return value ^ (value >> XSHIFT), constant
 
 
-@lean
+@no_refcount
 def _joined(x: Any, y: Any) -> Any:
-    # Minus is written as adding 2**32, for the sake of the run without Numba.
+    # 2**32 is added so that the difference is not negative, which without Numba would be an overflow.
     result = ((x * MIX_LEFT) + (LOW + ONE) - ((y * MIX_RIGHT) & LOW)) & LOW
     return result ^ (result >> XSHIFT)
 
 
-@lean
+@no_refcount
 def _mix(stream: Any) -> Any:
-    """SeedSequence's pool, at 4 to 7 of the stream, from the four words of entropy at 8 to 11; returns its hash constant."""
+    """Compute the pool of SeedSequence (words 4 to 7 of the stream) from entropy (words 8 to 11); return its hash constant."""
     constant = INIT_A
     for i in range(POOL):
         stream[4 + i], constant = _hashed(stream[8 + i], constant)
@@ -140,9 +140,9 @@ def _mix(stream: Any) -> Any:
     return constant
 
 
-@lean
+@no_refcount
 def _mix_with_spawn_key(stream: Any, entropy: Any, episode: int, which: int) -> None:
-    """The pool from the entropy, the episode and which of its streams it is."""
+    """Compute the pool from the entropy, the number of the episode and that of its stream."""
     for i in range(POOL):
         stream[4 + i] = entropy[i]
     constant = entropy[POOL]
@@ -150,7 +150,7 @@ def _mix_with_spawn_key(stream: Any, entropy: Any, episode: int, which: int) -> 
     _mix_in(stream, np.uint64(which), constant)
 
 
-@lean
+@no_refcount
 def _mix_in(stream: Any, word: Any, constant: Any) -> Any:
     for target in range(POOL):
         value, constant = _hashed(word, constant)
@@ -158,9 +158,9 @@ def _mix_in(stream: Any, word: Any, constant: Any) -> Any:
     return constant
 
 
-@lean
+@no_refcount
 def _generated(stream: Any, number: int) -> Any:
-    """The number-th word of SeedSequence.generate_state(..., uint64), from the pool."""
+    """Return one word of `SeedSequence.generate_state(..., uint64)`, computed from the pool."""
     constant = INIT_B
     for _ in range(2 * number):
         constant = (constant * MULT_B) & LOW

@@ -11,8 +11,8 @@ from actmeasure.learning.agent import Agent, CompiledAgent, Task
 from actmeasure.learning.amrl_q import AmrlQAgent
 from actmeasure.learning.atmq import AtmqAgent, DynaAtmqAgent
 from actmeasure.learning.foresight import ForesightAgent
-from actmeasure.learning.learning_agent import LearningAgent
-from actmeasure.learning.planned import PomcpAgent, RandomAgent, ScheduleAgent
+from actmeasure.learning.learning_agent import LearningAgent, current_names
+from actmeasure.learning.planned import PolicyAgent, PomcpAgent, RandomAgent, ScheduleAgent
 from actmeasure.learning.saving import load_agent
 from actmeasure.settings import make_by_name
 
@@ -27,6 +27,7 @@ __all__ = [
     "ForesightAgent",
     "LearningAgent",
     "ObserveThenPlanAgent",
+    "PolicyAgent",
     "PomcpAgent",
     "RandomAgent",
     "ScheduleAgent",
@@ -57,6 +58,8 @@ def make(name: str, **settings: Any) -> Agent:
     >>> make("random", measure_probability=0.2)
     RandomAgent(measure_probability=0.2)
     """
+    if isinstance(name, str) and name in AGENTS:
+        settings = current_names(AGENTS[name], settings)
     return make_by_name("agent", name, AGENTS, settings, AgentError)
 
 

@@ -21,6 +21,7 @@ from actmeasure.learning.learning_agent import (
     LearningAgent,
     checked_discount,
     chosen,
+    current_names,
     finite,
     model_from_counts,
     own_discount,
@@ -29,7 +30,7 @@ from actmeasure.learning.learning_agent import (
 )
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
-from actmeasure.planning.pomcp import PATIENCE, POMCP, ROLLOUTS, least_reward
+from actmeasure.planning.pomcp import LARGEST_DISCOUNT, POMCP, ROLLOUTS, least_reward
 from actmeasure.settings import probability, truth, whole
 
 __all__ = [
@@ -145,12 +146,12 @@ class PlanningAgent(LearningAgent):
         """Begin an episode with the planner, which has random numbers of its own."""
         self.planner = planner
         planner.reseed(*self._seeds)
-        planner.begin(self.first_belief() if observation is None else Belief.at(observation))
+        planner.start(self.first_belief() if observation is None else Belief.at(observation))
 
     def discounted_task(self) -> Task:
         """Return the task, with a discount below 1: without one, a model learned from few measurements may have no values."""
         task = self.prepared()
-        return replace(task, discount=min(task.discount, PATIENCE))
+        return replace(task, discount=min(task.discount, LARGEST_DISCOUNT))
 
     def acting_planner(self) -> POMCP:
         """Return the planner; raise an `AgentError` if no episode has begun."""
@@ -212,7 +213,7 @@ class PlanningAgent(LearningAgent):
 # ACNO-OTP: observe, then plan
 
 
-EXPLORATIONS = ("counter", "euler")
+EXPLORING_METHODS = ("counter", "euler")
 
 
 @dataclass(frozen=True)
@@ -221,7 +222,7 @@ class ObserveThenPlanSettings(PlanningSettings):
 
     Attributes
     ----------
-    exploration : str
+    exploring_method : str
         `counter`: see `CounterExploration`. `euler`: see `EulerExploration`.
     exploring_episodes : int or None
         Number of exploring episodes; None for all planned ones but the last `exploiting_episodes`.
@@ -235,7 +236,7 @@ class ObserveThenPlanSettings(PlanningSettings):
         Setting of `EulerExploration`.
     """
 
-    exploration: str = "counter"
+    exploring_method: str = "counter"
     exploring_episodes: int | None = None
     exploiting_episodes: int = 50
     learning_rate: float = 0.3
@@ -246,8 +247,8 @@ class ObserveThenPlanSettings(PlanningSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not isinstance(self.exploration, str) or self.exploration not in EXPLORATIONS:
-            raise AgentError(unknown_name("exploration", self.exploration, EXPLORATIONS))
+        if not isinstance(self.exploring_method, str) or self.exploring_method not in EXPLORING_METHODS:
+            raise AgentError(unknown_name("exploring_method", self.exploring_method, EXPLORING_METHODS))
         if self.exploring_episodes is not None:
             self._set("exploring_episodes", whole(self.exploring_episodes, "exploring_episodes", error=AgentError))
         self._set("exploiting_episodes", whole(self.exploiting_episodes, "exploiting_episodes", error=AgentError))
@@ -262,7 +263,7 @@ class ObserveThenPlanSettings(PlanningSettings):
 
     def explorer(self, n_states: int, n_actions: int) -> Exploration:
         """Return the exploration of these settings."""
-        if self.exploration == "counter":
+        if self.exploring_method == "counter":
             return CounterExploration(n_states, n_actions, self.learning_rate, self.exploring_discount)
         return EulerExploration(n_states, n_actions, self.horizon, self.visits, self.log_term)
 
@@ -299,12 +300,13 @@ class ObserveThenPlanAgent(PlanningAgent):
     """
 
     name = "acno-otp"
+    former_names: ClassVar[dict[str, str]] = {"exploration": "exploring_method"}
     types: ClassVar[dict[str, str]] = saving.TYPES | {"exploring": "<f8"}
     settings: ObserveThenPlanSettings
 
     def __init__(self, preset: str = "default", **settings: Any) -> None:
         super().__init__()
-        self.settings = chosen(ObserveThenPlanSettings, OTP_PRESETS, preset, settings)
+        self.settings = chosen(ObserveThenPlanSettings, OTP_PRESETS, preset, current_names(type(self), settings))
         self._explorer: Exploration
         self._exploring_episodes = 0
         self._plan: POMCP | None = None
@@ -359,7 +361,7 @@ class ObserveThenPlanAgent(PlanningAgent):
         if not self.explores and self._plan is not None:
             self._state = None if observation is None else checked_state(observation, self.prepared().n_states)
             if not terminated:
-                self._plan.observe(self._last, observation)
+                self._plan.observe(observation, self._last)
             return
         before = self._state
         if self.count_step(reward, observation, terminated) and before is not None:
@@ -489,7 +491,7 @@ class AcnoPomcpAgent(PlanningAgent):
     def observe(self, reward: float, cost: float, observation: int | None, terminated: bool, truncated: bool) -> None:
         self.count_step(reward, observation, terminated)
         if not terminated:
-            self.acting_planner().observe(self._last, observation)
+            self.acting_planner().observe(observation, self._last)
 
     def learned(self) -> dict[str, npt.NDArray[Any]]:
         return super().learned() | {"random_decisions": self._random}

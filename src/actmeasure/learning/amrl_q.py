@@ -22,6 +22,7 @@ from actmeasure.learning.learning_agent import (
     CompiledLearner,
     checked_discount,
     chosen,
+    current_names,
     finite,
     settings_signature,
 )
@@ -45,7 +46,7 @@ class AmrlQSettings:
         Discount of values; None for the task's own.
     measuring_bias : float
         Initial value of decisions with a look, above that of those without, so that looks are tried (beta).
-    exploration : float
+    random_decisions : float
         Probability of a random decision (epsilon).
     exploring_share : float
         Fraction of the planned episodes with random decisions; all, if no number is planned.
@@ -54,11 +55,11 @@ class AmrlQSettings:
     learning_rate: float = 0.1
     discount: float | None = None
     measuring_bias: float = 0.1
-    exploration: float = 0.1
+    random_decisions: float = 0.1
     exploring_share: float = 0.9
 
     def __post_init__(self) -> None:
-        for name in ("learning_rate", "exploration", "exploring_share"):
+        for name in ("learning_rate", "random_decisions", "exploring_share"):
             object.__setattr__(self, name, probability(getattr(self, name), name, AgentError))
         object.__setattr__(self, "measuring_bias", finite(self.measuring_bias, "measuring_bias"))
         object.__setattr__(self, "discount", checked_discount(self.discount))
@@ -82,12 +83,13 @@ class AmrlQAgent(CompiledLearner):
     """
 
     name = "amrl-q"
+    former_names: ClassVar[dict[str, str]] = {"exploration": "random_decisions"}
     types: ClassVar[dict[str, str]] = saving.TYPES | {"likeliest": "<i8", "values": "<f8"}
 
     def __init__(self, preset: str = "default", **settings: Any) -> None:
         super().__init__()
-        self.settings: AmrlQSettings = chosen(AmrlQSettings, PRESETS, preset, settings)
-        self._exploration = 0.0
+        self.settings: AmrlQSettings = chosen(AmrlQSettings, PRESETS, preset, current_names(type(self), settings))
+        self._random_decisions = 0.0
         self._likely = amrl_q.NOTHING
         self._tables: amrl_q.AmrlQTables
         self._parameters: amrl_q.AmrlQParameters
@@ -98,7 +100,7 @@ class AmrlQAgent(CompiledLearner):
         self._parameters = amrl_q.AmrlQParameters(
             discount=task.discount if self.settings.discount is None else self.settings.discount,
             learning_rate=self.settings.learning_rate,
-            exploration=self.settings.exploration,
+            random_decisions=self.settings.random_decisions,
             exploring_episodes=NEVER if planned is None else min(NEVER, int(np.ceil(share * min(planned, NEVER)))),
         )
         costs = np.array(task.measuring_cost, dtype=np.float64).reshape(-1)
@@ -113,12 +115,12 @@ class AmrlQAgent(CompiledLearner):
     def begin(self, observation: int | None) -> None:
         self.note_start(observation)
         explores = self.episodes_done < self._parameters.exploring_episodes
-        self._exploration = self._parameters.exploration if explores else 0.0
+        self._random_decisions = self._parameters.random_decisions if explores else 0.0
         shown = amrl_q.NOTHING if observation is None else observation
         amrl_q.begin(self._tables, shown, self._likely, self.prepared().n_states, self._stream)
 
     def decide(self) -> Decision:
-        action, measure = amrl_q.decide(self._tables, self.prepared().n_actions, self._exploration, self._stream)
+        action, measure = amrl_q.decide(self._tables, self.prepared().n_actions, self._random_decisions, self._stream)
         return Decision(int(action), bool(measure))
 
     def observe(self, reward: float, cost: float, observation: int | None, terminated: bool, truncated: bool) -> None:

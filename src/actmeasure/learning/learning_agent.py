@@ -222,6 +222,12 @@ def chosen(
     return replace(kind(), **(dict(presets[preset]) | dict(given)))  # type: ignore[type-var]
 
 
+def current_names(kind: type[Agent], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings of an agent under their present names; studies and saved agents may use the former ones."""
+    former: Mapping[str, str] = getattr(kind, "former_names", {})
+    return {former.get(name, name): value for name, value in settings.items()}
+
+
 def settings_signature(defaults: Any) -> inspect.Signature:
     """Return the signature of an agent with these settings, for `help` and for the check for unknown names."""
     preset = inspect.Parameter("preset", inspect.Parameter.POSITIONAL_OR_KEYWORD, default="default", annotation=str)

@@ -1,4 +1,4 @@
-"""An agent that follows a schedule."""
+"""Agents that learn nothing: they follow a policy or a schedule, plan on a known model, or act at random."""
 
 from __future__ import annotations
 
@@ -9,146 +9,82 @@ import numpy as np
 from actmeasure.belief import Belief
 from actmeasure.decision import Decision
 from actmeasure.episodes import Episodes
-from actmeasure.errors import AgentError, PlanError, ScheduleError, quoted
+from actmeasure.errors import AgentError, PlanError, quoted
 from actmeasure.kernels import act_randomly, follow_schedule, streams
 from actmeasure.learning.agent import Agent, CompiledAgent, Task, checked_state
 from actmeasure.model import Model
 from actmeasure.planning.pomcp import POMCP
-from actmeasure.schedule import BlindPlan, Schedule
+from actmeasure.policy import Policy, guide_for
+from actmeasure.schedule import Schedule
 from actmeasure.settings import probability
-from actmeasure.world import flat_plans, record, world
+from actmeasure.world import record, world
 
-__all__ = ["PomcpAgent", "RandomAgent", "ScheduleAgent", "guide_for"]
+__all__ = ["PolicyAgent", "PomcpAgent", "RandomAgent", "ScheduleAgent", "guide_for"]
 
 
-class ScheduleAgent(CompiledAgent):
-    """Follows a schedule, and learns nothing.
+class PolicyAgent(Agent):
+    """Follows a policy, and learns nothing.
 
     Parameters
     ----------
-    schedule : Schedule
+    policy : Policy
+        If it has a method `reseed(seed, episode)`, that is called before every episode.
     model : Model
-        The model that the schedule was made for: it tells where plans lead that end in a known state without a look.
+        The model that the policy was made for: its start is the belief of an episode whose first state is not shown.
     """
 
-    def __init__(self, schedule: Schedule, model: Model) -> None:
-        if not isinstance(schedule, Schedule):
-            raise AgentError(f"schedule is {quoted(schedule)}, expected a Schedule")
+    def __init__(self, policy: Policy, model: Model) -> None:
+        if not isinstance(policy, Policy):
+            raise AgentError(
+                f"policy is {quoted(policy)}, expected a Policy, with the methods start, decide and observe"
+            )
         if not isinstance(model, Model):
-            raise AgentError(f"model is {quoted(model)}, expected the Model that the schedule was made for")
-        schedule.check_fits(model)
-        self.schedule, self.model = schedule, model
-        self._guide = guide_for(schedule, model)
-        self._progress = follow_schedule.new_progress(model.n_states)
+            raise AgentError(f"model is {quoted(model)}, expected the Model that the policy was made for")
+        self.policy, self.model = policy, model
 
     def prepare(self, task: Task) -> None:
-        # `Model.from_gymnasium` adds an end state behind the environment's own, which the environment never shows.
-        ends_behind = bool(self.model.terminal[-1]) and task.n_states == self.model.n_states - 1
-        if task.n_actions != self.model.n_actions or not (task.n_states == self.model.n_states or ends_behind):
-            raise AgentError(
-                f"the schedule is for {self.model.n_states} states and {self.model.n_actions} actions, the task has "
-                f"{task.n_states} and {task.n_actions}; use it on the model it was made for"
-            )
+        _check_sizes("the policy", self.model, task)
         super().prepare(task)
 
     def reseed(self, seed: int, episode: int) -> None:
-        """A schedule leaves nothing to chance."""
+        if hasattr(self.policy, "reseed"):
+            self.policy.reseed(seed, episode)
 
     def begin(self, observation: int | None) -> None:
-        follow_schedule.begin(self._guide, self._progress, self._number(observation))
+        self.policy.start(Belief.start(self.model) if observation is None else Belief.at(observation))
 
     def decide(self) -> Decision:
-        if self._progress[follow_schedule.PLAN] < 0:
-            raise self._lost()
-        action, measure = follow_schedule.decide(self._guide, self._progress)
-        return Decision(int(action), bool(measure))
+        return self.policy.decide()
 
     def observe(self, reward: float, cost: float, observation: int | None, terminated: bool, truncated: bool) -> None:
-        if not terminated:
-            follow_schedule.observe(self._guide, self._progress, self._number(observation))
-
-    def run(self, model: Model, seed: int, first_episode: int, max_steps: int, episodes: Episodes) -> None:
-        played = follow_schedule.run(
-            world(model), self._guide, self._progress, streams.entropy_words(seed), first_episode, max_steps,
-            record(episodes), streams.make_stream(),
-        )  # fmt: skip
-        if not played:
-            raise self._lost()
+        if terminated:
+            return
+        if observation is not None and self.model.terminal[checked_state(observation, self.model.n_states)]:
+            raise AgentError(
+                f"{self.model.describe_state(observation)} was shown and the episode goes on, but it ends there in the "
+                "model that the agent plans on; plan on the model of the task"
+            )
+        self.policy.observe(observation)
 
     def __repr__(self) -> str:
-        return f"ScheduleAgent({self.schedule!r})"
-
-    def _number(self, observation: int | None) -> int:
-        return follow_schedule.NOTHING if observation is None else checked_state(observation, self.model.n_states)
-
-    def _lost(self) -> ScheduleError:
-        """Why the schedule does not say what to do next."""
-        number, _, origin, _ = self._progress.tolist()
-        start = origin == self.model.n_states
-        where = "a start that is not shown" if start else self.model.describe_state(origin)
-        if number == follow_schedule.NO_PLAN:
-            return ScheduleError(f"the schedule has no plan for {where}, which came up; add a BlindPlan for it")
-        plan = _start(self.schedule, self.model) if start else self.schedule[origin]
-        claim = {
-            "end": "says that the episode is over after it",
-            "known": "says that the episode is over, or the state known, after it",
-            "measure": "looks at its end, but nothing was shown",
-        }[plan.then if plan else "end"]
-        return ScheduleError(
-            f"the plan for {where} {claim}, but the episode still runs; use the schedule on the model it was made for, or "
-            "correct the plan"
-        )
+        return f"{type(self).__name__}({self.policy!r})"
 
 
-def guide_for(schedule: Schedule, model: Model) -> follow_schedule.Guide:
-    """The arrays by which a schedule for a model is followed."""
-    start = _start(schedule, model)
-    plans, start_number = flat_plans(schedule, start)
-    known_after = np.full(model.n_states + 1, -1, dtype=np.int64)
-    known = [number for number, plan in enumerate(schedule.plans) if plan.then == "known"]
-    for state in np.flatnonzero(np.isin(schedule.plan_of_state, known)):
-        known_after[state] = _led_to(model, Belief.at(int(state)), schedule[int(state)])
-    if start is not None and start.then == "known":
-        known_after[-1] = _led_to(model, Belief.start(model), start)
-    return follow_schedule.Guide(plans, start_number, known_after)
-
-
-def _start(schedule: Schedule, model: Model) -> BlindPlan | None:
-    """The plan for a start that is not shown: its own, or that of the only state it can be."""
-    if len(model.initial_states) == 1:
-        return schedule.get(int(model.initial_states[0]), schedule.start)
-    return None if model.reveal_start else schedule.start
-
-
-def _led_to(model: Model, belief: Belief, plan: BlindPlan) -> int:
-    """The state that a plan with a known end leads to, -1 if the episode is over by then."""
-    for action in plan.actions:
-        belief = belief.predict(model, action)
-    if len(belief.states) > 1:
-        raise ScheduleError(
-            f"a plan ends with then='known', but may lead to {len(belief.states)} states; use then='measure'"
-        )
-    return -1 if belief.is_over else int(belief.states[0])
-
-
-# ----------------------------------------------------------------------------------------------------
-# An agent that plans on a known model.
-# ----------------------------------------------------------------------------------------------------
-
-
-class PomcpAgent(Agent):
+class PomcpAgent(PolicyAgent):
     """Plans every decision with POMCP on a known model, and learns nothing.
 
     Parameters
     ----------
     model : Model
     simulations, depth, exploration, particles, discount, rollout, clamp, share, nodes
-        As those of `actmeasure.planning.POMCP`.
+        As those of `actmeasure.planning.POMCP`, with the same defaults.
 
     Attributes
     ----------
-    planner : POMCP
+    policy, planner : POMCP
     """
+
+    policy: POMCP
 
     def __init__(
         self,
@@ -164,66 +100,82 @@ class PomcpAgent(Agent):
         nodes: int = 100_000,
     ) -> None:
         try:
-            self.planner = POMCP(
-                model, simulations, depth, exploration, particles, discount, rollout, clamp, share, nodes
-            )
+            planner = POMCP(model, simulations, depth, exploration, particles, discount, rollout, clamp, share, nodes)
         except PlanError as error:
             raise AgentError(str(error)) from error
-        self._last = Decision(0, False)
+        super().__init__(planner, model)
+
+    @property
+    def planner(self) -> POMCP:
+        """The policy under the name by which it is known."""
+        return self.policy
+
+    def q_values(self) -> Any:
+        """Return the mean return of each action at the last decision, shape (A, 2): without a look, with one."""
+        return np.array(self.policy.q_values())
+
+    def __repr__(self) -> str:
+        return f"PomcpAgent({self.model!r}, simulations={self.policy.simulations})"
+
+
+class ScheduleAgent(CompiledAgent):
+    """Follows a schedule, and learns nothing.
+
+    Parameters
+    ----------
+    schedule : Schedule
+    model : Model
+        The model that the schedule was made for: it tells where plans lead that end in a known state without a look.
+
+    Attributes
+    ----------
+    policy : SchedulePolicy
+    """
+
+    def __init__(self, schedule: Schedule, model: Model) -> None:
+        if not isinstance(schedule, Schedule):
+            raise AgentError(f"schedule is {quoted(schedule)}, expected a Schedule")
+        if not isinstance(model, Model):
+            raise AgentError(f"model is {quoted(model)}, expected the Model that the schedule was made for")
+        self.schedule, self.model = schedule, model
+        self.policy = schedule.policy(model)
 
     def prepare(self, task: Task) -> None:
-        model = self.planner.model
-        # `Model.from_gymnasium` adds an end state behind the environment's own, which the environment never shows.
-        ends_behind = bool(model.terminal[-1]) and task.n_states == model.n_states - 1
-        if task.n_actions != model.n_actions or not (task.n_states == model.n_states or ends_behind):
-            raise AgentError(
-                f"the model has {model.n_states} states and {model.n_actions} actions, the task has {task.n_states} and "
-                f"{task.n_actions}; plan on the model of the task"
-            )
+        _check_sizes("the schedule", self.model, task)
         super().prepare(task)
 
     def reseed(self, seed: int, episode: int) -> None:
-        self.planner.reseed(seed, episode)
+        """Do nothing: a schedule draws no random numbers."""
 
     def begin(self, observation: int | None) -> None:
-        self.planner.begin(Belief.start(self.planner.model) if observation is None else Belief.at(observation))
+        self.policy.start_at(None if observation is None else checked_state(observation, self.model.n_states))
 
     def decide(self) -> Decision:
-        self._last = self.planner.decide()
-        return self._last
+        return self.policy.decide()
 
     def observe(self, reward: float, cost: float, observation: int | None, terminated: bool, truncated: bool) -> None:
-        if terminated:
-            return
-        if observation is not None:
-            model = self.planner.model
-            if model.terminal[checked_state(observation, model.n_states)]:
-                raise AgentError(
-                    f"{model.describe_state(observation)} was shown and the episode goes on, but it ends there in the model that "
-                    "the agent plans on; plan on the model of the task"
-                )
-        self.planner.observe(self._last, observation)
+        if not terminated:
+            self.policy.observe(None if observation is None else checked_state(observation, self.model.n_states))
 
-    def q_values(self) -> Any:
-        """What each action was found to be worth at the last decision, shape (A, 2): without a look, with one."""
-        return np.array(self.planner.q_values())
+    def run(self, model: Model, seed: int, first_episode: int, max_steps: int, episodes: Episodes) -> None:
+        played = follow_schedule.run(
+            world(model), self.policy.guide, self.policy.progress, streams.entropy_words(seed), first_episode, max_steps,
+            record(episodes), streams.make_stream(),
+        )  # fmt: skip
+        if not played:
+            raise self.policy.no_decision()
 
     def __repr__(self) -> str:
-        return f"PomcpAgent({self.planner.model!r}, simulations={self.planner.simulations})"
-
-
-# ----------------------------------------------------------------------------------------------------
-# An agent that acts at random: the least any other should beat.
-# ----------------------------------------------------------------------------------------------------
+        return f"ScheduleAgent({self.schedule!r})"
 
 
 class RandomAgent(CompiledAgent):
-    """Acts at random, and looks with a given probability.
+    """Acts at random and measures with a given probability: the least that another agent should earn.
 
     Parameters
     ----------
     measure_probability : float
-        Chance of looking at each step.
+        Probability of measuring at each step.
     """
 
     def __init__(self, measure_probability: float = 0.5) -> None:
@@ -239,13 +191,13 @@ class RandomAgent(CompiledAgent):
         streams.seed_stream(self._stream, streams.entropy_words(seed), episode, streams.AGENT)
 
     def begin(self, observation: int | None) -> None:
-        """Nothing to remember."""
+        """Do nothing: every step is decided alike."""
 
     def decide(self) -> Decision:
         return Decision(*act_randomly.decide(self._n_actions, self.measure_probability, self._stream))
 
     def observe(self, reward: float, cost: float, observation: int | None, terminated: bool, truncated: bool) -> None:
-        """Nothing to learn."""
+        """Do nothing: outcomes are not used."""
 
     def run(self, model: Model, seed: int, first_episode: int, max_steps: int, episodes: Episodes) -> None:
         entropy = streams.entropy_words(seed)
@@ -256,3 +208,14 @@ class RandomAgent(CompiledAgent):
 
     def __repr__(self) -> str:
         return f"RandomAgent(measure_probability={self.measure_probability:g})"
+
+
+def _check_sizes(what: str, model: Model, task: Task) -> None:
+    """Raise an `AgentError` unless a task has the states and actions of the model that something was made for."""
+    # `Model.from_gymnasium` adds an end state behind the environment's own, which the environment never shows.
+    ends_behind = bool(model.terminal[-1]) and task.n_states == model.n_states - 1
+    if task.n_actions != model.n_actions or not (task.n_states == model.n_states or ends_behind):
+        raise AgentError(
+            f"{what} is for {model.n_states} states and {model.n_actions} actions, the task has {task.n_states} and "
+            f"{task.n_actions}; use it on the model it was made for"
+        )

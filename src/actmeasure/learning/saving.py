@@ -23,7 +23,7 @@ from actmeasure.files.atomic import explain, replacing
 from actmeasure.files.checks import check_keys, flag, number
 from actmeasure.kernels.learned_model import INITIAL_CAPACITY, Counts, make_counts
 from actmeasure.learning.agent import Task
-from actmeasure.learning.learning_agent import LearningAgent
+from actmeasure.learning.learning_agent import LearningAgent, current_names
 from actmeasure.settings import LARGEST_RETURN, whole
 
 __all__ = ["TYPES", "are_most_frequent", "check_shapes", "counts_from", "load_agent", "save_agent", "stored"]
@@ -98,6 +98,8 @@ def _agent(
     if not isinstance(name, str) or name not in kinds:
         raise AgentError(unknown_name("agent", name, kinds))
     kind = kinds[name]
+    if isinstance(about["settings"], dict):
+        about = about | {"settings": current_names(kind, about["settings"])}
     check_keys(about["settings"], "'settings'", [field.name for field in fields(kind().settings)])
     types = kind.types if about["version"] > 1 or kind.version_1_types is None else kind.version_1_types
     check_keys(dict(arrays), "the archive", [*TASK_TYPES, *types])

@@ -1,4 +1,4 @@
-"""Turn what a user passes into the checked arrays of a `Model`; whatever does not fit is a `ModelError`."""
+"""Conversion of a user's arguments into the checked arrays of a `Model`; what does not fit is a `ModelError`."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def _dense(value: Any, name: str, expected: str) -> FloatArray:
     return array.astype(np.float64, copy=False)
 
 
-def _sparse_matrix(matrix: Any, name: str) -> None:
-    """Refuse a sparse array that cannot be a matrix of real numbers."""
+def _check_sparse_matrix(matrix: Any, name: str) -> None:
+    """Raise a `ModelError` for a sparse array that is no matrix of real numbers."""
     if matrix.ndim != 2 or np.dtype(matrix.dtype).kind not in "biuf":
         raise ModelError(
             f"{name} is a sparse array of shape {matrix.shape} and type {matrix.dtype}, expected a matrix (S, S) of real numbers"
@@ -45,7 +45,7 @@ def _sparse_matrix(matrix: Any, name: str) -> None:
 
 
 def sizes(P: Any) -> tuple[int, int]:
-    """Numbers of states and actions of a dense (S, A, S) array or a list of A sparse (S, S) matrices."""
+    """Return the numbers of states and actions of a dense (S, A, S) array or a list of A sparse (S, S) matrices."""
     if sparse.issparse(P):
         raise ModelError(
             "P is one sparse matrix, expected a list with one (S, S) matrix per action; pass [P] for one action"
@@ -53,7 +53,7 @@ def sizes(P: Any) -> tuple[int, int]:
     if _is_sparse_list(P):
         shape = P[0].shape
         for action, matrix in enumerate(P):
-            _sparse_matrix(matrix, f"P[action {action}]")
+            _check_sparse_matrix(matrix, f"P[action {action}]")
             if matrix.shape != shape or shape[0] != shape[1]:
                 raise ModelError(
                     f"P[action {action}] has shape {matrix.shape}, expected square matrices of one size ({shape[0]}, {shape[0]})"
@@ -72,7 +72,7 @@ def sizes(P: Any) -> tuple[int, int]:
 
 
 def terminal_mask(terminal: Any, n_states: int) -> npt.NDArray[np.bool_]:
-    """A copy of the terminal mask, shape (S,); at least one state must not be terminal."""
+    """Return a copy of the terminal mask, shape (S,); at least one state must not be terminal."""
     if terminal is None:
         return np.zeros(n_states, dtype=bool)
     mask = np.array(terminal)
@@ -88,14 +88,14 @@ def terminal_mask(terminal: Any, n_states: int) -> npt.NDArray[np.bool_]:
 
 
 def transitions(P: Any, n_states: int, n_actions: int, terminal: npt.NDArray[np.bool_]) -> Transitions:
-    """The checked transition table of whatever `sizes` accepted."""
+    """Return the checked transition table of arrays that `sizes` accepted."""
     if _is_sparse_list(P):
         return Transitions.from_sparse(P, terminal)
     return Transitions.from_dense(_dense(P, "P", "an array of shape (S, A, S)"), terminal)
 
 
 def rewards(R: Any, table: Transitions, terminal: npt.NDArray[np.bool_]) -> tuple[FloatArray, FloatArray | None]:
-    """Expected rewards, shape (S, A), and the reward of every table entry where it depends on the successor."""
+    """Return expected rewards, shape (S, A), and the reward of each table entry, or None where it is that of the action."""
     n_states, n_actions = table.n_states, table.n_actions
     if _is_sparse_list(R):
         return _successor_rewards(_entries_of_sparse(R, table, terminal), table)
@@ -107,8 +107,8 @@ def rewards(R: Any, table: Transitions, terminal: npt.NDArray[np.bool_]) -> tupl
         )
     bad = ~np.isfinite(array)
     if bad.any():
-        place = [int(i) for i in np.unravel_index(int(np.argmax(bad)), array.shape)]
-        raise ModelError(f"R{place} is {array[tuple(place)]}, expected a finite number; correct this entry")
+        at = [int(i) for i in np.unravel_index(int(np.argmax(bad)), array.shape)]
+        raise ModelError(f"R{at} is {array[tuple(at)]}, expected a finite number; correct this entry")
     _check_terminal_rewards(np.any(array.reshape(n_states, -1) != 0, axis=1), terminal)
     if array.ndim == 2:
         return array.copy(), None
@@ -117,7 +117,7 @@ def rewards(R: Any, table: Transitions, terminal: npt.NDArray[np.bool_]) -> tupl
 
 
 def _reward_remedy(shape: tuple[int, ...], n_states: int, n_actions: int) -> str:
-    """What to do about rewards of a shape that people often have."""
+    """Return what to do about rewards of a common other shape, for the message."""
     if shape == (n_states,):
         return "; for a reward per state pass np.repeat(R[:, None], A, axis=1)"
     if shape == (n_actions, n_states):
@@ -128,7 +128,7 @@ def _reward_remedy(shape: tuple[int, ...], n_states: int, n_actions: int) -> str
 
 
 def _check_terminal_rewards(paying: npt.NDArray[np.bool_], terminal: npt.NDArray[np.bool_]) -> None:
-    """Refuse terminal states that pay, `paying` being a mask of shape (S,)."""
+    """Raise a `ModelError` if a terminal state has rewards; `paying` is the mask of states with rewards, shape (S,)."""
     paid = terminal & paying
     if paid.any():
         state = int(np.argmax(paid))
@@ -147,7 +147,7 @@ def _entries_of_sparse(R: Sequence[Any], table: Transitions, terminal: npt.NDArr
     rows = table.entry_rows()
     values = np.zeros(len(rows))
     for action, matrix in enumerate(R):
-        _sparse_matrix(matrix, f"R[action {action}]")
+        _check_sparse_matrix(matrix, f"R[action {action}]")
         compressed = sparse.csr_array(matrix, dtype=np.float64)
         bad = ~np.isfinite(compressed.data)
         if bad.any():
@@ -169,7 +169,7 @@ def _successor_rewards(per_entry: FloatArray, table: Transitions) -> tuple[Float
 
 
 def initial_distribution(initial: Any, terminal: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.int64], FloatArray]:
-    """The states in which an episode may begin, ascending, and their probabilities."""
+    """Return the states in which an episode may begin, ascending, and their probabilities."""
     n_states = len(terminal)
     value = _dense(initial, "initial", f"a state from 0 to {n_states - 1} or a distribution of shape ({n_states},)")
     if value.ndim == 0:
@@ -201,7 +201,7 @@ def _checked_distribution(value: FloatArray, n_states: int) -> tuple[npt.NDArray
 
 
 def names(values: Sequence[str] | None, count: int, kind: str) -> tuple[str, ...] | None:
-    """Names as a tuple of distinct strings, or None."""
+    """Return names as a tuple of distinct strings, or None."""
     if values is None:
         return None
     given = () if isinstance(values, str) or not isinstance(values, Iterable) else tuple(values)

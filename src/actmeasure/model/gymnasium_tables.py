@@ -1,4 +1,4 @@
-"""Read the transition table of Gymnasium's toy-text environments (FrozenLake, Taxi, CliffWalking and their like)."""
+"""Models from the transition tables of Gymnasium's toy-text environments (FrozenLake, Taxi, CliffWalking and others)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["initial_distribution", "read_table"]
 
 
 def read_table(env: Any) -> tuple[Transitions, FloatArray, FloatArray, npt.NDArray[np.bool_]]:
-    """Transitions, expected rewards, entry rewards and terminal mask, with one end state added behind the others."""
+    """Return transitions, expected rewards, entry rewards and terminal mask, with one terminal state added after the others."""
     table = _listed(_table(env), "P", "state")
     n_states, n_actions = len(table), len(_listed(table[0], "P[state 0]", "action"))
     end = n_states
@@ -46,7 +46,7 @@ def _table(env: Any) -> Any:
 
 
 def _listed(value: Any, place: str, kind: str, count: int | None = None) -> Any:
-    """A dictionary or list with an entry for every state or action, from 0 up."""
+    """Return a value, if it is a dictionary or list with an entry for every state or action, from 0 up."""
     if not isinstance(value, (Mapping, list, tuple)):
         raise ModelError(f"{place} is {quoted(value)}, expected a dictionary or list with an entry for every {kind}")
     expected = max(1, len(value)) if count is None else count
@@ -57,7 +57,7 @@ def _listed(value: Any, place: str, kind: str, count: int | None = None) -> Any:
 
 
 def _outcomes(value: Any, place: str, n_states: int) -> list[tuple[float, int, float, bool]]:
-    """What an action can lead to: (probability, successor, reward, whether the episode ends), each a plain number."""
+    """Return the checked outcomes of an action: (probability, successor, reward, terminated), as plain numbers."""
     if not isinstance(value, (list, tuple)) or not value:
         raise ModelError(
             f"{place} is {quoted(value)}, expected a list of (probability, next state, reward, terminated)"
@@ -86,7 +86,7 @@ def _merged(
     terminal: npt.NDArray[np.bool_],
     n_actions: int,
 ) -> tuple[Transitions, FloatArray, FloatArray]:
-    """One entry per (row, successor): probabilities add up, rewards become their mean."""
+    """Return tables with one entry per (row, successor): probabilities are added, rewards averaged."""
     n_states = len(terminal)
     possible = probabilities != 0
     keys, group = np.unique(rows[possible] * n_states + successors[possible], return_inverse=True)
@@ -103,7 +103,7 @@ def _merged(
 
 
 def initial_distribution(env: Any) -> FloatArray:
-    """The environment's own start, over its states and the added end state."""
+    """Return the environment's own start distribution over its states and the added terminal state, shape (S + 1,)."""
     own = getattr(env.unwrapped, "initial_state_distrib", None)
     if own is None:
         raise ModelError(

@@ -1,4 +1,4 @@
-"""What a look costs and what it shows."""
+"""Measurements: their prices, and what they show."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ExactMeasurement:
     Attributes
     ----------
     cost : float, or float64 array of shape (S, A)
-        Price of looking while taking action `a` in state `s`. It is 0 in terminal states, where nothing is left to see.
+        Price of a measurement together with action `a` in state `s`; 0 in terminal states, in which no action is taken.
     """
 
     cost: float | FloatArray
@@ -31,7 +31,7 @@ class ExactMeasurement:
     def checked(
         cls, cost: npt.ArrayLike, n_states: int, n_actions: int, terminal: npt.NDArray[np.bool_]
     ) -> ExactMeasurement:
-        """From a number or one cost per state and action; negative, NaN or infinite costs are a `ModelError`."""
+        """Return a measurement with one cost, or one per state and action; a negative, NaN or infinite one is a `ModelError`."""
         try:
             costs = np.array(cost)
         except ValueError:  # rows of different lengths
@@ -61,16 +61,16 @@ class ExactMeasurement:
         return cls(costs)
 
     def of(self, state: int, action: int) -> float:
-        """Price of looking while taking `action` in `state`."""
+        """Return the price of a measurement together with `action` in `state`."""
         return self.cost if isinstance(self.cost, float) else float(self.cost[state, action])
 
     def table(self, n_states: int, n_actions: int) -> FloatArray:
-        """The costs as an array, shape (S, A), without a copy when the cost is a number."""
+        """Return the costs as an array, shape (S, A); a view where there is one cost only."""
         return np.broadcast_to(np.asarray(self.cost, dtype=np.float64), (n_states, n_actions))
 
 
 def checked_price(cost: Any, otherwise: str = "") -> float:
-    """The price of a look as a finite number that is 0 or more; `otherwise` tells what else may be passed."""
+    """Return a price as a finite float of 0 or more; `otherwise` says in the message what else is accepted."""
     value = real(cost, "measuring_cost", expected=f"a number that is 0 or more{otherwise}")
     if not np.isfinite(value) or value < 0:
         raise ModelError(f"measuring_cost is {value}, expected a finite number that is 0 or more; looking cannot pay")

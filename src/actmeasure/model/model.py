@@ -1,4 +1,4 @@
-"""The world and the price of looking."""
+"""The decision model: dynamics, rewards, start distribution and measurements."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["Model"]
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A Markov decision process in which looking costs: dynamics, rewards, start, and the price of a measurement.
+    """The decision model: dynamics, rewards, start distribution and measurements.
 
     Frozen and validated once; all arrays are read-only. Build it with `from_arrays`, `from_gymnasium` or `load`, or take
     one from `actmeasure.problems`; make a variant with `replace`.
@@ -40,9 +40,9 @@ class Model:
     initial_states, initial_probabilities : arrays, shape (n_initial,)
         The states in which an episode may begin.
     measurement : ExactMeasurement
-        What a look costs and shows.
+        The price of a measurement, which shows the state that the step led to.
     discount : float
-        In (0, 1]; 1 only where from every state some policy ends and no cycle pays.
+        In (0, 1]; 1 only where from every state some policy surely ends and no cycle has a positive average reward.
     reveal_start : bool
         Whether the first state is shown for free.
     state_names, action_names : tuple of str, or None
@@ -90,7 +90,7 @@ class Model:
         R : array of shape (S, A) or (S, A, S), or A sparse matrices of shape (S, S)
             Reward for taking `a` in `s` (and arriving in `t`).
         measuring_cost : float, or array of shape (S, A)
-            Price of looking, paid together with the action.
+            Price of a measurement, paid together with the action.
         discount : float
         initial : int, or array of shape (S,)
             The state in which every episode begins, or a distribution.
@@ -167,7 +167,7 @@ class Model:
         state_names: Sequence[str] | None = None,
         action_names: Sequence[str] | None = None,
     ) -> Model:
-        """Build a model from a checked transition table and rewards that fit it (what every constructor ends in)."""
+        """Build a model from a checked transition table and rewards of the same layout; all other constructors call this one."""
         n_states, n_actions = transitions.n_states, transitions.n_actions
         states, probabilities = arrays.initial_distribution(initial, terminal)
         for array in (rewards, transition_rewards, terminal):
@@ -188,9 +188,9 @@ class Model:
         )
 
     def replace(self, **changes: Any) -> Model:
-        """Copy with another `measuring_cost`, `discount`, `initial`, `reveal_start`, `state_names` or `action_names`.
+        """Return a copy with another `measuring_cost`, `discount`, `initial`, `reveal_start`, `state_names` or `action_names`.
 
-        The transition table and rewards are shared, so this is cheap.
+        The copy shares the transition table and rewards.
         """
         fields: dict[str, Any] = {}
         for name, value in changes.items():
@@ -240,12 +240,12 @@ class Model:
 
     @property
     def measuring_cost(self) -> float | FloatArray:
-        """Price of a look: a number, or an array of shape (S, A)."""
+        """Price of a measurement: a number, or an array of shape (S, A)."""
         return self.measurement.cost
 
     @cached_property
     def measuring_costs(self) -> FloatArray:
-        """Price of a look for every state and action, shape (S, A)."""
+        """Price of a measurement for every state and action, shape (S, A)."""
         return self.measurement.table(self.n_states, self.n_actions)
 
     @property
@@ -262,28 +262,28 @@ class Model:
 
     @property
     def largest_reward(self) -> float:
-        """The largest reward a single transition can pay."""
+        """Largest reward of a single transition."""
         return float(
             (self.rewards[~self.terminal] if self.transition_rewards is None else self.transition_rewards).max()
         )
 
     def state_name(self, state: int) -> str:
-        """The state's name as it can be shown, or its number where states have no names.
+        """Return the state's name for display, or its number where states have no names.
 
         Control characters are escaped; `state_names` has the name as it is.
         """
         return str(state) if self.state_names is None else shown(self.state_names[state])
 
     def action_name(self, action: int) -> str:
-        """The action's name as it can be shown, or its number where actions have no names, likewise."""
+        """Return the action's name for display, or its number where actions have no names; escaped likewise."""
         return str(action) if self.action_names is None else shown(self.action_names[action])
 
     def describe_state(self, state: int) -> str:
-        """`state 3`, or `state 3 ('broken')` where states have names: for messages."""
+        """Return `state 3`, or `state 3 ('broken')` where states have names, for messages."""
         return f"state {state}" if self.state_names is None else f"state {state} ({self.state_names[state]!r})"
 
     def equals(self, other: Model) -> bool:
-        """Whether two models are the same to the last bit, names included; `==` says the same."""
+        """Return whether two models are equal to the last bit, names included; so does `==`."""
         if not isinstance(other, Model):
             return False
         mine, theirs = self._contents(), other._contents()
@@ -297,7 +297,7 @@ class Model:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def __hash__(self) -> int:
-        # A few numbers tell most models apart; reading all of the table would make a dictionary of models slow.
+        # A few numbers tell most models apart; hashing the whole table would make a dictionary of models slow.
         sizes = (self.n_states, self.n_actions, len(self.transitions.successors))
         return hash((sizes, self.discount, self.reveal_start, self.state_names, self.action_names))
 

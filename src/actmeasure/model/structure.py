@@ -1,4 +1,4 @@
-"""Whether the values of a model exist and can be represented: sizes of rewards, cycles that never end, discount 1."""
+"""Checks that the values of a model exist and can be represented: size of rewards, and episodes that end where discount is 1."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ __all__ = ["check_returns", "check_undiscounted", "end_components", "states_that
 
 BoolArray = npt.NDArray[np.bool_]
 
-#: A long-run average reward above this, relative to the largest reward of the cycle, counts as one that pays.
+#: Smallest long-run average reward of a cycle that counts as positive, relative to its largest reward.
 PAYING_AVERAGE = 1e-8
 
 
 def check_returns(model: Model) -> None:
-    """Refuse a model whose values may be too large to compute with: the limits are those of `actmeasure.settings`.
+    """Raise a `ModelError` if returns or prices can exceed the limits of `actmeasure.settings`.
 
-    With a discount below 1, all rewards together are at most the largest reward divided by 1 - discount, and likewise prices.
+    With a discount below 1, a return is at most the largest reward divided by 1 - discount; prices likewise.
     """
     paid = model.rewards if model.transition_rewards is None else model.transition_rewards
     steps = 1 / (1 - model.discount) if model.discount < 1 else 1.0
     prices = np.asarray(model.measuring_cost)
     for what, values, limit in (("reward", paid, LARGEST_RETURN), ("price of a look", prices, LARGEST_PRICE)):
         largest = float(np.abs(values).max(initial=0.0))
-        # Also the expected rewards, which a file may give beside those of the successors.
+        # A file may also hold expected rewards that are larger than those of the successors.
         largest = max(largest, float(np.abs(model.rewards).max())) if values is paid else largest
         if not largest * steps <= limit:
             together = f"{largest * steps:.3g}" if np.isfinite(largest * steps) else "more than 1e308"
@@ -46,7 +46,7 @@ def check_returns(model: Model) -> None:
 
 
 def _check_longest(model: Model) -> None:
-    """Refuse discount 1 where an episode may need so many steps to end that its return cannot be represented."""
+    """Raise a `ModelError` where, at discount 1, an episode may last so long that its return cannot be represented."""
     largest = float(np.abs(model.rewards).max())
     if not largest:
         return
@@ -74,7 +74,7 @@ def _check_longest(model: Model) -> None:
 
 
 def check_undiscounted(model: Model) -> None:
-    """Refuse discount 1 unless from every state some policy ends and no cycle pays; the error names the state."""
+    """Raise a `ModelError` unless from every state some policy surely ends and no cycle has a positive average reward."""
     can_end = states_that_can_end(model.transitions, model.terminal)
     if not can_end.all():
         state = int(np.argmin(can_end))
@@ -87,16 +87,16 @@ def check_undiscounted(model: Model) -> None:
         scale = np.abs(rewards).max()
         if rewards.max() > 0 and _best_average(model.transitions, states, rows, rewards / scale) > PAYING_AVERAGE:
             raise ModelError(
-                f"discount is 1, but a cycle through {model.describe_state(int(states[0]))} earns reward for ever, so its "
-                "value is infinite; use a discount below 1"
+                f"discount is 1, but a cycle through {model.describe_state(int(states[0]))} earns a positive reward on average, "
+                "so that its value is infinite; use a discount below 1"
             )
     _check_longest(model)
 
 
 def states_that_can_end(transitions: Transitions, terminal: BoolArray) -> BoolArray:
-    """States from which some policy ends the episode with probability 1, shape (S,).
+    """Return a mask of the states from which some policy ends the episode with probability 1, shape (S,).
 
-    The largest set X from which a terminal state can be reached by actions that cannot leave X.
+    It is the largest set X from which a terminal state can be reached by actions that cannot leave X.
     """
     n_states, n_actions = transitions.n_states, transitions.n_actions
     rows = transitions.entry_rows()
@@ -113,7 +113,7 @@ def states_that_can_end(transitions: Transitions, terminal: BoolArray) -> BoolAr
 
 
 def _reaching(sources: npt.NDArray[np.int64], targets: npt.NDArray[np.int32], goal: BoolArray) -> BoolArray:
-    """States from which `goal` can be reached along the edges sources -> targets."""
+    """Return a mask of the states from which `goal` can be reached along the edges sources -> targets, shape (S,)."""
     n_states = len(goal)
     goal_states = np.flatnonzero(goal)
     root = n_states  # an extra node from which all goal states are one backward step away
@@ -129,7 +129,7 @@ def _reaching(sources: npt.NDArray[np.int64], targets: npt.NDArray[np.int32], go
 def end_components(
     transitions: Transitions, terminal: BoolArray, allowed: BoolArray | None = None
 ) -> list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
-    """Maximal end components: sets of states in which some policy can stay for ever.
+    """Return the maximal end components: sets of states that some policy never leaves.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ def end_components(
         has_action = np.zeros(n_states, dtype=bool)
         staying = inside & ~leaves
         has_action[row_state[staying]] = True
-        # A state that lost its last action can no longer be stayed in, nor led to.
+        # A state without an action that stays is no part of a component, and an action that leads to it leaves.
         leaves[rows[~has_action[transitions.successors]]] = True
         staying &= ~leaves
         if np.array_equal(staying, inside):
@@ -178,7 +178,10 @@ def _best_average(
     rows: npt.NDArray[np.int64],
     rewards: FloatArray,
 ) -> float:
-    """Highest long-run average reward inside an end component: min g with g + h(s) >= r(s, a) + P(s, a) h."""
+    """Return the highest long-run average reward inside an end component.
+
+    By linear programming: the smallest g for which some h has g + h(s) >= r(s, a) + sum_t P(s, a, t) h(t) for all rows.
+    """
     stay = transitions.stacked()[rows][:, states]
     here = np.searchsorted(states, rows // transitions.n_actions)
     own = sparse.csr_array((np.ones(len(rows)), (np.arange(len(rows)), here)), shape=stay.shape)

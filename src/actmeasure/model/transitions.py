@@ -17,9 +17,9 @@ __all__ = ["FloatArray", "IntArray", "Transitions", "normalised"]
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.integer[Any]]
 
-#: A row may miss 1 by this much (single-precision input does); it is then rescaled.
+#: Largest accepted difference of a row's sum from 1, as single-precision input has; such a row is rescaled.
 ACCEPTED_ERROR = 1e-6
-#: A row of n numbers that misses 1 by less than n times this, or four times, counts as exact and is left alone, to the last bit.
+#: A row of n numbers whose sum differs from 1 by at most max(n, 4) times this counts as exact, and is not rescaled.
 ROUNDING_ERROR = 2.0**-52
 
 
@@ -45,14 +45,14 @@ class Transitions:
 
     @classmethod
     def from_dense(cls, probabilities: FloatArray, terminal: npt.NDArray[np.bool_]) -> Transitions:
-        """From an array of shape (S, A, S)."""
+        """Build a table from an array of shape (S, A, S)."""
         n_states, n_actions, _ = probabilities.shape
         rows = sparse.csr_array(probabilities.reshape(n_states * n_actions, n_states))
         return cls._from_rows(rows, n_actions, terminal)
 
     @classmethod
     def from_sparse(cls, matrices: Sequence[Any], terminal: npt.NDArray[np.bool_]) -> Transitions:
-        """From A scipy sparse matrices of shape (S, S), one per action."""
+        """Build a table from A scipy sparse matrices of shape (S, S), one per action."""
         n_states, n_actions = matrices[0].shape[0], len(matrices)
         stacked = sparse.vstack([sparse.coo_array(m) for m in matrices], format="coo")
         action, state = np.divmod(stacked.coords[0].astype(np.int64), n_states)
@@ -74,7 +74,7 @@ class Transitions:
     def from_candidates(
         cls, successors: IntArray, probabilities: FloatArray, terminal: npt.NDArray[np.bool_]
     ) -> Transitions:
-        """From k possible successors for each (state, action), which may coincide or have probability 0.
+        """Build a table from k possible successors for each (state, action), which may coincide or have probability 0.
 
         Parameters
         ----------
@@ -107,7 +107,7 @@ class Transitions:
         probabilities: FloatArray,
         terminal: npt.NDArray[np.bool_],
     ) -> Transitions:
-        """From compressed rows without zeros, empty where terminal; rows that are no distributions are a `ModelError`."""
+        """Build a table from compressed rows without zeros, empty where terminal; rows must be distributions."""
         _check_layout(n_states, n_actions, offsets, successors, probabilities)
         table = cls(
             n_states,
@@ -156,37 +156,37 @@ class Transitions:
         return Transitions(self.n_states, self.n_actions, self.offsets, self.successors, scaled)
 
     def row_of_entry(self, entry: int) -> tuple[int, int]:
-        """The (state, action) that an entry belongs to."""
+        """Return the (state, action) of an entry."""
         row = int(np.searchsorted(self.offsets, entry, side="right")) - 1
         return divmod(row, self.n_actions)
 
     def entry_rows(self) -> npt.NDArray[np.int64]:
-        """The row number of every entry, shape (n_entries,)."""
+        """Return the row number of every entry, shape (n_entries,)."""
         return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
 
     def row(self, state: int, action: int) -> tuple[npt.NDArray[np.int32], FloatArray]:
-        """Successors of (state, action) and their probabilities (views)."""
+        """Return the successors of (state, action) and their probabilities, as views."""
         k = state * self.n_actions + action
         entries = slice(self.offsets[k], self.offsets[k + 1])
         return self.successors[entries], self.probabilities[entries]
 
     def stacked(self, values: FloatArray | None = None) -> sparse.csr_array[np.float64]:
-        """The table as a sparse matrix, shape (S * A, S), of the probabilities or of other `values` per entry."""
+        """Return the table as a sparse matrix, shape (S * A, S), of the probabilities or of other `values` per entry."""
         data = self.probabilities if values is None else values
         shape = (self.n_states * self.n_actions, self.n_states)
         return sparse.csr_array((data, self.successors, self.offsets), shape=shape)
 
     def matrix(self, action: int) -> sparse.csr_array[np.float64]:
-        """Transition matrix of one action, shape (S, S); rows of terminal states are zero."""
+        """Return the transition matrix of one action, shape (S, S); rows of terminal states are zero."""
         return self.stacked()[action :: self.n_actions]
 
     def dense(self, values: FloatArray | None = None) -> FloatArray:
-        """The table as a dense array, shape (S, A, S), for small models."""
+        """Return the table as a dense array, shape (S, A, S), for small models."""
         return self.stacked(values).toarray().reshape(self.n_states, self.n_actions, self.n_states)
 
 
 def normalised(weights: FloatArray) -> FloatArray:
-    """Weights scaled to sum to 1; left alone, to the last bit, when they already do up to rounding."""
+    """Return weights divided by their sum, or unchanged if that is 1 up to rounding."""
     total = weights.sum()
     return weights if abs(total - 1.0) <= ROUNDING_ERROR * max(4, len(weights)) else weights / total
 
@@ -194,7 +194,7 @@ def normalised(weights: FloatArray) -> FloatArray:
 def _check_layout(
     n_states: int, n_actions: int, offsets: IntArray, successors: IntArray, probabilities: FloatArray
 ) -> None:
-    """Refuse arrays that cannot be compressed rows at all, as a damaged file may hold."""
+    """Raise a `ModelError` for arrays that are no compressed rows, as a damaged file may hold."""
     if n_states < 1 or n_actions < 1:
         raise ModelError(f"a model needs at least one state and one action, got {n_states} and {n_actions}")
     if offsets.ndim != 1 or successors.ndim != 1 or len(offsets) != n_states * n_actions + 1:

@@ -1,4 +1,4 @@
-"""Bounds on the optimum that hold before any search: with free looks, with late looks, and of simple plans.
+"""Bounds on the optimum that need no search: values with free looks, the fast informed bound, and values of simple plans.
 
 Write g for the discount, R_a and P_a for the rewards and transition probabilities of action a.
 
@@ -12,8 +12,7 @@ an episode can stay for an unlimited time without reward: by induction the expec
 v(s) - E[v(s_n)], and either the episode ends, or it stays in such a set, or its losses have no limit. There v is the solution for
 rewards that are raised slightly, so that the inequality survives rounding, and the inequality is checked.
 
-*Late looks* (`informed_bounds`): the fast informed bound, as if the state before the last action were shown for free at every
-step.
+*Fast informed bound* (`informed_bounds`): the state before the last action is shown for free at every step. It is tighter.
 
 *Simple plans* (`first_bounds`): repeating one action, and looking at every step, are lower bounds.
 """

@@ -10,7 +10,7 @@ from copy import copy
 from dataclasses import dataclass, field
 from typing import Literal
 
-from actmeasure.errors import PlanError
+from actmeasure.errors import PlanError, quoted
 from actmeasure.interrupts import Interrupts, deferred_interrupts
 from actmeasure.kernels.jit import running_time
 from actmeasure.settings import real, whole
@@ -78,7 +78,14 @@ class Budget:
         if self.work is not None:
             self.work = whole(self.work, "work", 1, error=PlanError, what="a number of beliefs")
         if not isinstance(self.progress, bool) and not callable(self.progress):
-            raise PlanError(f"progress is {self.progress!r}, expected True, False or a function")
+            raise PlanError(f"progress is {quoted(self.progress)}, expected True, False or a function")
+
+    @classmethod
+    def of_time_limit(cls, time_limit: float | None, progress: bool | Callable[[Progress], None] = False) -> Budget:
+        """Return a budget for an argument `time_limit`, which a `PlanError` names if it is not a number above 0 or None."""
+        if time_limit is not None and not real(time_limit, "time_limit", PlanError, "seconds above 0, or None") > 0:
+            raise PlanError(f"time_limit is {time_limit!r}, expected seconds above 0, or None for no limit")
+        return cls(None if time_limit is None else float(time_limit), progress=progress)
 
     @property
     def elapsed(self) -> float:

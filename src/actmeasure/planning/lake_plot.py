@@ -1,4 +1,4 @@
-"""The plans of a lake drawn on its map."""
+"""Pictures of the plans of a solution on the map of its lake."""
 
 from __future__ import annotations
 
@@ -31,15 +31,20 @@ if TYPE_CHECKING:
 __all__ = ["FAINT", "RARE", "MeanPath", "draw_path", "is_lake", "mean_path", "plot_lake"]
 
 LAKE_ACTIONS = ("left", "down", "right", "up")
-#: A picture is at least so wide, and a cell so wide where the lake is small enough, in inches.
+#: Smallest width of a picture and largest width of a cell, in inches.
 SMALLEST, CELL = 3.6, 1.15
-#: Paths keep to the right of their way, in one of so many lanes (of a width in cells), so that they lie side by side.
+#: Paths are shifted to the right of their direction by a multiple of this width in cells, in one of three lanes.
 SIDE, LANES = 0.1, 3
+#: Largest number of steps of a repeating plan that are drawn.
+STEPS_DRAWN = 40
+#: Relative frequency below which a plan is drawn thin and grey.
+RARE = 0.02
+FAINT = "#8a949c"
 ICE, EDGE, DEEP = "#eef3f6", "#b9c6cf", "#3d4650"
 
 
 def is_lake(model: Model) -> bool:
-    """Whether a model has the four actions of a lake."""
+    """Return whether a model has the four actions of a lake."""
     return model.action_names == LAKE_ACTIONS
 
 
@@ -54,7 +59,7 @@ def plot_lake(
     figure = new_figure("Solution.plot", width, height)
     axes = figure.add_subplot()
     _draw_map(axes, solution.model, (rows, columns))
-    often = _how_often(solution)
+    often = _frequencies(solution)
     signs = set()
     for state in sorted(often, key=lambda state: often[state]):
         plan = solution.schedule[state] if state >= 0 else solution.schedule.start
@@ -97,7 +102,7 @@ def _two_numbers(shape: Any) -> tuple[int, int]:
 
 
 def _goals(model: Model) -> npt.NDArray[np.bool_]:
-    """Terminal states that pay on arrival, shape (S,)."""
+    """Return a mask of the terminal states with a reward for entering them, shape (S,)."""
     table = model.transitions
     sizes = np.diff(table.offsets)
     pays = np.repeat(model.rewards.ravel(), sizes) if model.transition_rewards is None else model.transition_rewards
@@ -139,8 +144,8 @@ def _letter(axes: Axes, row: int, column: int, letter: str, large: bool) -> None
     axes.text(column - 0.42, row - 0.42, letter, ha="left", va="top", fontsize=size, fontweight="bold", zorder=5)
 
 
-def _how_often(solution: Solution) -> dict[int, float]:
-    """Discounted number of times each plan is followed, the most usual being 1; -1 is a start that is not shown."""
+def _frequencies(solution: Solution) -> dict[int, float]:
+    """Return the discounted number of times that each plan is followed, relative to the largest; -1 is a hidden start."""
     model = solution.model
     chain = plan_chain(model, solution.schedule)
     decay = sparse.diags_array(np.minimum(model.discount, 0.999) ** chain.durations.astype(float))
@@ -157,7 +162,7 @@ def _lake_title(solution: Solution) -> str:
 
 
 def _draw_legend(axes: Axes, signs: Set[str]) -> None:
-    """What the signs that occur in the picture mean."""
+    """Draw the legend of the signs that occur in the picture."""
     from matplotlib.lines import Line2D
 
     def sign(**looks: Any) -> Line2D:
@@ -165,11 +170,11 @@ def _draw_legend(axes: Axes, signs: Set[str]) -> None:
 
     eye = (sign(marker="o", mfc="white", markersize=10, mew=1.6), sign(marker="o", markersize=3.5))
     meanings: list[tuple[str, Any, str]] = [
-        ("", sign(linestyle="-", marker=">", markersize=6), "moves blind (mean way)"),
+        ("", sign(linestyle="-", marker=">", markersize=6), "moves blindly (mean path)"),
         ("measure", eye, "looks"),
-        ("known", sign(marker="s", mfc="white", markersize=7), "known for free"),
-        ("repeat", sign(marker="x", markersize=7, mew=1.6), "goes on so for ever"),
-        ("rare", sign(color=FAINT, linestyle="-", linewidth=0.8), "rarely met"),
+        ("known", sign(marker="s", mfc="white", markersize=7), "known without a look"),
+        ("repeat", sign(marker="x", markersize=7, mew=1.6), "repeats forever"),
+        ("rare", sign(color=FAINT, linestyle="-", linewidth=0.8), "rarely followed"),
         ("", sign(color=DEEP, marker="o", markersize=9), "hole"),
     ]
     shown = [(handle, text) for ending, handle, text in meanings if ending in signs or not ending]
@@ -180,69 +185,58 @@ def _draw_legend(axes: Axes, signs: Set[str]) -> None:
     )  # fmt: skip
 
 
-# ----------------------------------------------------------------------------------------------------
-# A blind plan as a path: where it leads on average, drawn as arrows with a sign at its end.
-# ----------------------------------------------------------------------------------------------------
-
-
-#: A repeating plan is drawn for so many rounds at most; most have come to their end long before.
-STEPS_DRAWN = 40
-#: A plan that is followed less often than this, compared with the most usual one, is drawn thin and grey.
-RARE = 0.02
-FAINT = "#8a949c"
-
-
 @dataclass(frozen=True, eq=False)
 class MeanPath:
-    """Mean places (column, row) along a plan, shape (n + 1, 2), and how the plan ends."""
+    """The mean positions (column, row) along a plan, shape (n + 1, 2), and how the plan ends."""
 
-    places: FloatArray
+    positions: FloatArray
     ending: str
 
 
 def mean_path(model: Model, plan: BlindPlan, belief: Belief, columns: int) -> MeanPath:
-    places = [_mean_place(belief.states, belief.probabilities, columns)]
+    """Return the mean position after each step of a plan from a belief, on a lake with `columns` columns."""
+    positions = [_mean_position(belief.states, belief.probabilities, columns)]
     count = len(plan) if plan.then != "repeat" else max(len(plan), STEPS_DRAWN)
     for step in range(count):
         action = plan.decision(step).action
         after = belief.predict(model, action)
         if after.is_over:
-            places.append(_mean_place(*_landing(model, belief, action), columns))
-            return MeanPath(np.array(places), plan.then if plan.decision(step).measure else "end")
-        places.append(_mean_place(after.states, after.probabilities, columns))
+            positions.append(_mean_position(*_successors(model, belief, action), columns))
+            return MeanPath(np.array(positions), plan.then if plan.decision(step).measure else "end")
+        positions.append(_mean_position(after.states, after.probabilities, columns))
         if plan.then == "repeat" and step >= len(plan) and after.is_close(belief, 1e-6):
             break
         belief = after
-    return MeanPath(np.array(places), plan.then)
+    return MeanPath(np.array(positions), plan.then)
 
 
-def _landing(model: Model, belief: Belief, action: int) -> tuple[npt.NDArray[np.int64], FloatArray]:
-    """States, terminal ones included, after an action, and their probabilities."""
+def _successors(model: Model, belief: Belief, action: int) -> tuple[npt.NDArray[np.int64], FloatArray]:
+    """Return the successors of a belief, terminal ones included, and their probabilities."""
     rows = model.transitions.stacked()[belief.states * model.n_actions + action]
     weights = np.asarray(belief.probabilities @ rows)
     states = np.flatnonzero(weights)
     return states.astype(np.int64), weights[states]
 
 
-def _mean_place(states: npt.NDArray[np.int64], probabilities: FloatArray, columns: int) -> tuple[float, float]:
-    rows, places = np.divmod(states, columns)
-    return float(probabilities @ places), float(probabilities @ rows)
+def _mean_position(states: npt.NDArray[np.int64], probabilities: FloatArray, columns: int) -> tuple[float, float]:
+    rows, across = np.divmod(states, columns)
+    return float(probabilities @ across), float(probabilities @ rows)
 
 
 def draw_path(axes: Axes, path: MeanPath, lane: float, often: float, crowd: float) -> None:
-    """A plan as a line through its mean places, with a head on every move and a sign at its end."""
+    """Draw a plan as arrows between its mean positions, with a sign at its end."""
     rare = often < RARE
     colour, order = (FAINT, 2.0) if rare else (INK, 3.0 + often)
     width = (0.8 if rare else 1.0 + 1.4 * often**0.5) / crowd**0.5
     size = 6.0 / crowd**0.5 + 2 * width
-    places = _beside(path.places, lane)
-    axes.plot(*places[:1].T, "o", color=colour, markersize=size / 2, zorder=order)
-    for number, (begin, end) in enumerate(pairwise(places), start=2):
+    positions = _beside(path.positions, lane)
+    axes.plot(*positions[:1].T, "o", color=colour, markersize=size / 2, zorder=order)
+    for number, (begin, end) in enumerate(pairwise(positions), start=2):
         if np.abs(end - begin).max() > 0.02:
-            room = 0.8 * size if number == len(places) and path.ending == "measure" else 0.0
+            room = 0.8 * size if number == len(positions) and path.ending == "measure" else 0.0
             arrow = {"arrowstyle": "-|>", "color": colour, "linewidth": width, "mutation_scale": 1.4 * size}
             axes.annotate("", end, begin, arrowprops={**arrow, "shrinkA": 0, "shrinkB": room}, zorder=order)
-    last = places[-1]
+    last = positions[-1]
     if path.ending == "measure":
         axes.plot(*last, "o", markersize=1.7 * size, mfc="white", mec=colour, mew=width + 0.4, zorder=order + 0.1)
         axes.plot(*last, "o", markersize=0.55 * size, color=colour, zorder=order + 0.2)
@@ -252,12 +246,12 @@ def draw_path(axes: Axes, path: MeanPath, lane: float, often: float, crowd: floa
         axes.plot(*last, "x", markersize=size, color=colour, mew=width + 0.6, zorder=order + 0.1)
 
 
-def _beside(places: FloatArray, lane: float) -> FloatArray:
-    """The places moved by `lane` to the right of the way that leads through them, shape (n, 2)."""
-    moves = np.diff(places, axis=0)
+def _beside(positions: FloatArray, lane: float) -> FloatArray:
+    """Return the positions shifted by `lane` to the right of the direction of the path, shape (n, 2)."""
+    moves = np.diff(positions, axis=0)
     lengths = np.hypot(*moves.T)[:, None]
     sides = np.divide(
         np.column_stack([-moves[:, 1], moves[:, 0]]), lengths, out=np.zeros_like(moves), where=lengths > 1e-9
     )
     shift = np.vstack([sides[:1], (sides[:-1] + sides[1:]) / 2, sides[-1:]])
-    return np.asarray(places + lane * shift)
+    return np.asarray(positions + lane * shift)

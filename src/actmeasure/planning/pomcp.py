@@ -1,11 +1,11 @@
-"""POMCP: decide by simulating (Silver and Veness, 2010), with what the act-then-measure paper changed as options."""
+"""POMCP (Silver and Veness, 2010): Monte-Carlo tree search from a belief; and the return of such a planner, by simulation."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -23,85 +23,92 @@ from actmeasure.planning.budget import Budget
 from actmeasure.settings import MOST_EPISODES, MOST_STEPS, real, truth, whole
 from actmeasure.world import world
 
-__all__ = ["PATIENCE", "POMCP", "ROLLOUTS", "Mean", "SimulatedReturn", "least_reward", "simulate"]
+__all__ = ["LARGEST_DISCOUNT", "POMCP", "ROLLOUTS", "Mean", "SimulatedReturn", "least_reward", "simulate"]
 
-#: How simulations go on below the tree.
+#: Rollout policies by name: how a simulation is continued below the tree.
 ROLLOUTS = {"random": pomcp.RANDOM, "blind": pomcp.BLIND, "q-mdp": pomcp.GIVEN, "looking": pomcp.LOOKING}
 
-#: Of the span of values, for `exploration=None`: found to be good on the problems of the paper.
-SHARE_OF_SPAN = 0.4
-#: The largest discount with which values for rollouts and bounds are found; without any, they need not be finite.
-PATIENCE = 0.99
-#: Most simulations for a decision, which Ctrl-C cannot stop.
+#: `exploration=None` is this fraction of the range of Q values; chosen by experiments on the problems of the paper.
+EXPLORATION_FRACTION = 0.4
+#: Largest discount with which values for rollouts and for `exploration=None` are computed; at 1 they may be infinite.
+LARGEST_DISCOUNT = 0.99
+#: Largest number of simulations of one decision, which Ctrl-C cannot interrupt.
 MOST_SIMULATIONS = 10**9
-#: Most steps ahead, particles and nodes: what is kept for each must fit into memory.
+#: Largest depth, number of particles and number of nodes: arrays of these lengths must fit into memory.
 MOST_ENTRIES = 10**8
 
 
 class POMCP:
-    """Partially observable Monte-Carlo planning over a model.
+    """Partially observable Monte-Carlo planning on a known model: a `Policy` that searches at every decision.
 
-    Each decision simulates many episodes from the particles of the current belief through a tree of histories. What was
-    learned about the history that then really follows is kept for the next decision.
+    Each decision simulates many episodes from the particles of the current belief through a tree of histories. The subtree of
+    the history that then follows is kept for the next decision.
 
     Parameters
     ----------
     model : Model
     simulations : int
-        For each decision.
+        Number of simulations for each decision.
     depth : int
-        Steps that a simulation looks ahead.
+        Number of steps of a simulation.
     exploration : float or None
-        Weight of the upper confidence bounds against the means; about the size of the returns. None for 0.4 times the
-        difference between the best and the worst action anywhere if looking were free.
+        Weight of the confidence bound against the mean of an action, of the size of the returns. None for 0.4 times
+        the range of `q_mdp` over all states and actions.
     particles : int
-        In the belief.
+        Number of particles of the belief.
     discount : float, optional
         The model's own by default.
     rollout : str
-        How a simulation goes on below the tree. `random`: any action, with or without a look. `blind`: any action, never
-        looking, as the act-then-measure paper does, so that looks do not make every unexplored way seem bad. `q-mdp`: the best
-        action of each state if looking were free. `looking`: the best action of each state if one had to look at every step,
-        and the price of it.
+        How a simulation is continued below the tree. `random`: a random action, measured with probability 1/2. `blind`: a
+        random action, never measured, as in the act-then-measure paper. `q-mdp`: the best action of each state if measuring
+        were free. `looking`: the best action of each state if every step had to be measured, at its price.
     clamp : bool
-        Whether a negative return of an action without a look is taken for 0, as the paper does. Only for models without
+        Whether a negative return of an action without a measurement counts as 0, as in the paper. Only for models without
         negative rewards.
     share : bool
-        Whether a simulation of an action with a look also informs the same action without one, and the other way round: both
-        lead to the same state.
+        Whether a simulation of an action with a measurement is also a sample of the same action without one, and the other
+        way round: both lead to the same state.
     nodes : int
-        The most histories that the tree may hold, which bounds the memory.
+        Largest number of histories in the tree, which bounds the memory.
     seed : int
 
     Attributes
     ----------
+    deterministic : bool
+        False: decisions depend on random numbers.
     value : float
-        What the last decision is worth, by its simulations.
+        Mean simulated return of the last decision.
     made_up : int
-        Particles that were replaced so far, because the episode went on where theirs ended.
+        Number of particles that were replaced so far, because the episode went on where theirs ended.
     lost : int
-        How often all particles had ended and the belief was made up from all states.
+        Number of times that all particles had ended and were replaced by states drawn uniformly.
 
     Examples
     --------
     >>> import actmeasure as am
     >>> model = am.problems.measuring_value(measuring_cost=0.05)
-    >>> planner = am.planners.POMCP(model, simulations=5_000, exploration=1.0, seed=0)
-    >>> planner.decide(am.Belief.at(0))
+    >>> planner = am.planners.POMCP(model, simulations=5_000)
+    >>> planner.start(am.Belief.at(0))
+    >>> planner.decide()
     Decision(action=1, measure=True)
+    >>> planner.observe(1)
+    >>> planner.decide()
+    Decision(action=1, measure=False)
     """
+
+    deterministic = False
 
     def __init__(
         self,
         model: Model,
         simulations: int = 25_000,
-        depth: int = 10,
-        exploration: float | None = 10.0,
+        depth: int = 25,
+        exploration: float | None = None,
         particles: int = 2_000,
         discount: float | None = None,
-        rollout: str = "blind",
+        rollout: str = "looking",
         clamp: bool = False,
-        share: bool = False,
+        share: bool = True,
         nodes: int = 100_000,
         seed: int = 0,
     ) -> None:
@@ -111,10 +118,10 @@ class POMCP:
             raise PlanError(unknown_name("rollout", rollout, ROLLOUTS))
         self.model = model
         self.simulations = whole(simulations, "simulations", 1, MOST_SIMULATIONS, PlanError)
-        self._rules = pomcp.Rules(
+        self._parameters = pomcp.Parameters(
             discount=_checked_discount(model.discount if discount is None else discount),
             depth=whole(depth, "depth", 1, MOST_ENTRIES, PlanError),
-            exploration=_span(model) if exploration is None else _not_negative(exploration),
+            exploration=_default_exploration(model) if exploration is None else _not_negative(exploration),
             rollout=ROLLOUTS[rollout],
             clamp=truth(clamp, "clamp", PlanError),
             share=truth(share, "share", PlanError),
@@ -124,9 +131,11 @@ class POMCP:
                 "clamp takes negative returns without a look for 0, but this model has negative rewards; use clamp=False"
             )
         self._world = world(model)
-        self._actions = _rollout_actions(model.replace(discount=min(self._rules.discount, PATIENCE)), rollout)
+        self._actions = _rollout_actions(
+            model.replace(discount=min(self._parameters.discount, LARGEST_DISCOUNT)), rollout
+        )
         self._particles = np.zeros(whole(particles, "particles", 1, MOST_ENTRIES, PlanError), np.int64)
-        self._path = pomcp.make_path(self._rules.depth)
+        self._path = pomcp.make_path(self._parameters.depth)
         nodes = whole(nodes, "nodes", 2, MOST_ENTRIES, PlanError)
         self._tree, self._spare = (pomcp.make_tree(2 * model.n_actions, nodes) for _ in range(2))
         self._origin = np.zeros(nodes, np.int64)
@@ -134,40 +143,67 @@ class POMCP:
         self.reseed(whole(seed, "seed", error=PlanError))
         self.value = 0.0
         self.made_up, self.lost = 0, 0
-        self._begun = False
+        self._last: Decision | None = None
+        self._started = False
 
     def reseed(self, seed: int, episode: int = 0) -> None:
-        """Take the random numbers of an episode."""
+        """Use the random numbers of an episode from now on."""
         streams.seed_stream(self._stream, streams.entropy_words(seed), episode, streams.AGENT)
 
-    def begin(self, belief: Belief) -> None:
-        """Forget the tree, and take up a belief."""
+    def start(self, belief: Belief) -> None:
+        """Begin an episode: clear the tree, and draw the particles from a belief."""
         if belief.is_over or belief.states[-1] >= self.model.n_states or self.model.terminal[belief.states].any():
             raise PlanError("the belief is empty, or holds states in which an episode of the model does not run")
         pomcp.clear(self._tree)
         uniform = np.array([streams.random(self._stream) for _ in range(len(self._particles))])
-        places = np.searchsorted(np.cumsum(belief.probabilities), uniform, side="right")
-        self._particles[:] = belief.states[np.minimum(places, len(belief.states) - 1)]
-        self._begun = True
+        drawn = np.searchsorted(np.cumsum(belief.probabilities), uniform, side="right")
+        self._particles[:] = belief.states[np.minimum(drawn, len(belief.states) - 1)]
+        self._started, self._last = True, None
+
+    #: The name of `start` before there were policies.
+    begin = start
 
     def decide(self, belief: Belief | None = None) -> Decision:
-        """The best decision in a belief; without one, in that which `begin` and `observe` have led to."""
+        """Search, and return the decision with the highest mean: in the present belief, or in one that is started from."""
         if belief is not None:
-            self.begin(belief)
-        if not self._begun:
+            self.start(belief)
+        if not self._started:
             raise PlanError("there is no belief to decide from; pass one: planner.decide(Belief.at(state))")
         pomcp.search(
-            self._world, self._tree, self._rules, self._particles, self.simulations, self._actions, self._path,
+            self._world, self._tree, self._parameters, self._particles, self.simulations, self._actions, self._path,
             self._stream,
         )  # fmt: skip
         choice = int(pomcp.best_choice(self._tree, pomcp.ROOT, self._stream))
         self.value = float(self._tree.means[pomcp.ROOT, choice])
-        return Decision(choice // 2, choice % 2 == 1)
+        self._last = Decision(choice // 2, choice % 2 == 1)
+        return self._last
 
-    def observe(self, decision: Decision, observation: int | None) -> None:
-        """Go on after a decision was carried out, with the state if it was seen, and the part of the tree that still holds."""
+    def observe(self, outcome: int | Decision | None, decision: Decision | int | None = None) -> None:
+        """Update particles and tree with the outcome of a step, after which the episode still runs.
+
+        Parameters
+        ----------
+        outcome : int or None
+            The state that a measurement showed, None for nothing seen.
+        decision : Decision, optional
+            The decision that was carried out, if it was not the one that `decide` returned last. The order
+            `observe(decision, outcome)` is understood as well.
+        """
+        if isinstance(outcome, tuple):
+            outcome, decision = cast("int | None", decision), outcome
+        carried_out = self._last if decision is None else decision
+        if not isinstance(carried_out, tuple):
+            raise PlanError(
+                f"the decision is {quoted(carried_out)}, expected a Decision; call decide() before observe(outcome), or pass the "
+                "decision that was carried out: observe(outcome, decision)"
+            )
+        if outcome is not None:
+            outcome = whole(outcome, "the outcome", 0, self.model.n_states - 1, PlanError, "None or a state")
+        self._update(carried_out, outcome)
+
+    def _update(self, decision: Decision, outcome: int | None) -> None:
         action, measure = decision
-        seen = self.model.n_states if observation is None else int(observation)
+        seen = self.model.n_states if outcome is None else outcome
         edge = (2 * action + measure) * (self.model.n_states + 1) + seen
         following = pomcp.find(self._tree, pomcp.ROOT, edge)
         if following == pomcp.NONE:
@@ -175,41 +211,46 @@ class POMCP:
         else:
             pomcp.keep_below(self._tree, following, self._spare, self._origin)
             self._tree, self._spare = self._spare, self._tree
-        if observation is not None:
-            self._particles[:] = observation
+        if outcome is not None:
+            self._particles[:] = outcome
             return
         made_up = pomcp.move_particles(self._world, self._particles, action, self._stream)
         self.made_up += int(made_up)
         self.lost += int(made_up == len(self._particles))
 
     def q_values(self) -> Any:
-        """What each action was found to be worth, without and with a look, float64 (A, 2); nan where it was never tried."""
+        """Return the mean simulated return of each action, without and with a look, float64 (A, 2); nan where never tried."""
         means = np.where(self._tree.tries[pomcp.ROOT] > 0, self._tree.means[pomcp.ROOT], np.nan)
         return means.reshape(-1, 2)
 
     def belief(self) -> Belief:
-        """The particles as a distribution."""
+        """Return the distribution of the particles."""
         return Belief.from_distribution(np.bincount(self._particles, minlength=self.model.n_states))
 
     @property
+    def depth(self) -> int:
+        """Number of steps of a simulation."""
+        return self._parameters.depth
+
+    @property
     def histories(self) -> int:
-        """How many histories the tree holds."""
+        """Number of histories in the tree."""
         return int(self._tree.used[0])
 
     @property
     def memory(self) -> int:
-        """Bytes of both trees, of which one is in use; they never grow."""
+        """Bytes of the two trees, the one in use and the one that its kept part is copied to; constant."""
         return sum(array.nbytes for tree in (self._tree, self._spare) for array in tree)
 
 
-def _span(model: Model) -> float:
-    """A weight for the confidence bounds that fits the size of the model's rewards."""
-    values = q_mdp(model.replace(discount=min(model.discount, PATIENCE)))[~model.terminal]
-    return SHARE_OF_SPAN * (float(np.ptp(values)) or 1.0)
+def _default_exploration(model: Model) -> float:
+    """Return a weight of the confidence bound in proportion to the range of the model's Q values."""
+    values = q_mdp(model.replace(discount=min(model.discount, LARGEST_DISCOUNT)))[~model.terminal]
+    return EXPLORATION_FRACTION * (float(np.ptp(values)) or 1.0)
 
 
 def _rollout_actions(model: Model, rollout: str) -> npt.NDArray[np.int64]:
-    """The action to take in each state in rollouts, shape (S,); none matters where they are random."""
+    """Return the action of each state in rollouts, shape (S,); zeros, which are not used, where actions are random."""
     if rollout == "q-mdp":
         return np.asarray(q_mdp(model).argmax(axis=1))
     if rollout == "looking":
@@ -219,7 +260,7 @@ def _rollout_actions(model: Model, rollout: str) -> npt.NDArray[np.int64]:
 
 
 def least_reward(model: Model) -> float:
-    """The smallest reward that a single step of a model can pay."""
+    """Return the smallest reward of a single step, 0 if all are positive."""
     return float((model.rewards if model.transition_rewards is None else model.transition_rewards).min(initial=0.0))
 
 
@@ -237,14 +278,9 @@ def _not_negative(exploration: Any) -> float:
     return found
 
 
-# ----------------------------------------------------------------------------------------------------
-# What a planner earns that decides as it goes, by simulation.
-# ----------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Mean:
-    """A mean over episodes, and its 95 % interval by Student's t; not numbers for one episode, or equal ones."""
+    """A mean over episodes and its 95 % interval by Student's t; the limits are nan for one episode, or equal ones."""
 
     value: float
     low: float
@@ -252,7 +288,7 @@ class Mean:
 
     @classmethod
     def of(cls, found: FloatArray) -> Mean:
-        """Of one number for every episode."""
+        """Return the mean and interval of one number for each episode, shape (n,)."""
         return cls(*statistics.mean(found))
 
     def __str__(self) -> str:
@@ -261,7 +297,7 @@ class Mean:
 
 @dataclass(frozen=True)
 class SimulatedReturn:
-    """What a planner earned in simulated episodes.
+    """Return, measurements and steps of a planner, estimated from simulated episodes.
 
     Attributes
     ----------
@@ -269,12 +305,12 @@ class SimulatedReturn:
         Reward minus measuring cost, with the model's discount and without one.
     measurements, steps : Mean
     episodes : int
-        How many were finished.
+        Number of episodes that were finished.
     seconds : float
     stopped : str
         `done`, `time` or `interrupted`.
     lost : int
-        How often all particles of a belief had died out and it was made up.
+        Number of times that all particles of a belief had ended, as `POMCP.lost`.
     """
 
     discounted_return: Mean
@@ -294,10 +330,12 @@ class SimulatedReturn:
         lines = [f"{name:<18} {mean}" for name, mean in rows.items()]
         lines.append(f"{'episodes':<18} {self.episodes} in {self.seconds:.1f} s; the intervals cover 95 %")
         if self.lost:
-            lines.append(f"A belief had died out and was made up {self.lost} times; use more particles.")
+            lines.append(
+                f"All particles of a belief had ended {self.lost} times and were drawn anew; use more particles."
+            )
         if self.stopped != "done":
-            why = "the time was over" if self.stopped == "time" else "it was stopped"
-            lines.append(f"There are fewer episodes than asked for, as {why}.")
+            reason = "the time limit was reached" if self.stopped == "time" else "it was interrupted"
+            lines.append(f"There are fewer episodes than asked for, as {reason}.")
         return "\n".join(lines)
 
 
@@ -309,7 +347,7 @@ def simulate(
     time_limit: float | None = None,
     progress: Callable[[int, Mean], None] | None = None,
 ) -> SimulatedReturn:
-    """Let a planner act in the model it plans on, and say what it earns.
+    """Estimate the return of a planner by simulated episodes on the model it plans on.
 
     Parameters
     ----------
@@ -322,17 +360,17 @@ def simulate(
     time_limit : float, optional
         Seconds, after which the current episode is the last.
     progress : function, optional
-        Called after every episode with how many there are and the discounted return so far.
+        Called after every episode with the number of episodes and the mean discounted return so far.
 
     Returns
     -------
     SimulatedReturn
-        Of fewer episodes, if the time was over or Ctrl-C was pressed.
+        Over fewer episodes than asked for, if the time limit was reached or Ctrl-C was pressed.
 
     Examples
     --------
     >>> import actmeasure as am
-    >>> planner = am.planners.POMCP(am.problems.measuring_value(), simulations=500, exploration=1.0)
+    >>> planner = am.planners.POMCP(am.problems.measuring_value(), simulations=500)
     >>> am.planners.simulate(planner, episodes=20).episodes
     20
     """
@@ -341,19 +379,19 @@ def simulate(
     count, seed = whole(episodes, "episodes", 1, MOST_EPISODES, PlanError), whole(seed, "seed", error=PlanError)
     max_steps = whole(max_steps, "max_steps", 1, MOST_STEPS, PlanError)
     budget = Budget(None if time_limit is None else _seconds(time_limit))
-    place, entropy, stream = world(planner.model), streams.entropy_words(seed), streams.make_stream()
-    found, lost, stopped = np.zeros((count, 4)), planner.lost, None
+    arrays, entropy, stream = world(planner.model), streams.entropy_words(seed), streams.make_stream()
+    results, lost, stopped = np.zeros((count, 4)), planner.lost, None
     with budget.deferred_interrupts():
         for episode in range(count):
             planner.reseed(seed, episode)
             streams.seed_stream(stream, entropy, episode, streams.WORLD)
-            found[episode] = _one_episode(planner, place, stream, max_steps)
+            results[episode] = _one_episode(planner, arrays, stream, max_steps)
             if progress is not None:
-                progress(episode + 1, Mean.of(found[: episode + 1, 0]))
+                progress(episode + 1, Mean.of(results[: episode + 1, 0]))
             stopped = budget.stops()
             if stopped is not None:
                 break
-    done = found[: episode + 1]
+    done = results[: episode + 1]
     stopped = "done" if len(done) == count or stopped is None else stopped
     discounted, total, looks, steps = (Mean.of(done[:, column]) for column in range(4))
     return SimulatedReturn(discounted, total, looks, steps, len(done), budget.elapsed, stopped, planner.lost - lost)
@@ -366,19 +404,19 @@ def _seconds(limit: float) -> float:
     return found
 
 
-def _one_episode(planner: POMCP, place: World, stream: FloatArray, max_steps: int) -> tuple[float, float, int, int]:
-    """Discounted and undiscounted return, measurements and steps of an episode."""
+def _one_episode(planner: POMCP, arrays: World, stream: FloatArray, max_steps: int) -> tuple[float, float, int, int]:
+    """Return the discounted and undiscounted return, measurements and steps of an episode."""
     model = planner.model
-    state = int(first_state(place, stream))
-    planner.begin(Belief.at(state) if model.reveal_start else Belief.start(model))
+    state = int(first_state(arrays, stream))
+    planner.start(Belief.at(state) if model.reveal_start else Belief.start(model))
     discounted, total, looks, factor = 0.0, 0.0, 0, 1.0
     for step in range(1, max_steps + 1):
         decision = planner.decide()
         cost = float(model.measuring_costs[state, decision.action]) if decision.measure else 0.0
-        state, reward, ended = move(place, state, decision.action, stream)
+        state, reward, ended = move(arrays, state, decision.action, stream)
         discounted += factor * (reward - cost)
         total, looks, factor = total + reward - cost, looks + decision.measure, factor * model.discount
         if ended:
             return discounted, total, looks, step
-        planner.observe(decision, int(state) if decision.measure else None)
+        planner.observe(int(state) if decision.measure else None)
     return discounted, total, looks, max_steps

@@ -182,11 +182,7 @@ def _budget(budget: Budget | None, time_limit: float | None, progress: bool | Ca
         if time_limit is not None or progress is not False:
             raise PlanError("a budget has its own time limit and progress; leave time_limit and progress out")
         return budget.started()
-    if time_limit is not None and not real(time_limit, "time_limit", PlanError, "seconds above 0, or None") > 0:
-        raise PlanError(f"time_limit is {time_limit!r}, expected seconds above 0, or None for no limit")
-    if not isinstance(progress, bool) and not callable(progress):
-        raise PlanError(f"progress is {quoted(progress)}, expected True, False or a function")
-    return Budget(None if time_limit is None else float(time_limit), progress=progress)
+    return Budget.of_time_limit(time_limit, progress)
 
 
 def _solution(model: Model, name: str, plan: Plan, budget: Budget) -> Solution:

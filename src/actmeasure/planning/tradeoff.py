@@ -84,12 +84,11 @@ def tradeoff(
     asked = real(tolerance, "tolerance", PlanError, "a number above 0, such as 1e-3")
     if not 0 < asked < math.inf:
         raise PlanError(f"tolerance is {tolerance!r}, expected a finite number above 0, such as 1e-3")
-    if time_limit is not None and not real(time_limit, "time_limit", PlanError, "seconds above 0, or None") > 0:
-        raise PlanError(f"time_limit is {time_limit!r}, expected seconds above 0, or None for no limit")
+    budget = Budget.of_time_limit(time_limit)
     steps = whole(horizon, "horizon", 1, LONGEST, PlanError)
     listener = _print_progress if progress is True else progress or None
-    search = PriceSearch(PriceBounds(model, asked, steps), Budget(time_limit), listener)
-    with search.budget.deferred_interrupts():
+    search = PriceSearch(PriceBounds(model, asked, steps), budget, listener)
+    with budget.deferred_interrupts():
         search.run()
         if progress is True:
             print(file=sys.stderr)

@@ -1,4 +1,4 @@
-"""Functions that build models: the paper's problems and examples, and others of the field."""
+"""Problems: functions that build models, of the paper and of the literature."""
 
 from actmeasure.problems.catalogue import PROBLEMS, make
 from actmeasure.problems.chain import chain

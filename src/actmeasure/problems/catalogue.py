@@ -22,7 +22,7 @@ from actmeasure.settings import make_by_name
 
 __all__ = ["PROBLEMS", "make"]
 
-#: Name on the command line and function that builds the model. The environment's id is made from the name.
+#: Functions that build the models, by their names on the command line, from which the ids of environments are made.
 PROBLEMS: dict[str, Callable[..., Model]] = {
     "measuring-value": measuring_value,
     "frozen-lake": frozen_lake,

@@ -1,4 +1,4 @@
-"""A chain that has to be walked to its end."""
+"""The N-chain."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ STEP, PRIZE = -0.01, 1.0
 
 
 def chain(n: int = 10, measuring_cost: npt.ArrayLike = 0.05, discount: float = 0.95) -> Model:
-    """Walk a chain to its end, where a wrong step leads back to its beginning; the N-chain of the field, with n from 10 to 50.
+    """The N-chain: walk to the end of a chain, where a wrong step leads back to its beginning; in the literature n is 10 to 50.
 
-    In the states 0 to n - 1, `forward` goes to the next one, and ends the episode with a prize of 1 in the last; `back` goes to
-    state 0. Every step costs 0.01. Nothing is left to chance, so a look is never worth anything: going forward n times is
-    best, and earns g^(n-1) - 0.01 (1 + g + ... + g^(n-1)) at discount g, which is 1 - n / 100 at discount 1. For a learner it is
-    hard, as acting at random goes back every other step.
+    In the states 0 to n - 1, `forward` goes to the next one, and ends the episode with a prize of 1 in the last; `back` goes
+    to state 0. Every step costs 0.01. All transitions are deterministic, so that a look is never worth anything: going
+    forward n times is best, and earns g^(n-1) - 0.01 (1 + g + ... + g^(n-1)) at discount g, which is 1 - n / 100 at discount
+    1. For a learner it is hard, as acting at random goes back every other step.
 
     Assumption: the last step costs 0.01 as well, on top of the prize.
 

@@ -1,4 +1,4 @@
-"""A drone that flies round a corner, and may ask where it is."""
+"""A drone in a corridor with a corner, whose position can be measured."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from actmeasure.settings import whole
 __all__ = ["Corridor", "drone"]
 
 ACCELERATIONS = (-2, -1, 0, 1, 2)
-#: Wind: what is added to an acceleration, each with its probability.
+#: Wind: changes of an acceleration with their probabilities.
 WIND = {-2: 0.02, -1: 0.14, 0: 0.68, 1: 0.14, 2: 0.02}
 #: Rows of the goal at the far end of the corridor.
 GOAL_ROWS = 3
-#: States for which the outcomes are enumerated at once; it bounds the memory that building takes.
+#: Number of states whose transitions are computed at once, which bounds the memory.
 PIECE = 2_000
 
 IntArray = npt.NDArray[np.int64]
 
 
 class Corridor:
-    """The cells and speeds that are allowed, and their numbers.
+    """The legal combinations of cell and speed, numbered as states.
 
     States are numbered in the order of x, speed along x, y, speed along y. Then the outcomes of an action, in the order of their
     speeds, are in the order of their numbers. The last state, after all legal ones, is the crashed drone.
@@ -46,7 +46,7 @@ class Corridor:
         speeds = 2 * top_speed + 1
         x, vx, y, vy = np.indices((size, speeds, size, speeds), dtype=np.int32)
         legal = (x < width) | (y < width)
-        #: Place and speed of every legal state: x, y, vx, vy, each of shape (n,).
+        #: Position and speed of every legal state: x, y, vx, vy, each of shape (n,).
         self.x, self.y, self.vx, self.vy = x[legal], y[legal], vx[legal] - top_speed, vy[legal] - top_speed
         #: Number of each combination of x, vx, y, vy (speeds counted from 0), or that of the crashed drone.
         self.numbers = np.full(legal.shape, len(self.x), dtype=np.int32)
@@ -54,27 +54,27 @@ class Corridor:
 
     @property
     def crashed(self) -> int:
-        """The number of the last state."""
+        """Number of the state of a crashed drone, the last one."""
         return len(self.x)
 
     @cached_property
     def is_goal(self) -> npt.NDArray[np.bool_]:
-        """Whether a state is in the goal, shape (n + 1,)."""
+        """Mask of the states in the goal, shape (n + 1,)."""
         inside = (self.x > 0) & (self.x < self.width - 1) & (self.y >= self.size - GOAL_ROWS)
         return np.append(inside, False)
 
     def number(self, x: int, y: int, vx: int = 0, vy: int = 0) -> int:
-        """The number of a state."""
+        """Return the number of a state."""
         return int(self.numbers[x, vx + self.top_speed, y, vy + self.top_speed])
 
     def names(self) -> list[str]:
-        """Of all states."""
+        """Return the names of all states."""
         columns = (column.tolist() for column in (self.x, self.y, self.vx, self.vy))
         return [f"({x}, {y}) at speed ({vx}, {vy})" for x, y, vx, vy in zip(*columns, strict=True)] + ["crashed"]
 
 
 class _Axis(NamedTuple):
-    """What can happen along one axis, for each speed (counted from 0): up to five later speeds, ascending."""
+    """The transitions along one axis: for each speed (counted from 0) up to five later speeds, ascending."""
 
     later: IntArray  # (speeds, k): the speed afterwards, counted from 0
     moves: IntArray  # (speeds, k): cells that are flown meanwhile
@@ -149,7 +149,7 @@ def _axis(top_speed: int) -> _Axis:
 
 
 def _table(corridor: Corridor, terminal: npt.NDArray[np.bool_]) -> Transitions:
-    """All transitions; entries of a row are in the order of the later speed along x, then along y, and a crash comes last."""
+    """Return all transitions; entries of a row are in the order of the later speed along x, then along y, a crash last."""
     axis = _axis(corridor.top_speed)
     n_states, n_actions = len(terminal), len(ACCELERATIONS) ** 2
     sizes, successors, probabilities = [], [], []
@@ -176,7 +176,7 @@ def _table(corridor: Corridor, terminal: npt.NDArray[np.bool_]) -> Transitions:
 
 
 def _reached(corridor: Corridor, axis: _Axis, states: IntArray) -> npt.NDArray[np.int32]:
-    """The states that are reached with each pair of later speeds, shape (n, k * k): the same for all actions."""
+    """Return the states that are reached with each pair of later speeds, shape (n, k * k), which are the same for all actions."""
     vx, vy = corridor.vx[states] + corridor.top_speed, corridor.vy[states] + corridor.top_speed
     x, y = corridor.x[states][:, None, None], corridor.y[states][:, None, None]
     to_x, to_y = x + axis.moves[vx][:, :, None], y + axis.moves[vy][:, None, :]
@@ -190,10 +190,10 @@ def _reached(corridor: Corridor, axis: _Axis, states: IntArray) -> npt.NDArray[n
 
 
 def _touches_corner(width: int, x: IntArray, y: IntArray, to_x: IntArray, to_y: IntArray) -> npt.NDArray[np.bool_]:
-    """Whether a flight from one arm of the corridor to the other cuts off the corner, through the wall."""
+    """Return whether flights from one arm of the corridor to the other pass through the wall at the corner."""
 
     def cuts(a: IntArray, b: IntArray, to_a: IntArray, to_b: IntArray) -> npt.NDArray[np.bool_]:
-        # It leaves a >= width when (a - width) / (a - to_a) of the way is done; where b has come to by then is what counts.
+        # A flight leaves a >= width after (a - width) / (a - to_a) of its length; it is free if b < width by then.
         turns = (a >= width) & (to_a < width) & (b < width) & (to_b >= width)
         wall: npt.NDArray[np.bool_] = turns & ((b - width) * (a - to_a) + (a - width) * (to_b - b) >= 0)
         return wall

@@ -1,4 +1,4 @@
-"""A crack that grows with every wave: when to inspect a weld, and when to repair it."""
+"""A fatigue crack in a weld: inspection and repair over a service life."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from scipy import sparse
 
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
-from actmeasure.problems.amounts import amount
-from actmeasure.settings import whole
+from actmeasure.settings import amount, whole
 
 __all__ = ["crack_bins", "fatigue_crack", "growth", "state_number"]
 
@@ -27,12 +26,12 @@ ACTIONS = ("nothing", "repair")
 
 
 def crack_bins() -> FloatArray:
-    """The edges between the size classes in mm, shape (29,): evenly spread logarithms, the last the critical size."""
+    """Return the edges between the size classes in mm, shape (29,): evenly spaced logarithms up to the critical size."""
     return np.geomspace(FINEST, CRITICAL, BINS - 1)
 
 
 def state_number(year: int, age: int, size: int) -> int:
-    """The number of a state: years since the beginning, years since the last repair (at most `year`), and size class."""
+    """Return the number of a state: years since the beginning, years since the last repair (at most `year`), and size class."""
     return (year * (year + 1) // 2 + age) * BINS + size
 
 
@@ -92,7 +91,7 @@ def fatigue_crack(
 
 
 def growth(years: int, samples: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-    """Size classes of new units, shape (30,), and how they change in a year at each age, shape (years, 30, 30), by simulation."""
+    """Estimate the size classes of new welds, shape (30,), and their yearly transitions at each age, shape (years, 30, 30)."""
     power = (2 - EXPONENT) / 2
     factor = np.exp(rng.normal(*LOG_FACTOR, samples))
     stress = np.maximum(rng.normal(*STRESS, samples), 0.0)
@@ -115,7 +114,7 @@ def growth(years: int, samples: int, rng: np.random.Generator) -> tuple[FloatArr
 
 
 def _matrix(years: int, changes: FloatArray, is_repair: bool = False) -> sparse.csr_array:
-    """The transitions of an action from those of size classes at each age, shape (years, 30, 30)."""
+    """Return the transition matrix of an action, from the transitions of size classes at each age, shape (years, 30, 30)."""
     over = state_number(years, 0, 0)
     begins, ends, chances = [], [], []
     for year in range(years):
@@ -130,7 +129,7 @@ def _matrix(years: int, changes: FloatArray, is_repair: bool = False) -> sparse.
 
 
 def _rewards(years: int, ageing: FloatArray, begin: FloatArray, repair: float, failure: float) -> FloatArray:
-    """Expected rewards, shape (S, 2): what is paid for repairs, and for failing in the year."""
+    """Return expected rewards, shape (S, 2): minus the costs of repairs, and of failures in the year."""
     failing = np.zeros((years, BINS, len(ACTIONS)))
     failing[:, :FAILED, 0] = ageing[:, :FAILED, FAILED]
     failing[:, :FAILED, 1] = begin[FAILED]

@@ -1,4 +1,4 @@
-"""Frozen lakes: walk to the goal over ice with holes in it."""
+"""Frozen lakes: grids of ice with holes and a goal."""
 
 from __future__ import annotations
 
@@ -13,8 +13,12 @@ from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray, Transitions
 from actmeasure.settings import whole
 
-__all__ = ["ACTIONS", "HOLE_SHARE", "VARIANTS", "frozen_lake", "lake_map", "lake_model"]
+__all__ = ["ACTIONS", "HOLE_PROBABILITY", "VARIANTS", "frozen_lake", "lake_map", "lake_model"]
 
+CharArray = npt.NDArray[np.str_]
+
+#: Probability that a cell of a random map is a hole.
+HOLE_PROBABILITY = 0.2
 #: Gymnasium's order of actions, each with its move (rows, columns).
 ACTIONS = {"left": (0, -1), "down": (1, 0), "right": (0, 1), "up": (-1, 0)}
 VARIANTS = ("deterministic", "slippery", "semi-slippery")
@@ -28,7 +32,7 @@ def frozen_lake(
     map: Sequence[str] | None = None,
     seed: int | None = None,
 ) -> Model:
-    """Walk to the goal over ice with holes in it; reaching the goal pays 1, and goal and holes end the episode.
+    """A frozen lake: walk over ice with holes to a goal, which pays 1; goal and holes end the episode.
 
     Parameters
     ----------
@@ -49,7 +53,7 @@ def frozen_lake(
 
 
 def lake_model(cells: CharArray, variant: str, measuring_cost: npt.ArrayLike, discount: float) -> Model:
-    """The model of a checked map, shape (rows, columns); states are cells, row by row."""
+    """Return the model of a checked map, shape (rows, columns); states are cells, row by row."""
     if variant not in VARIANTS:
         raise ModelError(unknown_name("variant", variant, VARIANTS))
     terminal = np.isin(cells, ("H", "G")).ravel()
@@ -73,7 +77,7 @@ def lake_model(cells: CharArray, variant: str, measuring_cost: npt.ArrayLike, di
 def _candidates(
     shape: tuple[int, ...], terminal: npt.NDArray[np.bool_], variant: str
 ) -> tuple[npt.NDArray[np.int32], FloatArray]:
-    """Possible successors of every cell and action and their probabilities, each of shape (S, 4, k)."""
+    """Return the possible successors of every cell and action and their probabilities, each of shape (S, 4, k)."""
     n_states, n_actions = shape[0] * shape[1], len(ACTIONS)
     step = np.empty((n_states, n_actions), dtype=np.int32)
     rows, columns = np.divmod(np.arange(n_states, dtype=np.int32), np.int32(shape[1]))
@@ -91,19 +95,8 @@ def _candidates(
     return np.stack([step, two], axis=2), np.stack([np.where(stops, 1.0, 0.5), np.where(stops, 0.0, 0.5)], axis=2)
 
 
-# ----------------------------------------------------------------------------------------------------
-# Maps of frozen lakes: given, Gymnasium's, or random.
-# ----------------------------------------------------------------------------------------------------
-
-
-#: Share of holes in a random map.
-HOLE_SHARE = 0.2
-
-CharArray = npt.NDArray[np.str_]
-
-
 def lake_map(size: int | None, given: Sequence[str] | None, seed: int | None) -> CharArray:
-    """The cells of a lake, shape (rows, columns): S start, F frozen, H hole, G goal."""
+    """Return the cells of a given, standard or random map, shape (rows, columns): S start, F frozen, H hole, G goal."""
     if given is not None:
         if size is not None or seed is not None:
             raise ModelError("give either a map, or a size (with a seed for a random map), not both")
@@ -124,7 +117,7 @@ def lake_map(size: int | None, given: Sequence[str] | None, seed: int | None) ->
 def _checked(rows: Sequence[str]) -> CharArray:
     if isinstance(rows, np.ndarray) and rows.ndim == 2:  # one letter to a cell
         rows = ["".join(map(str, row)) for row in rows]
-    # Text is a sequence too, but then each of its letters would be a row.
+    # A string is a sequence, too, in which each letter would be a row.
     given = tuple(rows) if isinstance(rows, (Sequence, np.ndarray)) and not isinstance(rows, str) else ()
     if not given or not all(isinstance(row, str) and row for row in given):
         raise ModelError(f"map is {quoted(rows)}, expected a list of strings such as ['SF', 'HG']")
@@ -144,10 +137,10 @@ def _checked(rows: Sequence[str]) -> CharArray:
 
 
 def _random(size: int, seed: int) -> CharArray:
-    """Draw maps with 20 % holes until the goal can be reached from the start."""
+    """Return a random map: drawn again until the goal can be reached from the start."""
     generator = np.random.default_rng(seed)
     while True:
-        holes = generator.random((size, size)) < HOLE_SHARE
+        holes = generator.random((size, size)) < HOLE_PROBABILITY
         holes[0, 0] = holes[-1, -1] = False
         regions, _ = ndimage.label(~holes)
         if regions[0, 0] == regions[-1, -1]:

@@ -1,4 +1,4 @@
-"""A shop whose stock must be counted to be known."""
+"""An inventory whose stock has to be counted."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import numpy.typing as npt
 
 from actmeasure.errors import ModelError, quoted
 from actmeasure.model import Model
-from actmeasure.problems.amounts import amount
-from actmeasure.settings import probability, whole
+from actmeasure.settings import amount, probability, whole
 
 __all__ = ["inventory"]
 
@@ -24,13 +23,13 @@ def inventory(
     measuring_cost: npt.ArrayLike = 0.1,
     discount: float = 0.8,
 ) -> Model:
-    """Order for a shop whose stock has to be counted; the inventory example of Kapoor and Nair (2025, arXiv 2505.03280).
+    """An inventory with random demand, whose stock has to be counted; the example of Kapoor and Nair (2025, arXiv 2505.03280).
 
     The state is the stock, 0 to `capacity`, and the action how much is ordered, 0 to `capacity`. An order arrives at once and
     costs `production` apiece. Then customers come: `demand` tells with which probability they want 0, 1, 2 and so on. What is
-    sold brings in `price` apiece; what they want in vain is lost; what is left costs `holding` apiece and is the next stock.
-    It goes on for ever. With free counting the default settings are worth 5.75, 6.75, 7.75 and 8.05 from a stock of 0, 1, 2
-    and 3.
+    sold brings in `price` apiece; demand above the stock is lost; what is left costs `holding` apiece and is the next stock.
+    The horizon is infinite. With free counting the optimal values of the default settings are 5.75, 6.75, 7.75 and 8.05 from
+    a stock of 0, 1, 2 and 3.
 
     Assumptions: an order that does not fit is cut to what does, and only that is paid for; the shop begins empty; the price of
     counting.
@@ -38,14 +37,14 @@ def inventory(
     Parameters
     ----------
     capacity : int
-        The most that can be in stock, at least 1.
+        Largest stock, at least 1.
     demand : sequence of float
         Probabilities of a demand of 0, 1, 2 and so on, which sum to 1.
     price, production, holding : float
         For one piece.
     measuring_cost : float, or array of shape (capacity + 1, capacity + 1)
     discount : float
-        Below 1, as it never ends.
+        Below 1, as the horizon is infinite.
     """
     capacity = whole(capacity, "capacity", 1)
     chances = _distribution(demand)

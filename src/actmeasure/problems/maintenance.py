@@ -1,4 +1,4 @@
-"""A machine that wears out: when to look at it, and when to repair it."""
+"""Machine maintenance: when to inspect and when to repair a machine that wears out."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from actmeasure.model import Model
 
 __all__ = ["maintenance"]
 
-#: From the longest repair to the breakdown, in the order of wear.
+#: States in the order of wear, from the longest repair to the breakdown.
 STATES = ("R2", "R1", *(f"W{wear}" for wear in range(8)), "B")
 WEAR = 0.5
-#: A repair fails and wear goes on, or it takes the short or the long way.
+#: Probabilities that a repair fails, and that it is a short or a long one.
 FAILS, SHORT, LONG = 0.3, 0.6, 0.1
 
 
 def maintenance(measuring_cost: npt.ArrayLike = 0.01, discount: float = 0.95) -> Model:
-    """Keep a machine that wears out from breaking down, after the machine replacement problem of Delage and Mannor (2010).
+    """Machine maintenance: repair a machine before it breaks down; after the problem of Delage and Mannor (2010).
 
     The states stand in a line: in repair `R2`, `R1`, working `W0` to `W7`, broken `B`. `work` goes on to the next state
     with probability 1/2 and otherwise changes nothing. `repair` leads to `R1` with 0.6 and to `R2` with 0.1; with 0.3 it fails
-    and the next state comes. A step in `R1` costs 0.1, in `R2` 0.5, and in `B` 1. It goes on for ever.
+    and the next state comes. A step in `R1` costs 0.1, in `R2` 0.5, and in `B` 1. The horizon is infinite.
     The certified optimum at c = 0.01 is -0.4006 at discount 0.95, with a look at every fourth step.
 
     Assumptions: the state after `R1` is `W0`, and after `B` comes `B`; in repair both actions can be taken, like anywhere else;
@@ -31,7 +31,7 @@ def maintenance(measuring_cost: npt.ArrayLike = 0.01, discount: float = 0.95) ->
     ----------
     measuring_cost : float, or array of shape (11, 2)
     discount : float
-        Below 1, as it never ends.
+        Below 1, as the horizon is infinite.
     """
     n_states = len(STATES)
     here, following = np.arange(n_states), np.minimum(np.arange(n_states) + 1, n_states - 1)

@@ -12,7 +12,7 @@ __all__ = ["measuring_value"]
 
 
 def measuring_value(p: float = 0.8, measuring_cost: npt.ArrayLike = 0.1, discount: float = 0.95) -> Model:
-    """Is it worth checking whether a gamble came off? The paper's smallest test of measuring.
+    """The paper's measuring value problem: a gamble whose outcome can be measured before it is acted on.
 
     From `s0`, `a1` leads to `s+` with probability `p`, otherwise to `s-`. There `a1` ends the episode and pays 1 in `s+`,
     0 in `s-`; `a0` always goes back to `s0`. At discount 1 the optimum is max(p, 1 - c / p).
@@ -20,7 +20,7 @@ def measuring_value(p: float = 0.8, measuring_cost: npt.ArrayLike = 0.1, discoun
     Parameters
     ----------
     p : float
-        Chance that the gamble comes off.
+        Probability of `s+`.
     measuring_cost : float, or array of shape (4, 2)
     discount : float
     """

@@ -1,4 +1,4 @@
-"""The small examples that the paper argues with, as models."""
+"""The small examples of the paper's text and figures."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def most_likely_successor(
     measuring_cost: npt.ArrayLike = 0.05,
     discount: float = 0.95,
 ) -> Model:
-    """Where assuming the likeliest successor goes wrong without bound.
+    """An example in which assuming the most likely successor is arbitrarily wrong.
 
     In `s0`, `gamble` leads to one of N states. `s1`, which pays 1, is the likeliest, but only with probability
     1/N + epsilon; each of the others costs `penalty`. `decline` ends the episode with nothing. An agent that assumes
@@ -30,9 +30,9 @@ def most_likely_successor(
     successors : int
         N, at least 2.
     epsilon : float
-        By how much `s1` is likelier than 1/N.
+        Probability of `s1` minus 1/N.
     penalty : float
-        What the other successors cost.
+        Cost of the other successors.
     measuring_cost : float, or array of shape (N + 2, 2)
     discount : float
     """
@@ -56,7 +56,7 @@ def most_likely_successor(
 
 
 def two_state_belief(p: float = 0.8, measuring_cost: npt.ArrayLike = 0.1, discount: float = 1.0) -> Model:
-    """The belief of the paper's measuring-value figure: one of two states, each with its own right action.
+    """The belief of the paper's measuring-value figure: two states, each with its own best action.
 
     A first step, whichever action it is, leads to `s0` with probability `p` or to `s1`. Then `a0` pays 1 in `s0`, `a1`
     pays 1 in `s1`, and the episode is over. Looking with the first step is worth 1 - p - c at discount 1.
@@ -81,7 +81,7 @@ def two_state_belief(p: float = 0.8, measuring_cost: npt.ArrayLike = 0.1, discou
 
 
 def tight_bound(epsilon: float = 0.001, measuring_cost: npt.ArrayLike = 0.1, discount: float = 0.95) -> Model:
-    """Where act-then-measure loses as much as its bound allows, in the limit of a small epsilon.
+    """An example in which the loss of act-then-measure reaches its bound, in the limit of a small epsilon.
 
     From `s0`, action `a` leads to `s_safe`, which pays 1 - epsilon at every step whatever one does. Action `b` leads to `s_a` or
     `s_b`, and so does every later step, with probability 1/2 each; in `s_a` only `a` pays 1, in `s_b` only `b`.

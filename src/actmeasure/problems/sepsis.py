@@ -1,4 +1,4 @@
-"""Treating sepsis, where every blood test has its price."""
+"""Treatment of sepsis with a price on blood tests."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from actmeasure.model.transitions import FloatArray
 __all__ = ["HORIZON", "sepsis", "state_number"]
 
 HORIZON = 5
-#: Heart rate, blood pressure, oxygen, glucose: how many levels there are, which is normal, and how episodes begin.
+#: Heart rate, blood pressure, oxygen, glucose: number of levels, normal level, and start distribution.
 LEVELS, NORMAL = (3, 3, 2, 5), (1, 1, 1, 2)
 BEGIN = ((0.25, 0.5, 0.25), (0.25, 0.5, 0.25), (0.2, 0.8), (0.05, 0.15, 0.6, 0.15, 0.05))
 TREATMENTS = ("antibiotic", "vasopressor", "ventilation")
-#: All combinations of on and off, the last treatment changing fastest; also the actions.
+#: All combinations of treatments, which are also the actions; the last treatment changes fastest.
 CHOICES = tuple(product((0, 1), repeat=len(TREATMENTS)))
 VITALS = tuple(product(*map(range, LEVELS)))
 PATIENTS = len(VITALS) * len(CHOICES)
-#: The states behind all others, in which episodes end: too ill, healthy, and the time is over.
+#: The terminal states, after all others: too ill, healthy, and the horizon is reached.
 DEAD, CURED, OVER = (HORIZON * PATIENTS + k for k in range(3))
 FATAL, STAY = 3, 0.25
 DRIFT, RELAPSE = 0.1, 0.1
 
 
 def state_number(step: int, vitals: tuple[int, int, int, int], on: tuple[int, int, int] = (0, 0, 0)) -> int:
-    """The number of a state: the step 0 to 4, the levels of the four vitals, and which treatments are on."""
+    """Return the number of a state: the step 0 to 4, the levels of the four vitals, and which treatments are on."""
     return (step * len(VITALS) + VITALS.index(vitals)) * len(CHOICES) + CHOICES.index(on)
 
 
@@ -78,7 +78,7 @@ def _names(treatments: list[str]) -> list[str]:
 
 
 def _abnormal() -> npt.NDArray[np.int64]:
-    """How many vitals are abnormal, shape (90,)."""
+    """Return the number of abnormal vitals for each combination of levels, shape (90,)."""
     counted: npt.NDArray[np.int64] = (np.array(VITALS) != NORMAL).sum(axis=1)
     return counted
 
@@ -92,7 +92,7 @@ def _initial(n_states: int) -> FloatArray:
 
 
 def _matrix(action: int, n_states: int) -> sparse.csr_array:
-    """The transitions of an action, shape (S, S)."""
+    """Return the transition matrix of an action, shape (S, S)."""
     begins, ends, chances = [], [], []
     for before, was_on in enumerate(CHOICES):
         vitals = reduce(_kron, _changes(was_on, CHOICES[action]))
@@ -108,7 +108,7 @@ def _matrix(action: int, n_states: int) -> sparse.csr_array:
 
 
 def _arrivals(step: int, action: int) -> npt.NDArray[np.int64]:
-    """The state that is entered with each of the vitals, shape (90,)."""
+    """Return the state that is entered with each combination of levels, shape (90,)."""
     arrivals = ((step + 1) * len(VITALS) + np.arange(len(VITALS))) * len(CHOICES) + action
     if step == HORIZON - 1:
         arrivals[:] = OVER
@@ -119,7 +119,7 @@ def _arrivals(step: int, action: int) -> npt.NDArray[np.int64]:
 
 
 def _changes(was_on: tuple[int, ...], is_on: tuple[int, ...]) -> tuple[FloatArray, ...]:
-    """How the levels of each vital change in a step, given the treatments before and now: matrices from level to level."""
+    """Return the transition matrices of the levels of each vital in a step, given the treatments before and now."""
     antibiotic, vasopressor, ventilation = (
         "on" if now else "stopped" if before else "off" for before, now in zip(was_on, is_on, strict=True)
     )
@@ -137,13 +137,13 @@ def _changes(was_on: tuple[int, ...], is_on: tuple[int, ...]) -> tuple[FloatArra
 
 
 def _kron(one: FloatArray, other: FloatArray) -> FloatArray:
-    """Independent changes together; the second vital's levels count fastest."""
+    """Return the joint transitions of independent vitals; the levels of the second change fastest."""
     together: FloatArray = np.kron(one, other).astype(np.float64)
     return together
 
 
 def _move(levels: int, chances: dict[tuple[int, int], float]) -> FloatArray:
-    """A matrix that changes levels with these chances, as far as there are such levels, and leaves them alone otherwise."""
+    """Return the transition matrix that changes levels with these probabilities, where such levels exist."""
     matrix = np.zeros((levels, levels))
     for (level, other), chance in chances.items():
         if 0 <= other < levels:

@@ -1,4 +1,4 @@
-"""Sewer mains that deteriorate unseen: when to send the camera, when to repair, when to replace."""
+"""Sewer mains: inspection, maintenance and replacement under deterioration."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from actmeasure.model import Model
-from actmeasure.problems.amounts import amount
-from actmeasure.settings import probability
+from actmeasure.settings import amount, probability
 
 __all__ = ["sewer"]
 
@@ -15,7 +14,7 @@ __all__ = ["sewer"]
 STAY = (0.955, 0.972, 0.979, 0.988, 1.0)
 #: EUR for maintenance at each severity, and the fixed part of it.
 MAINTENANCE, CALL_OUT = (0.0, 0.0, 500.0, 700.0, 900.0), 500.0
-#: The state that maintenance leads to, where things are worse: severity 2.
+#: The state that maintenance of a worse one leads to: severity 2.
 MENDED = 1
 ACTIONS = ("nothing", "maintain", "replace")
 
@@ -28,7 +27,7 @@ def sewer(
     measuring_cost: npt.ArrayLike = 300.0,
     discount: float = 0.985,
 ) -> Model:
-    """Inspect, maintain and replace a sewer main that deteriorates unseen; after Jimenez-Roa's study of the mains of Breda.
+    """A sewer main, to be inspected, maintained or replaced; after Jimenez-Roa's study of the mains of Breda.
 
     The state is the severity of the worst damage, 1 to 5. In a step it stays with probability 0.955, 0.972, 0.979, 0.988 and
     1, and otherwise gets worse by one (Jimenez-Roa and others, arXiv 2310.01888). `maintain` costs 500, 700 and 900 EUR at
@@ -71,7 +70,7 @@ def sewer(
     R = np.zeros((n_states, len(ACTIONS)))
     R[:, 1] = -(np.array(MAINTENANCE) + CALL_OUT)
     R[:, 2] = -replacement
-    # A failure comes before what is done about it can help.
+    # A failure in a step comes before the effect of its action.
     R[-1] -= failure * (1 - (1 - yearly) ** years)
     return Model.from_arrays(
         P, R, measuring_cost=measuring_cost, discount=discount, initial=0,

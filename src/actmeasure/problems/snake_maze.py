@@ -1,4 +1,4 @@
-"""A maze like a snake, in which large steps are cheap where there is a wall to stop them."""
+"""The snake maze: rows that are joined at alternate ends."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from actmeasure.settings import whole
 __all__ = ["snake_maze", "state_number"]
 
 STEP, PRIZE = -0.005, 1.0
-#: How far a move goes, each with its probability.
+#: Lengths of moves with their probabilities.
 CAREFUL, RISKY = {1: 0.6, 2: 0.4}, {0: 0.5, 3: 0.5}
 ACTIONS = ("left", "right", "risky left", "risky right", "down")
 
 
 def state_number(x: int, y: int, width: int = 10) -> int:
-    """The number of a cell: its column from the left and its row from the top, from 0 on."""
+    """Return the number of a cell, from its column from the left and its row from the top, counted from 0."""
     return y * width + x
 
 
 def snake_maze(
     width: int = 10, height: int = 10, measuring_cost: npt.ArrayLike = 0.001, discount: float = 0.99
 ) -> Model:
-    """Walk down a maze whose rows are joined at alternate ends; from the literature on active measuring.
+    """The snake maze: walk down rows that are joined at alternate ends; from the literature on active measuring.
 
     `left` and `right` move 1 cell with probability 0.6, or 2; `risky left` and `risky right` move 0 or 3 cells with 1/2 each.
     Walls stop a move. `down` goes to the next row, but only at the right end of the rows 0, 2, 4 and so on, and at the left

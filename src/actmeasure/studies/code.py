@@ -231,7 +231,7 @@ def _exported(package: str) -> dict[str, tuple[str, ...]]:
 
 
 def _is_list(base: str, name: str) -> bool:
-    """Whether a name imported from our package is one that other names are reached through: `agents`, `learning.make`, `*`."""
+    """Return whether other names are reached through a name imported from our package: `agents`, `learning.make`, `*`."""
     if base not in LISTS:
         return False
     return (
@@ -272,6 +272,6 @@ def _write(node: ast.AST, parts: list[str]) -> None:
 
 
 def _is_text(statement: ast.stmt) -> bool:
-    """Whether a statement is nothing but text, as a docstring is."""
+    """Return whether a statement is nothing but text, as a docstring is."""
     value = statement.value if isinstance(statement, ast.Expr) else None
     return isinstance(value, ast.Constant) and isinstance(value.value, str)

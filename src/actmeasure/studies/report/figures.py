@@ -113,7 +113,7 @@ def _optimum(panel: Any, table: pd.DataFrame, across: str, best: str) -> None:
 
 
 def _share_limits(row: Any) -> None:
-    """The same scale in all panels of a row."""
+    """Give all panels of a row the same scale."""
     low, high = min(panel.get_ylim()[0] for panel in row), max(panel.get_ylim()[1] for panel in row)
     for panel in row:
         panel.set_ylim(low, high)

@@ -1,0 +1,51 @@
+"""The pool of worker processes: what is lost with one, and what workers are given."""
+
+import multiprocessing
+import os
+import signal
+import time
+
+import pytest
+
+from actmeasure.studies.pool import WorkerDiedError, WorkerPool
+
+
+def results(pool, workers):
+    """What the present calls of these workers give, in order; a sentence for one that died."""
+    found = {}
+    while len(found) < len(workers):
+        for worker in pool.wait(1.0):
+            try:
+                found[worker] = worker.result()
+            except WorkerDiedError as error:
+                found[worker] = str(error)
+    return [found[worker] for worker in workers]
+
+
+def about_this_process():
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    return os.environ["OMP_NUM_THREADS"], signal.SIGINT in blocked, multiprocessing.parent_process() is not None
+
+
+@pytest.mark.slow
+def test_a_killed_worker_loses_its_own_call_only():
+    with WorkerPool(2) as pool:
+        first, second = pool.workers
+        assert results(pool, [first, second]) == [first.pid, second.pid]
+        first.submit(time.sleep, 600)
+        second.submit(about_this_process)
+        os.kill(first.pid, signal.SIGKILL)
+        why, (threads, is_blocked, is_child) = results(pool, [first, second])
+        assert why == "a worker process was killed (signal 9), perhaps for lack of memory; try fewer workers"
+        assert (threads, is_blocked, is_child) == ("1", True, True)
+        pool.replace(first)
+        second.submit(pow, 2, 10)
+        new = pool.workers[0]
+        assert results(pool, [new, second]) == [new.pid, 1024]
+        new.submit(os._exit, 3)
+        (why,) = results(pool, [new])
+        assert why.startswith("a worker process ended unexpectedly (exit code 3)")
+        second.submit(time.sleep, 600)
+        begun = time.perf_counter()
+    assert time.perf_counter() - begun < 30
+    assert not multiprocessing.active_children()
