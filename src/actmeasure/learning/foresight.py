@@ -62,10 +62,10 @@ from actmeasure.kernels.learned_model import INITIAL_CAPACITY, Counts
 from actmeasure.learning import saving
 from actmeasure.learning.agent import Task, checked_state
 from actmeasure.learning.learning_agent import CompiledLearner, chosen, own_discount, settings_signature
-from actmeasure.learning.planned import guide_for
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
 from actmeasure.planning.optimal import solve_within
+from actmeasure.policy import guide_for
 from actmeasure.schedule import BlindPlan, Schedule
 from actmeasure.settings import probability, real, whole
 from actmeasure.world import ENDINGS, flat_plans, record, world
