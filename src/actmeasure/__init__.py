@@ -78,7 +78,9 @@ _HOME = {
     "train_seeds": "studies",
     "unroll": "policy",
 }
-_SUBPACKAGES = ("agents", "experiments", "files", "inspection", "planners", "problems", "report", "testing")
+_SUBPACKAGES = (
+    "agents", "experiments", "files", "inspection", "learning", "planners", "planning", "problems", "report", "studies", "testing",
+)  # fmt: skip
 
 __all__ = [
     "ActMeasureError",

@@ -27,10 +27,10 @@ def term(x):
     return {factor} * x
 """
 OUTER = """
-from actmeasure.kernels.jit import lean
+from actmeasure.kernels.jit import no_refcount
 from callee import term
 
-@lean
+@no_refcount
 def twice(x):
     return term(x) + term(x)
 """

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from actmeasure.kernels.jit import lean
+from actmeasure.kernels.jit import no_refcount
 from actmeasure.kernels.learned_model import Counts, any_of, count, greedy_action, is_full, largest_value, make_counts
 from actmeasure.kernels.simulate import Record, World, first_state, move, write
 from actmeasure.kernels.streams import AGENT, WORLD, random, seed_stream
@@ -54,7 +54,7 @@ def make_tables(n_states: int, n_actions: int, costs: Any, bias: float, capacity
     )
 
 
-@lean
+@no_refcount
 def run(
     world: World,
     tables: AmrlQTables,
@@ -98,7 +98,7 @@ def run(
     return True
 
 
-@lean
+@no_refcount
 def begin(tables: AmrlQTables, observation: int, likely: int, n_states: int, stream: Any) -> None:
     """Begin an episode in the state that is shown, else in the most likely one, else (`likely` is -1) in a random one."""
     if observation != NOTHING:
@@ -109,7 +109,7 @@ def begin(tables: AmrlQTables, observation: int, likely: int, n_states: int, str
         tables.memory[BELIEVED] = any_of(n_states, stream)
 
 
-@lean
+@no_refcount
 def decide(tables: AmrlQTables, n_actions: int, random_decisions: float, stream: Any) -> tuple[int, bool]:
     """Return the decision (action, look) of the largest value, ties broken at random, or sometimes a random one."""
     if random_decisions > 0.0 and random(stream) < random_decisions:
@@ -120,7 +120,7 @@ def decide(tables: AmrlQTables, n_actions: int, random_decisions: float, stream:
     return pair // 2, pair % 2 == 1
 
 
-@lean
+@no_refcount
 def observe(
     tables: AmrlQTables,
     parameters: AmrlQParameters,
@@ -148,7 +148,7 @@ def observe(
     tables.memory[BELIEVED] = successor
 
 
-@lean
+@no_refcount
 def _likeliest(tables: AmrlQTables, pair: int, end: int, stream: Any) -> int:
     """Return the successor that was measured most often; a random state if none was."""
     if tables.likeliest[pair] == 0:

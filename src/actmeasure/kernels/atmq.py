@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from actmeasure.kernels.jit import lean
+from actmeasure.kernels.jit import no_refcount
 from actmeasure.kernels.learned_model import Counts, any_of, count, is_full, make_counts
 from actmeasure.kernels.particles import Particles, draw, exclude_end, know, make_particles, moved, predict
 from actmeasure.kernels.simulate import Record, World, first_state, move, write
@@ -79,7 +79,7 @@ def make_tables(
     )  # fmt: skip
 
 
-@lean
+@no_refcount
 def run(
     world: World,
     tables: AtmqTables,
@@ -122,7 +122,7 @@ def run(
     return True
 
 
-@lean
+@no_refcount
 def begin(tables: AtmqTables, observation: int, states: Any, probabilities: Any, stream: Any) -> None:
     """Begin an episode: in the state that is shown, or else in a distribution over n states, which is unknown if n is 0."""
     now = tables.memory[NOW]
@@ -132,7 +132,7 @@ def begin(tables: AtmqTables, observation: int, states: Any, probabilities: Any,
         draw(tables.particles, now, states, probabilities, stream)
 
 
-@lean
+@no_refcount
 def decide(tables: AtmqTables, parameters: AtmqParameters, stream: Any) -> tuple[int, bool]:
     """Return the action of the largest optimistic value, and whether to look after it."""
     now = tables.memory[NOW]
@@ -145,7 +145,7 @@ def decide(tables: AtmqTables, parameters: AtmqParameters, stream: Any) -> tuple
     return action, measure
 
 
-@lean
+@no_refcount
 def _control(tables: AtmqTables, stream: Any) -> int:
     """Return the action with the largest optimistic value in the belief, ties broken at random."""
     _score_actions(tables, tables.memory[NOW], True)
@@ -166,7 +166,7 @@ def _control(tables: AtmqTables, stream: Any) -> int:
     return 0
 
 
-@lean
+@no_refcount
 def _score_actions(tables: AtmqTables, which: int, optimistic: bool) -> None:
     """Write the value, or optimistic value, of every action in a belief into `scores`."""
     n_actions = tables.scores.shape[0]
@@ -184,7 +184,7 @@ def _score_actions(tables: AtmqTables, which: int, optimistic: bool) -> None:
             tables.scores[action] += weight * (tables.optimistic[pair] if optimistic else tables.values[pair])
 
 
-@lean
+@no_refcount
 def _decide_look(tables: AtmqTables, parameters: AtmqParameters, action: int, stream: Any) -> bool:
     """Return whether to look: at an under-sampled pair, at random, in a spread or settled belief, or if it is worth its cost.
 
@@ -210,7 +210,7 @@ def _decide_look(tables: AtmqTables, parameters: AtmqParameters, action: int, st
     return _look_is_worth_its_cost(tables, parameters, action)
 
 
-@lean
+@no_refcount
 def _look_is_worth_its_cost(tables: AtmqTables, parameters: AtmqParameters, action: int) -> bool:
     """Return whether the value of knowing the state after the action exceeds the cost of the look."""
     now, then = tables.memory[NOW], 1 - tables.memory[NOW]
@@ -233,7 +233,7 @@ def _look_is_worth_its_cost(tables: AtmqTables, parameters: AtmqParameters, acti
     return parameters.discount * worth >= cost
 
 
-@lean
+@no_refcount
 def _best(tables: AtmqTables, parameters: AtmqParameters, state: int) -> float:
     """Return the value of the best action in a known state, as the rule for looking takes it."""
     if parameters.optimistic_measuring:
@@ -245,7 +245,7 @@ def _best(tables: AtmqTables, parameters: AtmqParameters, state: int) -> float:
     return largest  # type: ignore[no-any-return]
 
 
-@lean
+@no_refcount
 def _cost(tables: AtmqTables, which: int, action: int) -> float:
     """Return the expected cost of a look in a belief."""
     if tables.costs.shape[0] == 1:
@@ -259,7 +259,7 @@ def _cost(tables: AtmqTables, which: int, action: int) -> float:
     return cost
 
 
-@lean
+@no_refcount
 def observe(
     tables: AtmqTables,
     parameters: AtmqParameters,
@@ -285,7 +285,7 @@ def observe(
     train(tables, parameters, stream)
 
 
-@lean
+@no_refcount
 def _learn_values(tables: AtmqTables, parameters: AtmqParameters, reward: float, seen: bool, successor: int) -> None:
     """Update Q of the last action in every state of the belief, with a learning rate in proportion to the state's probability."""
     now, action, n_actions = tables.memory[NOW], tables.memory[ACTION], tables.scores.shape[0]
@@ -305,7 +305,7 @@ def _learn_values(tables: AtmqTables, parameters: AtmqParameters, reward: float,
             _update(tables, parameters, state, pair, reward + parameters.discount * future, rate)
 
 
-@lean
+@no_refcount
 def modelled_target(tables: AtmqTables, parameters: AtmqParameters, pair: int) -> float:
     """Return the target of a pair by the learned rewards and dynamics."""
     measured = tables.counts.measured[pair]
@@ -315,7 +315,7 @@ def modelled_target(tables: AtmqTables, parameters: AtmqParameters, pair: int) -
     return reward + parameters.discount * expected_best(tables, parameters, pair)  # type: ignore[no-any-return]
 
 
-@lean
+@no_refcount
 def _update_belief(tables: AtmqTables, parameters: AtmqParameters, observation: int) -> None:
     """Make the state that was seen, or else the predicted belief, the current belief."""
     now, then = tables.memory[NOW], 1 - tables.memory[NOW]
@@ -327,7 +327,7 @@ def _update_belief(tables: AtmqTables, parameters: AtmqParameters, observation: 
         exclude_end(tables.particles, then)
 
 
-@lean
+@no_refcount
 def _learn_transition(
     tables: AtmqTables, parameters: AtmqParameters, state: int, action: int, successor: int, reward: float
 ) -> None:
@@ -340,7 +340,7 @@ def _learn_transition(
     _update_optimistic(tables, parameters, state, pair)
 
 
-@lean
+@no_refcount
 def _is_ready(tables: AtmqTables, parameters: AtmqParameters, state: int) -> bool:
     """Return whether some action of the state was measured often enough for training."""
     first, often = state * tables.scores.shape[0], 0
@@ -349,7 +349,7 @@ def _is_ready(tables: AtmqTables, parameters: AtmqParameters, state: int) -> boo
     return often >= parameters.training_needs
 
 
-@lean
+@no_refcount
 def expected_best(tables: AtmqTables, parameters: AtmqParameters, pair: int) -> float:
     """Return the expected optimistic value of the successor of a pair, by the counts and, if they are few, a uniform prior."""
     counts = tables.counts
@@ -363,14 +363,14 @@ def expected_best(tables: AtmqTables, parameters: AtmqParameters, pair: int) -> 
     return (total + tables.sums[BEST_SUM] / tables.ready.shape[0]) / (measured + 1.0)  # type: ignore[no-any-return]
 
 
-@lean
+@no_refcount
 def _update(tables: AtmqTables, parameters: AtmqParameters, state: int, pair: int, target: float, rate: float) -> None:
     """Move Q of a pair towards a target."""
     tables.values[pair] += rate * (target - tables.values[pair])
     _update_optimistic(tables, parameters, state, pair)
 
 
-@lean
+@no_refcount
 def _update_optimistic(tables: AtmqTables, parameters: AtmqParameters, state: int, pair: int) -> None:
     """Update the optimistic value of a pair, and the best action of its state.
 
@@ -383,7 +383,7 @@ def _update_optimistic(tables: AtmqTables, parameters: AtmqParameters, state: in
     _update_best(tables, state)
 
 
-@lean
+@no_refcount
 def _update_best(tables: AtmqTables, state: int) -> None:
     """Update the best action of a state, in a loop without branches that depend on values, which is faster."""
     n_actions, old = tables.scores.shape[0], tables.best[state]
@@ -398,7 +398,7 @@ def _update_best(tables: AtmqTables, state: int) -> None:
     tables.sums[BEST_SUM] += best - old
 
 
-@lean
+@no_refcount
 def _raise_largest_reward(tables: AtmqTables, parameters: AtmqParameters, reward: float) -> None:
     """Set a larger largest reward, and update all optimistic values."""
     tables.sums[LARGEST_REWARD] = reward
@@ -407,7 +407,7 @@ def _raise_largest_reward(tables: AtmqTables, parameters: AtmqParameters, reward
             _update_optimistic(tables, parameters, state, state * tables.scores.shape[0] + action)
 
 
-@lean
+@no_refcount
 def train(tables: AtmqTables, parameters: AtmqParameters, stream: Any) -> None:
     """Update the values of random pairs by the learned dynamics: of the greedy action with probability `training_greedy`.
 
@@ -429,7 +429,7 @@ def train(tables: AtmqTables, parameters: AtmqParameters, stream: Any) -> None:
             )
 
 
-@lean
+@no_refcount
 def _trained_action(greedy: int, n_actions: int, uniform: float, probability: float) -> int:
     """Return the greedy action with the given probability, otherwise any other, for a uniform random number."""
     if uniform < probability or n_actions == 1:

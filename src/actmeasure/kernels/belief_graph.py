@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from actmeasure.kernels.blind import Dynamics, relative_error
-from actmeasure.kernels.jit import inner, lean
+from actmeasure.kernels.jit import inner, no_refcount
 
 #: Beliefs whose probabilities differ relatively by less than this are one node.
 SAME = 1e-13
@@ -129,7 +129,7 @@ def has_room(graph: Graph) -> bool:
     return not is_short_of_nodes(graph) and not is_short_of_entries(graph)
 
 
-@lean
+@no_refcount
 def best_mean(graph: Graph, node: int, vectors: Any) -> tuple[float, int]:
     """Return the highest mean of a column of `vectors`, float64 (S, k), over a node's belief, and the column."""
     best, column = -np.inf, 0
@@ -142,7 +142,7 @@ def best_mean(graph: Graph, node: int, vectors: Any) -> tuple[float, int]:
     return best, column
 
 
-@lean
+@no_refcount
 def _rounded_up(graph: Graph, node: int, mean: float) -> float:
     """Return an upper bound on the exact mean of states' upper bounds over a node's belief, from the computed mean.
 
@@ -155,7 +155,7 @@ def _rounded_up(graph: Graph, node: int, mean: float) -> float:
     return mean + relative_error(count) * (2 * graph.scale[node] + abs(mean))  # type: ignore[no-any-return]
 
 
-@lean
+@no_refcount
 def renew_reveal(graph: Graph, bounds: Bounds, node: int) -> None:
     """Tighten the bounds on `reveal`, the value of a node if its state is shown, from the present bounds of the states."""
     upper, lower = 0.0, 0.0
@@ -166,7 +166,7 @@ def renew_reveal(graph: Graph, bounds: Bounds, node: int) -> None:
     graph.reveal_lower[node] = max(graph.reveal_lower[node], lower)
 
 
-@lean
+@no_refcount
 def renew_tip(graph: Graph, bounds: Bounds, node: int) -> None:
     """Tighten the upper bound of a tip, a node that has not been expanded.
 
@@ -178,7 +178,7 @@ def renew_tip(graph: Graph, bounds: Bounds, node: int) -> None:
     graph.upper[node] = min(graph.upper[node], _rounded_up(graph, node, mean), graph.reveal_upper[node])
 
 
-@lean
+@no_refcount
 def _hash_entry(state: int, probability: float) -> Any:
     mixed = np.uint64(state) * np.uint64(0x9E3779B97F4A7C15)
     mixed ^= np.uint64(probability / GRID + 0.5) * np.uint64(0xC2B2AE3D27D4EB4F)
@@ -187,7 +187,7 @@ def _hash_entry(state: int, probability: float) -> Any:
     return mixed ^ (mixed >> np.uint64(32))
 
 
-@lean
+@no_refcount
 def _difference(graph: Graph, node: int, scratch: Scratch) -> float:
     """Return the largest relative difference of a node's probabilities to those spread out in `scratch.dense`."""
     largest = 0.0
@@ -197,7 +197,7 @@ def _difference(graph: Graph, node: int, scratch: Scratch) -> float:
     return largest
 
 
-@lean
+@no_refcount
 def find_or_add(graph: Graph, bounds: Bounds, scratch: Scratch, count: int) -> int:
     """Return the node of the belief in the first `count` places of `scratch`, made if there is none yet.
 
@@ -226,7 +226,7 @@ def find_or_add(graph: Graph, bounds: Bounds, scratch: Scratch, count: int) -> i
     return found if found >= 0 else _add(graph, bounds, scratch, count, code, slot)
 
 
-@lean
+@no_refcount
 def _add(graph: Graph, bounds: Bounds, scratch: Scratch, count: int, code: Any, slot: Any) -> int:
     node = graph.counts[NODES]
     begin = graph.offsets[node]
@@ -260,7 +260,7 @@ def _add(graph: Graph, bounds: Bounds, scratch: Scratch, count: int, code: Any, 
     return node  # type: ignore[no-any-return]
 
 
-@lean
+@no_refcount
 def fill_table(graph: Graph) -> None:
     """Insert every node into an empty hash table."""
     mask = np.uint64(graph.table.shape[0] - 1)
@@ -271,7 +271,7 @@ def fill_table(graph: Graph) -> None:
         graph.table[slot] = node
 
 
-@lean
+@no_refcount
 def node_of(graph: Graph, bounds: Bounds, scratch: Scratch, state: int) -> int:
     """Return the node in which a state is known, which is added if there is none."""
     scratch.states[0] = state
@@ -279,7 +279,7 @@ def node_of(graph: Graph, bounds: Bounds, scratch: Scratch, state: int) -> int:
     return find_or_add(graph, bounds, scratch, 1)
 
 
-@lean
+@no_refcount
 def expand(graph: Graph, model: Dynamics, bounds: Bounds, scratch: Scratch, discount: float, node: int) -> None:
     """Add the children of a node: rewards, prices, running probabilities, and the margins of their upper bounds.
 
@@ -345,7 +345,7 @@ def expand(graph: Graph, model: Dynamics, bounds: Bounds, scratch: Scratch, disc
     graph.counts[EXPANDED] += 1
 
 
-@lean
+@no_refcount
 def _margin(graph: Graph, node: int, action: int) -> float:
     """Return what is added to an action's upper bound for rounding: e (2 scale(child) + max(0, -L)), see the module."""
     error, child = graph.error[node, action], graph.child[node, action]
@@ -354,7 +354,7 @@ def _margin(graph: Graph, node: int, action: int) -> float:
     return 1.01 * error * (2 * graph.scale[child] + max(0.0, -graph.lower[child]))  # type: ignore[no-any-return]
 
 
-@lean
+@no_refcount
 def choice_upper(graph: Graph, discount: float, node: int, choice: int) -> float:
     """Return the upper bound of a choice at an expanded node: action `choice // 2`, looking if `choice` is odd."""
     action = choice // 2
@@ -368,7 +368,7 @@ def choice_upper(graph: Graph, discount: float, node: int, choice: int) -> float
     return value  # type: ignore[no-any-return]
 
 
-@lean
+@no_refcount
 def back_up(graph: Graph, bounds: Bounds, discount: float, node: int) -> int:
     """Tighten the bounds of an expanded node n from its children; returns the choice with the highest upper bound.
 
@@ -435,7 +435,7 @@ def back_up(graph: Graph, bounds: Bounds, discount: float, node: int) -> int:
     return best
 
 
-@lean
+@no_refcount
 def best_lower_choice(graph: Graph, bounds: Bounds, discount: float, node: int) -> int:
     """Return the choice with the highest lower bound at an expanded node."""
     best, value = 0, -np.inf

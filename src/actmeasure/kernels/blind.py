@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from actmeasure.kernels.jit import inner, lean
+from actmeasure.kernels.jit import inner, no_refcount
 
 #: Twice the unit roundoff u = 2^-53, the relative error of one floating-point operation.
 ROUNDING = 2.0**-52
@@ -47,7 +47,7 @@ def make_weights(n_states: int) -> Weights:
     return Weights(np.empty(n_states, np.int64), np.empty(n_states, np.float64))
 
 
-@lean
+@no_refcount
 def push(model: Dynamics, action: int, source: Weights, count: int, target: Weights, position: Any) -> tuple[int, bool]:
     """Write the first `count` weights of `source`, moved by `action`, to `target`; mass that ends the episode is dropped.
 
@@ -76,7 +76,7 @@ def push(model: Dynamics, action: int, source: Weights, count: int, target: Weig
     return size, ended
 
 
-@lean
+@no_refcount
 def expected(table: Any, n_actions: int, action: int, source: Weights, count: int) -> float:
     """Return the weighted sum of a table over (state, action), float64 (S * A,), for one action."""
     total = 0.0
@@ -85,7 +85,7 @@ def expected(table: Any, n_actions: int, action: int, source: Weights, count: in
     return total
 
 
-@lean
+@no_refcount
 def total(source: Weights, count: int) -> float:
     """Return the sum of the first `count` weights."""
     mass = 0.0

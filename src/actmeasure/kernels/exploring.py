@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from actmeasure.kernels.jit import lean
+from actmeasure.kernels.jit import no_refcount
 from actmeasure.kernels.learned_model import Counts, largest_value
 
 #: Number of attempts of a pair whose state was never seen.
@@ -36,7 +36,7 @@ def make_bounds(horizon: int, n_states: int, n_actions: int) -> EulerBounds:
     return EulerBounds(np.zeros(shape), np.zeros(shape), np.zeros((horizon, n_states * n_actions)))
 
 
-@lean
+@no_refcount
 def learn_counter(
     counts: Counts, values: Any, state: int, n_actions: int, learning_rate: float, discount: float
 ) -> None:
@@ -52,7 +52,7 @@ def learn_counter(
         values[pair] += learning_rate * (target - values[pair])
 
 
-@lean
+@no_refcount
 def next_goal(counts: Counts, attempts: Any, visits: int) -> int:
     """Return the first pair that was measured, and attempted, fewer than `visits` times, or -1; counts the attempt.
 
@@ -65,7 +65,7 @@ def next_goal(counts: Counts, attempts: Any, visits: int) -> int:
     return NO_GOAL
 
 
-@lean
+@no_refcount
 def plan_euler(counts: Counts, bounds: EulerBounds, goal: int, n_actions: int, constants: EulerConstants) -> None:
     """Compute bounds on the probability to reach a goal pair, by backward induction.
 
@@ -87,7 +87,7 @@ def plan_euler(counts: Counts, bounds: EulerBounds, goal: int, n_actions: int, c
             bounds.lower[step, state] = max(0.0, low)
 
 
-@lean
+@no_refcount
 def _bound(
     counts: Counts, bounds: EulerBounds, pair: int, step: int, constants: EulerConstants, is_upper: bool
 ) -> float:

@@ -13,7 +13,7 @@ import numpy as np
 
 from actmeasure.kernels import follow_schedule
 from actmeasure.kernels.follow_schedule import PLAN, Guide
-from actmeasure.kernels.jit import lean
+from actmeasure.kernels.jit import no_refcount
 from actmeasure.kernels.learned_model import Counts, any_of, count, is_full, make_counts
 from actmeasure.kernels.simulate import Record, World, move, write
 
@@ -86,7 +86,7 @@ def make_tables(n_states: int, n_actions: int, optimistic_value: float, needed: 
 # An episode: begin, then decide and observe at every step
 
 
-@lean
+@no_refcount
 def play(
     world: World,
     tables: ForesightTables,
@@ -113,7 +113,7 @@ def play(
     return NOTHING
 
 
-@lean
+@no_refcount
 def begin(tables: ForesightTables, guide: Guide, progress: Any, follows: bool, observation: int) -> None:
     """Begin an episode in the state that is shown, if any, with the schedule's plan for it if `follows`."""
     tables.memory[VISITED_UNDERSAMPLED], tables.memory[STEPS_SINCE_UNDERSAMPLED] = False, 0
@@ -124,7 +124,7 @@ def begin(tables: ForesightTables, guide: Guide, progress: Any, follows: bool, o
         follow_schedule.begin(guide, progress, observation)
 
 
-@lean
+@no_refcount
 def decide(
     tables: ForesightTables, parameters: ForesightParameters, guide: Guide, progress: Any, n_actions: int, stream: Any
 ) -> tuple[int, bool]:
@@ -146,7 +146,7 @@ def decide(
     return action, look
 
 
-@lean
+@no_refcount
 def observe(
     tables: ForesightTables,
     parameters: ForesightParameters,
@@ -167,7 +167,7 @@ def observe(
         sweep(tables, parameters, n_actions)
 
 
-@lean
+@no_refcount
 def _seen_by_schedule(guide: Guide, progress: Any, observation: int) -> int:
     """Return the observation, or `NOTHING` if the schedule did not ask for it and has no plan for that state."""
     if observation != NOTHING and guide.plans.plan_of_state[observation] < 0:
@@ -176,7 +176,7 @@ def _seen_by_schedule(guide: Guide, progress: Any, observation: int) -> int:
     return observation
 
 
-@lean
+@no_refcount
 def _confirms(tables: ForesightTables, n_actions: int, action: int) -> bool:
     """Return whether to look because the schedule's action is under-sampled in the current, known state."""
     if not tables.memory[CONFIRMS] or tables.memory[STATE] == NOTHING or not has_budget(tables):
@@ -185,13 +185,13 @@ def _confirms(tables: ForesightTables, n_actions: int, action: int) -> bool:
     return tables.counts.measured[pair] < tables.needed[pair]  # type: ignore[no-any-return]
 
 
-@lean
+@no_refcount
 def has_budget(tables: ForesightTables) -> bool:
     """Return whether exploratory looks have cost less than their budget."""
     return tables.budget[SPENT] < tables.budget[LIMIT]  # type: ignore[no-any-return]
 
 
-@lean
+@no_refcount
 def has_stalled(tables: ForesightTables) -> bool:
     """Return whether the episode has gone on for too long without an under-sampled pair to expect another."""
     most = STALL_STEPS_PER_STATE * tables.memory[N_SEEN] + STALL_STEPS
@@ -201,7 +201,7 @@ def has_stalled(tables: ForesightTables) -> bool:
 # Learning and optimistic values
 
 
-@lean
+@no_refcount
 def learn(tables: ForesightTables, n_actions: int, reward: float, observation: int, terminated: bool) -> None:
     """Count a step: whether it ended the episode, and its transition where the state before and after is known."""
     state, action, end = tables.memory[STATE], tables.memory[ACTION], tables.seen.shape[0]
@@ -222,7 +222,7 @@ def learn(tables: ForesightTables, n_actions: int, reward: float, observation: i
         see(tables, observation)
 
 
-@lean
+@no_refcount
 def see(tables: ForesightTables, state: int) -> None:
     """Make a state the current one; one that was never seen gets the optimistic value."""
     tables.memory[STATE] = state
@@ -234,7 +234,7 @@ def see(tables: ForesightTables, state: int) -> None:
         tables.memory[VALUES_OUTDATED] = True
 
 
-@lean
+@no_refcount
 def explore(tables: ForesightTables, parameters: ForesightParameters, n_actions: int, stream: Any) -> int:
     """Return the action of the largest optimistic value, ties broken at random; any action if the state is not known."""
     state = tables.memory[STATE]
@@ -252,7 +252,7 @@ def explore(tables: ForesightTables, parameters: ForesightParameters, n_actions:
     return chosen
 
 
-@lean
+@no_refcount
 def pair_value(tables: ForesightTables, parameters: ForesightParameters, pair: int) -> float:
     """Return the value of a pair if looks were free: the optimistic value if it is under-sampled, else as measured.
 
@@ -274,7 +274,7 @@ def pair_value(tables: ForesightTables, parameters: ForesightParameters, pair: i
     return tables.counts.rewards[pair] + parameters.discount * total / (measured + optimism)  # type: ignore[no-any-return]
 
 
-@lean
+@no_refcount
 def sweep(tables: ForesightTables, parameters: ForesightParameters, n_actions: int) -> None:
     """Update the values of all states seen by value iteration, if they are outdated."""
     if not tables.memory[VALUES_OUTDATED]:
@@ -295,7 +295,7 @@ def sweep(tables: ForesightTables, parameters: ForesightParameters, n_actions: i
             return
 
 
-@lean
+@no_refcount
 def reach(tables: ForesightTables, parameters: ForesightParameters, n_actions: int, probabilities: Any) -> None:
     """Compute the probability that exploration from each state seen visits an under-sampled pair.
 

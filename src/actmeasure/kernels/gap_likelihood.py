@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from actmeasure.kernels.jit import lean
+from actmeasure.kernels.jit import no_refcount
 
 
 class GapWords(NamedTuple):
@@ -34,7 +34,7 @@ class GapWords(NamedTuple):
     begin: Any
 
 
-@lean
+@no_refcount
 def run_matrices(words: GapWords, letters: Any, nodes: Any) -> None:
     """Compute the matrices of all nodes into `nodes`, float64 (N, S, S), from those of the letters, float64 (L, S, S)."""
     size = letters.shape[1]
@@ -52,7 +52,7 @@ def run_matrices(words: GapWords, letters: Any, nodes: Any) -> None:
                         nodes[node, i, j] += share * nodes[right, k, j]
 
 
-@lean
+@no_refcount
 def _add(matrices: Any, one: int, sums: Any, other: int) -> None:
     """Add `matrices[one]` to `sums[other]`."""
     for i in range(matrices.shape[1]):
@@ -60,7 +60,7 @@ def _add(matrices: Any, one: int, sums: Any, other: int) -> None:
             sums[other, i, j] += matrices[one, i, j]
 
 
-@lean
+@no_refcount
 def gradient(
     words: GapWords, nodes: Any, counts: Any, node_gradient: Any, letter_gradient: Any, forward: Any, backward: Any
 ) -> float:
@@ -85,7 +85,7 @@ def gradient(
     return total
 
 
-@lean
+@no_refcount
 def _end_of_group(counts: Any, group: int, end: int, forward: Any, backward: Any) -> float:
     """Return the log-likelihood of a group's ends; compute its gradient by their probabilities into row `end` of `backward`."""
     size = forward.shape[1]
@@ -107,7 +107,7 @@ def _end_of_group(counts: Any, group: int, end: int, forward: Any, backward: Any
     return total
 
 
-@lean
+@no_refcount
 def _step_back(nodes: Any, node: int, here: int, forward: Any, backward: Any, node_gradient: Any) -> None:
     """Compute row `here` of `backward` from row `here + 1`, over a run, and add the run's part to its gradient."""
     size = nodes.shape[1]
@@ -122,7 +122,7 @@ def _step_back(nodes: Any, node: int, here: int, forward: Any, backward: Any, no
                 node_gradient[node, i, j] += probability * backward[here + 1, j]
 
 
-@lean
+@no_refcount
 def walk(words: GapWords, nodes: Any, group: int, forward: Any) -> None:
     """Compute the distributions along a group's word into the rows of `forward`: before its first run, and after each run."""
     size = nodes.shape[1]
@@ -139,7 +139,7 @@ def walk(words: GapWords, nodes: Any, group: int, forward: Any) -> None:
                     forward[there, j] += share * nodes[node, i, j]
 
 
-@lean
+@no_refcount
 def _letters_from_nodes(words: GapWords, nodes: Any, node_gradient: Any, letter_gradient: Any) -> None:
     """Compute the gradient of the letters from that of the nodes, from products to factors; products come after factors."""
     size = nodes.shape[1]
@@ -161,7 +161,7 @@ def _letters_from_nodes(words: GapWords, nodes: Any, node_gradient: Any, letter_
                 node_gradient[left, i, k] += share
 
 
-@lean
+@no_refcount
 def end_probabilities(words: GapWords, nodes: Any, forward: Any, ends: Any) -> None:
     """Compute the distribution of each group's last state into `ends`, float64 (G, S); rows may sum to less than 1."""
     for group in range(words.word.shape[0]):
@@ -171,7 +171,7 @@ def end_probabilities(words: GapWords, nodes: Any, forward: Any, ends: Any) -> N
             ends[group, state] = forward[length, state]
 
 
-@lean
+@no_refcount
 def end_derivatives(words: GapWords, nodes: Any, changes: Any, forward: Any, rates: Any, ends: Any) -> None:
     """Compute the derivative of `end_probabilities` into `ends`, float64 (G, S), for the nodes' derivatives, `changes` (N, S, S).
 
@@ -194,7 +194,7 @@ def end_derivatives(words: GapWords, nodes: Any, changes: Any, forward: Any, rat
             ends[group, state] = rates[last - first, state]
 
 
-@lean
+@no_refcount
 def run_derivatives(words: GapWords, nodes: Any, letter_changes: Any, changes: Any) -> None:
     """Compute the derivatives of the nodes into `changes`, float64 (N, S, S), for those of the letters, float64 (L, S, S)."""
     size = nodes.shape[1]

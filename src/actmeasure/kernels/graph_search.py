@@ -25,7 +25,7 @@ from actmeasure.kernels.belief_graph import (
     renew_tip,
 )
 from actmeasure.kernels.blind import ROUNDING, Dynamics
-from actmeasure.kernels.jit import lean
+from actmeasure.kernels.jit import no_refcount
 from actmeasure.kernels.mixture_bound import lower_by_mixture
 
 #: A node whose bound fell by this fraction of its gap when renewed is left: another choice may have a higher bound now.
@@ -41,13 +41,13 @@ GROWN = 1.1
 MOST_PARTS = 2
 
 
-@lean
+@no_refcount
 def _new_stamp(graph: Graph) -> int:
     graph.counts[STAMP] += 1
     return graph.counts[STAMP]  # type: ignore[no-any-return]
 
 
-@lean
+@no_refcount
 def descend(
     graph: Graph, model: Dynamics, bounds: Bounds, scratch: Scratch, discount: float, top: int, threshold: float
 ) -> bool:
@@ -106,13 +106,13 @@ def descend(
     return found
 
 
-@lean
+@no_refcount
 def _fell(graph: Graph, node: int, before: float, share: float) -> bool:
     """Whether the upper bound of a node fell by more than a share of its gap, so that something else may look better now."""
     return bool(before - graph.upper[node] > share * max(before - graph.lower[node], TIE))
 
 
-@lean
+@no_refcount
 def _dig_below(
     graph: Graph, model: Dynamics, bounds: Bounds, scratch: Scratch, discount: float, node: int, times: int,
     threshold: float,
@@ -132,7 +132,7 @@ def _dig_below(
     return expanded
 
 
-@lean
+@no_refcount
 def dig(
     graph: Graph, model: Dynamics, bounds: Bounds, scratch: Scratch, discount: float, nodes: Any, times: int,
     threshold: float,
@@ -146,7 +146,7 @@ def dig(
     return expanded
 
 
-@lean
+@no_refcount
 def tighten(
     graph: Graph, model: Dynamics, bounds: Bounds, scratch: Scratch, discount: float, states: Any, times: int,
     threshold: float,
@@ -171,7 +171,7 @@ def tighten(
     return expanded
 
 
-@lean
+@no_refcount
 def expand_below(
     graph: Graph, model: Dynamics, bounds: Bounds, scratch: Scratch, discount: float, where: Any, of_states: bool,
     times: int, threshold: float,
@@ -182,7 +182,7 @@ def expand_below(
     return dig(graph, model, bounds, scratch, discount, where, times, threshold)
 
 
-@lean
+@no_refcount
 def frontier(
     graph: Graph, bounds: Bounds, scratch: Scratch, discount: float, starts: Any, threshold: float, out: Any, met: Any,
     tips: Any,
@@ -260,7 +260,7 @@ def frontier(
     return n_own, count, n_met
 
 
-@lean
+@no_refcount
 def _meet(graph: Graph, bounds: Bounds, scratch: Scratch, node: int, threshold: float, met: Any, n_met: int) -> int:
     """Append the states of a node with a gap above the threshold to `met`, unless they are in it; returns the new length."""
     for entry in range(graph.offsets[node], graph.offsets[node + 1]):
@@ -272,7 +272,7 @@ def _meet(graph: Graph, bounds: Bounds, scratch: Scratch, node: int, threshold: 
     return n_met
 
 
-@lean
+@no_refcount
 def _add_states(
     graph: Graph, bounds: Bounds, scratch: Scratch, node: int, threshold: float, out: Any, count: int
 ) -> int:
@@ -286,7 +286,7 @@ def _add_states(
     return count
 
 
-@lean
+@no_refcount
 def _solve_cycle(graph: Graph, bounds: Bounds, scratch: Scratch, discount: float, cycle: Any, stamp: int) -> None:
     """Lower the upper bounds of nodes n_0 .. n_(k-1) that blind actions lead round in a cycle, each back to the first.
 
@@ -355,7 +355,7 @@ def _solve_cycle(graph: Graph, bounds: Bounds, scratch: Scratch, discount: float
             bounds.upper[graph.known[node]] = graph.upper[node]
 
 
-@lean
+@no_refcount
 def _allow_free_cycles(graph: Graph, scratch: Scratch, cycle: Any, stamp: int) -> None:
     """Without discount: raise to 0 the values of nodes from which one can stay inside the cycle without end and without loss.
 
@@ -379,7 +379,7 @@ def _allow_free_cycles(graph: Graph, scratch: Scratch, cycle: Any, stamp: int) -
             scratch.cycle_values[i] = max(scratch.cycle_values[i], 0.0)
 
 
-@lean
+@no_refcount
 def _has_free_choice(graph: Graph, cycle: Any, free: Any, i: int, stamp: int) -> bool:
     node = cycle[i]
     for action in range(graph.child.shape[1]):
@@ -390,7 +390,7 @@ def _has_free_choice(graph: Graph, cycle: Any, free: Any, i: int, stamp: int) ->
     return False
 
 
-@lean
+@no_refcount
 def _index(nodes: Any, node: int) -> int:
     for i in range(nodes.shape[0]):
         if nodes[i] == node:
@@ -398,7 +398,7 @@ def _index(nodes: Any, node: int) -> int:
     return NONE
 
 
-@lean
+@no_refcount
 def _action_to(graph: Graph, node: int, child: int) -> int:
     """Return the action with the highest reward among those that lead from a node to one of its children."""
     best = NONE
@@ -408,7 +408,7 @@ def _action_to(graph: Graph, node: int, child: int) -> int:
     return best
 
 
-@lean
+@no_refcount
 def _raise_lower_bounds(graph: Graph, bounds: Bounds, cycle: Any, values: Any) -> None:
     """Raise the lower bounds of a cycle's nodes to the values of going round it without end, which is a plan."""
     for i in range(cycle.shape[0]):
@@ -420,7 +420,7 @@ def _raise_lower_bounds(graph: Graph, bounds: Bounds, cycle: Any, values: Any) -
                 bounds.lower[graph.known[node]] = values[i]
 
 
-@lean
+@no_refcount
 def _cycle_values(graph: Graph, scratch: Scratch, discount: float, cycle: Any) -> None:
     """Write the values of going round a cycle without end, from each of its nodes, to `scratch.cycle_values`.
 

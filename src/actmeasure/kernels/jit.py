@@ -13,7 +13,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 import numba
 import numpy as np
 
-__all__ = ["compiled", "inner", "lean", "no_refcount", "running_time", "spent", "timed"]
+__all__ = ["compiled", "inner", "no_refcount", "running_time", "spent", "timed"]
 
 
 def running_time() -> float:
@@ -71,10 +71,6 @@ def no_refcount(function: Callable[P, R]) -> Callable[P, R]:
     Numba counts references at every call, for every array in a named tuple, which takes ten times as long as a simulated step.
     """
     return _kernel(function, {"_nrt": False})
-
-
-#: Former name of `no_refcount`.
-lean = no_refcount
 
 
 def inner(function: Callable[P, R]) -> Callable[P, R]:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from actmeasure.kernels.jit import lean
+from actmeasure.kernels.jit import no_refcount
 from actmeasure.kernels.streams import random
 
 #: Number of entries for which there is capacity at first.
@@ -44,13 +44,13 @@ def with_doubled_capacity(counts: Counts) -> Counts:
     return counts._replace(successors=successors, times=times, following=following)
 
 
-@lean
+@no_refcount
 def is_full(counts: Counts) -> bool:
     """Return whether there is no capacity for another transition."""
     return counts.used[0] == counts.successors.shape[0]  # type: ignore[no-any-return]
 
 
-@lean
+@no_refcount
 def count(counts: Counts, pair: int, successor: int, reward: float) -> int:
     """Count a measured transition, for which there must be capacity; return its entry."""
     counts.measured[pair] += 1
@@ -68,13 +68,13 @@ def count(counts: Counts, pair: int, successor: int, reward: float) -> int:
     return entry  # type: ignore[no-any-return]
 
 
-@lean
+@no_refcount
 def any_of(count: int, stream: Any) -> int:
     """Return a uniform random integer from 0 to count - 1."""
     return int(random(stream) * count)
 
 
-@lean
+@no_refcount
 def greedy_action(values: Any, state: int, n_actions: int, stream: Any) -> int:
     """Return the action of the largest value in a state, ties broken at random; `values` is float64 (S * A,)."""
     first = state * n_actions
@@ -94,7 +94,7 @@ def greedy_action(values: Any, state: int, n_actions: int, stream: Any) -> int:
     return 0
 
 
-@lean
+@no_refcount
 def largest_value(values: Any, state: int, n_actions: int) -> float:
     """Return the largest value of a state's actions; 0 for the end of an episode, which is behind the last state."""
     first = state * n_actions

@@ -29,7 +29,7 @@ import numpy as np
 
 from actmeasure.kernels.belief_graph import DROPPED, NONE, Bounds, Graph, Scratch
 from actmeasure.kernels.blind import relative_error
-from actmeasure.kernels.jit import lean
+from actmeasure.kernels.jit import no_refcount
 
 #: The most actions that are followed back from a node.
 MOST_BACK = 32
@@ -39,7 +39,7 @@ FARTHEST, FEW_STATES = 16, 4
 LEAST_MASS, MOST_ERROR = 1e-30, 1e-3
 
 
-@lean
+@no_refcount
 def lower_by_mixture(graph: Graph, bounds: Bounds, scratch: Scratch, discount: float, node: int) -> int:
     """Lower the upper bound of a node by those below known states; the discount is above 0 and below 1.
 
@@ -66,7 +66,7 @@ def lower_by_mixture(graph: Graph, bounds: Bounds, scratch: Scratch, discount: f
     return loosest
 
 
-@lean
+@no_refcount
 def _mixture(
     graph: Graph, bounds: Bounds, scratch: Scratch, discount: float, node: int, top: int, length: int, mass: float,
     path_error: float,

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from actmeasure.kernels.jit import lean
+from actmeasure.kernels.jit import no_refcount
 from actmeasure.kernels.learned_model import Counts, any_of
 from actmeasure.kernels.streams import random
 
@@ -39,7 +39,7 @@ def make_particles(n_states: int, capacity: int) -> Particles:
     )
 
 
-@lean
+@no_refcount
 def know(particles: Particles, which: int, state: int) -> None:
     """Put all particles into one state."""
     capacity = particles.states.shape[1]
@@ -49,7 +49,7 @@ def know(particles: Particles, which: int, state: int) -> None:
     particles.totals[which] = capacity
 
 
-@lean
+@no_refcount
 def draw(particles: Particles, which: int, states: Any, probabilities: Any, stream: Any) -> None:
     """Draw a belief from a distribution: states int64 (n,), probabilities float64 (n,); it is empty if n is 0."""
     left, mass = particles.states.shape[1], 1.0
@@ -64,7 +64,7 @@ def draw(particles: Particles, which: int, states: Any, probabilities: Any, stre
     _forget_positions(particles, which)
 
 
-@lean
+@no_refcount
 def predict(
     particles: Particles, now: int, counts: Counts, n_actions: int, action: int, prior_until: int, stream: Any
 ) -> None:
@@ -99,7 +99,7 @@ def predict(
     _forget_positions(particles, then)
 
 
-@lean
+@no_refcount
 def moved(particles: Particles) -> int:
     """Return how many particles are in other states in one belief than in the other."""
     for i in range(particles.sizes[0]):
@@ -113,7 +113,7 @@ def moved(particles: Particles) -> int:
     return particles.totals[0] - stayed  # type: ignore[no-any-return]
 
 
-@lean
+@no_refcount
 def exclude_end(particles: Particles, which: int) -> None:
     """Remove the particles at the end of the episode; those that remain are doubled while the capacity allows it."""
     end, last = particles.position.shape[0] - 1, particles.sizes[which] - 1
@@ -130,7 +130,7 @@ def exclude_end(particles: Particles, which: int) -> None:
             particles.times[which, i] *= 2
 
 
-@lean
+@no_refcount
 def _add(particles: Particles, which: int, state: int, number: int) -> None:
     """Add particles in a state to the belief that is being made."""
     if number == 0:
@@ -145,14 +145,14 @@ def _add(particles: Particles, which: int, state: int, number: int) -> None:
     particles.times[which, index] += number
 
 
-@lean
+@no_refcount
 def _forget_positions(particles: Particles, which: int) -> None:
     """Reset `position` after a belief was made."""
     for i in range(particles.sizes[which]):
         particles.position[particles.states[which, i]] = -1
 
 
-@lean
+@no_refcount
 def binomial(number: int, probability: float, stream: Any) -> int:
     """Draw from the binomial distribution: the number of successes in `number` trials, of the given probability each."""
     if probability >= 1.0:
@@ -164,7 +164,7 @@ def binomial(number: int, probability: float, stream: Any) -> int:
     return happen if rare == probability else number - happen
 
 
-@lean
+@no_refcount
 def _few(number: int, probability: float, stream: Any) -> int:
     """Draw as `binomial` does, by inverting the distribution function; for a probability of at most 1/2."""
     mass = _power(1.0 - probability, number)
@@ -177,7 +177,7 @@ def _few(number: int, probability: float, stream: Any) -> int:
     return happen
 
 
-@lean
+@no_refcount
 def _power(base: float, exponent: int) -> float:
     """Return a power by repeated squaring, which rounds the same with and without Numba."""
     result = 1.0

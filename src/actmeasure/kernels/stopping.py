@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from actmeasure.kernels.blind import Dynamics, Weights, expected, make_weights, push, total
-from actmeasure.kernels.jit import lean
+from actmeasure.kernels.jit import no_refcount
 
 #: Difference of values that counts as a tie, so that rounding does not decide between actions.
 TIE = 1e-9
@@ -64,7 +64,7 @@ def make_room(n_states: int, n_actions: int) -> Room:
     )  # fmt: skip
 
 
-@lean
+@no_refcount
 def control(paths: Paths, room: Room, count: int) -> int:
     """Return the action with the highest mean value over the belief in `room.weights`."""
     room.means[:] = 0.0
@@ -85,7 +85,7 @@ def control(paths: Paths, room: Room, count: int) -> int:
     return chosen
 
 
-@lean
+@no_refcount
 def _mark(room: Room, count: int, mass: float) -> None:
     """Remember the belief in `room.weights`, and forget the one before."""
     for i in range(room.n_marked[0]):
@@ -97,7 +97,7 @@ def _mark(room: Room, count: int, mass: float) -> None:
     room.n_marked[0] = count
 
 
-@lean
+@no_refcount
 def _is_earlier(room: Room, count: int, mass: float) -> bool:
     """Whether the belief in `room.weights` is the one that was remembered."""
     farthest = 0.0 if count == room.n_marked[0] else np.inf
@@ -106,7 +106,7 @@ def _is_earlier(room: Room, count: int, mass: float) -> bool:
     return bool(farthest <= SAME)
 
 
-@lean
+@no_refcount
 def _step(model: Dynamics, action: int, room: Room, count: int) -> int:
     """Move `room.weights` one blind step; returns the new count."""
     count, _ = push(model, action, room.weights, count, room.following, room.position)
@@ -116,7 +116,7 @@ def _step(model: Dynamics, action: int, room: Room, count: int) -> int:
     return count
 
 
-@lean
+@no_refcount
 def _earns_nothing(model: Dynamics, actions: Any, room: Room, count: int) -> bool:
     """Whether no reward, gain or loss, is possible along further actions, int64 (n,)."""
     for action in actions:
@@ -127,7 +127,7 @@ def _earns_nothing(model: Dynamics, actions: Any, room: Room, count: int) -> boo
     return True
 
 
-@lean
+@no_refcount
 def best_stop(model: Dynamics, discount: float, paths: Paths, room: Room, count: int) -> Stop:
     """Follow the control from the first `count` weights in `room`, which are changed, and find the best moment to look.
 
@@ -211,7 +211,7 @@ def stops_from(model: Dynamics, discount: float, paths: Paths, room: Room, state
     return actions[:used]
 
 
-@lean
+@no_refcount
 def stops_that_fit(
     model: Dynamics, discount: float, paths: Paths, room: Room, states: Any, out: Any, values: Any,
     actions: Any, first: int, used: int,

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from actmeasure.kernels.blind import Dynamics, Weights, expected, make_weights, push, total
-from actmeasure.kernels.jit import compiled, lean
+from actmeasure.kernels.jit import compiled, no_refcount
 
 MEASURE, KNOWN, END, REPEAT = 0, 1, 2, 3
 FITS, NO_PLAN, NOT_KNOWN, NOT_OVER, SHORT_OF_ROOM = 0, 1, 2, 3, 4
@@ -127,7 +127,7 @@ def _doubled(array: Any) -> Any:
     return larger
 
 
-@lean
+@no_refcount
 def follow_plans(
     model: Dynamics, plans: Plans, start_states: Any, start_weights: Any, start_plan: int, room: PlanRoom
 ) -> int:
@@ -154,7 +154,7 @@ def follow_plans(
     return FITS
 
 
-@lean
+@no_refcount
 def _follow(model: Dynamics, plans: Plans, plan: int, count: int, room: PlanRoom) -> Outcome:
     """Follow a plan from the first `count` weights of `room.current`, which then hold what it leads to."""
     current, scratch = room.current, room.scratch
@@ -177,7 +177,7 @@ def _follow(model: Dynamics, plans: Plans, plan: int, count: int, room: PlanRoom
     return Outcome(steps, count, ends, cost, measured)
 
 
-@lean
+@no_refcount
 def _enter(plans: Plans, plan: int, node: int, outcome: Outcome, room: PlanRoom) -> int:
     """Store the result of following a node's plan; returns FITS, what is wrong with the plan, or SHORT_OF_ROOM."""
     first = room.counts[ENTRIES]
@@ -249,7 +249,7 @@ def trace_tail(model: Dynamics, actions: Any, first_states: Any) -> Tail:
     )  # fmt: skip
 
 
-@lean
+@no_refcount
 def follow_tail(model: Dynamics, actions: Any, room: TailRoom) -> bool:
     """Follow the actions from all nodes that are not done yet; returns False when the arrays are full."""
     n_states, n_phases = model.terminal.shape[0], actions.shape[0]
@@ -288,7 +288,7 @@ def follow_tail(model: Dynamics, actions: Any, room: TailRoom) -> bool:
     return True
 
 
-@lean
+@no_refcount
 def _slot(slots: Any, keys: Any, key: int) -> int:
     """Return the slot of `key` in an open-addressing table, or the free slot (-1) where it belongs."""
     # Multiplicative hashing: the high bits of the product depend on all bits of the key.

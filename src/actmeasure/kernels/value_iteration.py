@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from actmeasure.kernels.blind import ROUNDING, Dynamics, relative_error
-from actmeasure.kernels.jit import lean
+from actmeasure.kernels.jit import no_refcount
 
 
-@lean
+@no_refcount
 def sweep(model: Dynamics, discount: float, rows: Any, looking: bool, values: Any, backwards: bool) -> float:
     """Make one Gauss-Seidel sweep of value iteration over `values`, float64 (S,), in place; returns the largest change.
 
@@ -37,7 +37,7 @@ def sweep(model: Dynamics, discount: float, rows: Any, looking: bool, values: An
     return largest
 
 
-@lean
+@no_refcount
 def one_step(model: Dynamics, discount: float, values: Any, row: int) -> float:
     """Return the reward of a row plus the discounted mean value of its successors; terminal states have the value 0."""
     total = 0.0
@@ -46,7 +46,7 @@ def one_step(model: Dynamics, discount: float, values: Any, row: int) -> float:
     return model.rewards[row] + discount * total  # type: ignore[no-any-return]
 
 
-@lean
+@no_refcount
 def action_values(model: Dynamics, discount: float, values: Any, out: Any) -> None:
     """Write action values to `out`, float64 (S, A), from state values; 0 in terminal states."""
     for state in range(model.terminal.shape[0]):
@@ -55,7 +55,7 @@ def action_values(model: Dynamics, discount: float, values: Any, out: Any) -> No
             out[state, action] = 0.0 if model.terminal[state] else one_step(model, discount, values, row)
 
 
-@lean
+@no_refcount
 def sweeps(model: Dynamics, discount: float, rows: Any, looking: bool, values: Any, enough: float, most: int) -> float:
     """Make up to `most` sweeps, until the largest change is at most `enough`; returns the last largest change."""
     change = np.inf
@@ -66,7 +66,7 @@ def sweeps(model: Dynamics, discount: float, rows: Any, looking: bool, values: A
     return change
 
 
-@lean
+@no_refcount
 def informed_sweep(model: Dynamics, discount: float, values: Any, vectors: Any, ceiling: Any, scratch: Any) -> float:
     """Make one sweep of the fast informed bound over all states, in place; returns the largest change.
 
