@@ -78,9 +78,21 @@ _HOME = {
     "train_seeds": "studies",
     "unroll": "policy",
 }
-_SUBPACKAGES = (
-    "agents", "experiments", "files", "inspection", "learning", "planners", "planning", "problems", "report", "studies", "testing",
-)  # fmt: skip
+_SUBPACKAGES = frozenset(
+    [
+        "agents",
+        "experiments",
+        "files",
+        "inspection",
+        "learning",
+        "planners",
+        "planning",
+        "problems",
+        "report",
+        "studies",
+        "testing",
+    ]
+)
 
 __all__ = [
     "ActMeasureError",
