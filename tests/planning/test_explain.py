@@ -256,9 +256,9 @@ def test_lakes_are_drawn(tmp_path, ending):
     assert path.stat().st_size > 1000
     (axes,) = figure.axes
     assert [text.get_text() for text in axes.get_legend().get_texts()] == [
-        "moves blind (mean way)",
+        "moves blindly (mean path)",
         "looks",
-        "known for free",
+        "known without a look",
         "hole",
     ]
     letters = [text.get_text() for text in axes.texts if text.get_text() in ("S", "G")]
