@@ -308,3 +308,10 @@ def test_agents_of_policies_refuse_what_they_cannot_follow():
     with pytest.raises(am.AgentError, match="is for 16 states and 4 actions, the task has 4 and 2"):
         am.train(am.agents.PolicyAgent(Greedy(LAKE), LAKE), GAMBLE, 1)
     am.testing.check_agent(lambda model: am.agents.PolicyAgent(Greedy(model, 2), model), episodes=4)
+
+
+def test_agent_and_planner_have_the_same_settings_and_defaults():
+    planner, agent = (inspect.signature(made).parameters for made in (am.planners.POMCP, am.agents.AGENTS["pomcp"]))
+    assert {name: parameter.default for name, parameter in planner.items() if name != "seed"} == {
+        name: parameter.default for name, parameter in agent.items()
+    }

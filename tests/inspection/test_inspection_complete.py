@@ -10,14 +10,14 @@ from machines import machine
 from strategies import examples, models, random_schedule
 
 import actmeasure as am
-from actmeasure.inspection.schedules import completed, without_claims
+from actmeasure.inspection.schedules import completed, valid_on_other_models
 
 
 @examples(40)
 @given(models(), st.integers(0, 2**32 - 1))
 def test_schedules_without_claims_behave_the_same(model, seed):
     schedule = random_schedule(model, np.random.default_rng(seed))
-    other = without_claims(model, schedule)
+    other = valid_on_other_models(model, schedule)
     assert not {plan.then for plan in other.plans} & {"known", "end"}
     before, after = am.evaluate(model, schedule), am.evaluate(model, other)
     assert after.discounted_return == pytest.approx(before.discounted_return, abs=1e-9)
@@ -34,7 +34,7 @@ def test_a_claim_that_is_false_elsewhere_is_not_made():
     other = am.Model.from_arrays(P, model.rewards, measuring_cost=40.0)
     with pytest.raises(am.ScheduleError, match="more than one state is possible"):
         am.evaluate(other, schedule)
-    assert math.isfinite(am.evaluate(other, without_claims(model, schedule)).discounted_return)
+    assert math.isfinite(am.evaluate(other, valid_on_other_models(model, schedule)).discounted_return)
 
 
 def test_unexpected_states_get_the_best_plan():

@@ -9,7 +9,7 @@ import actmeasure as am
 from actmeasure.inspection.confidence import confidence
 from actmeasure.inspection.diagnostics import diagnostic
 from actmeasure.inspection.page import page_html
-from actmeasure.inspection.schedules import without_claims
+from actmeasure.inspection.schedules import valid_on_other_models
 from actmeasure.planning.budget import Budget
 
 
@@ -107,6 +107,6 @@ def test_plans_are_compared_by_what_they_do():
     repaired = wearing(
         0.1
     )  # "repair; then it is good, and so on" is the same as "repair, run for some months, then inspect"
-    long_form = without_claims(repaired, am.solve(repaired, tolerance=1e-4).schedule)
+    long_form = valid_on_other_models(repaired, am.solve(repaired, tolerance=1e-4).schedule)
     found = confidence(repaired, long_form, [repaired], 1, 1e-4, Budget(), lambda _: None)
     assert found.same_schedule == 1

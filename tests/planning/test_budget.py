@@ -71,7 +71,7 @@ def test_a_budget_can_be_used_again():
     budget = Budget(work=100)
     first, second = am.solve(lake, tolerance=1e-12, budget=budget), am.solve(lake, tolerance=1e-12, budget=budget)
     assert first.stopped == second.stopped == "beliefs"
-    assert not budget.record
+    assert tuple(budget.record) == second.record
     assert "limit on the work was reached" in str(first)
 
 
@@ -96,3 +96,12 @@ def test_a_budget_and_a_time_limit_are_one_too_many():
         am.solve(lake, time_limit=1.0, budget=Budget(work=10))
     with pytest.raises(am.PlanError, match="expected a Budget"):
         am.solve(lake, budget=10)
+
+
+def test_a_budget_tells_what_was_spent():
+    budget = Budget(work=10_000)
+    solution = am.solve(am.problems.frozen_lake(4), budget=budget)
+    assert 0 < budget.spent <= 10_000
+    assert tuple(budget.record) == solution.record
+    again = am.solve(am.problems.frozen_lake(4), budget=budget)
+    assert len(budget.record) == len(again.record) == len(solution.record)

@@ -56,7 +56,7 @@ def test_a_registered_name_is_suggested(registered):
 
 
 def test_a_name_is_taken_once(registered):
-    for name in ("mine", "optimal", "every-7"):
+    for name in ("mine", "optimal"):
         with pytest.raises(am.PlanError, match="exists already"):
             register(name, Repeat())
 
@@ -110,3 +110,13 @@ def test_the_same_work_gives_the_same_plan():
     assert first.value >= am.solve(lake, "atm").value - 1e-12  # the better of the two
     more = am.solve(lake, tolerance=1e-9, budget=Budget(work=20_000))
     assert more.gap < first.gap
+
+
+def test_names_of_every_k_are_reserved():
+    with pytest.raises(am.PlanError, match=r"begins with every-, which stands for Every\(k\); choose another name"):
+        am.planning.register("every-thing", am.planning.METHODS["always"])
+
+
+def test_a_class_in_place_of_an_object_is_named():
+    with pytest.raises(am.PlanError, match=r"the class Always, expected an object: Always\(\)"):
+        am.solve(am.problems.frozen_lake(4), type(am.planning.METHODS["always"]))

@@ -100,7 +100,7 @@ def test_an_open_search_is_joined_by_act_then_measure(monkeypatch, discount):
     solve = ActThenMeasure.solve
     monkeypatch.setattr(ActThenMeasure, "solve", and_no_more)
     monkeypatch.setattr(optimal, "HEAD_SECONDS", 0.0)
-    monkeypatch.setattr(optimal, "HURRIED_SECONDS", 0.0)
+    monkeypatch.setattr(optimal, "WARM_START_SECONDS", 0.0)
     plan = optimal.Optimal(tolerance=1e-9).solve(model, budget)
     joined = am.evaluate(model, plans[0].schedule).discounted_return
     assert plan.stopped == "time"

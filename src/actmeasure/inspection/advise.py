@@ -21,7 +21,7 @@ from actmeasure.inspection.fit_result import Fit
 from actmeasure.inspection.money import Units
 from actmeasure.inspection.prices import PricedSchedule, at_price, own_price, priced_schedules, with_schedules
 from actmeasure.inspection.rules import ComparedPolicy, usual_policies
-from actmeasure.inspection.schedules import best_in_hand, completed
+from actmeasure.inspection.schedules import best_of, completed
 from actmeasure.interrupts import deferred_interrupts
 from actmeasure.model import Model
 from actmeasure.planning.baselines import values_of
@@ -99,7 +99,7 @@ def advise(
         tell = progress or (lambda _: None)
         tell("getting ready")
         _warm_up()
-        budget = budget.started()
+        budget.start()
         with budget.deferred_interrupts():
             return _AdviceRun(model, units, budget, tell).advice(title, fit, prices)
 
@@ -220,7 +220,7 @@ class _AdviceRun:
         if frontier is not None:
             upper = frontier.value(at)[1]
             found.append(("the search over other prices", frontier.schedule(at)))
-        best, name = best_in_hand(solved, found, upper)
+        best, name = best_of(solved, found, upper)
         if name:
             self.notes.append(diagnostic("plan-from-other-search", source=name))
         return best

@@ -10,7 +10,7 @@ import numpy as np
 
 from actmeasure.errors import PlanError
 from actmeasure.evaluation import evaluate
-from actmeasure.inspection.schedules import completed, without_claims
+from actmeasure.inspection.schedules import completed, valid_on_other_models
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
 from actmeasure.planning.baselines import Control
@@ -85,7 +85,7 @@ def confidence(
 ) -> Confidence | None:
     """Solve each resampled model of `others` and compare with the schedule; None if there was no time for any."""
     # The same behaviour can be written as several plans; without claims on known states there is only one.
-    plans = without_claims(model, schedule)
+    plans = valid_on_other_models(model, schedule)
     followed = _for_all_states(model, plans)
     schedules: list[Schedule] = []
     values, best = [], []
@@ -98,7 +98,7 @@ def confidence(
             solution = solve(other, "optimal", tolerance, limit)
         except PlanError:  # no time for a bound on it
             break
-        schedules.append(without_claims(other, completed(other, solution.schedule, tolerance, limit)))
+        schedules.append(valid_on_other_models(other, completed(other, solution.schedule, tolerance, limit)))
         values.append(evaluate(other, followed).discounted_return)
         best.append(max(solution.value, values[-1]))
     if not schedules:

@@ -113,11 +113,13 @@ class Diagnostic:
 
 
 def diagnostic(code: str, **details: int | float | str | Sequence[int | float] | Sequence[str]) -> Diagnostic:
-    """Return the diagnostic with a code of `SEVERITIES`; details that are numbers go to `numbers`, texts to `names`."""
+    """Return the diagnostic with a code of `SEVERITIES`; details that are numbers, and empty lists, go to `numbers`, texts
+    to `names`.
+    """
     numbers: dict[str, Any] = {}
     names: dict[str, Any] = {}
     for key, value in details.items():
         values = value if isinstance(value, str) or not isinstance(value, Sequence) else tuple(value)
-        first = next(iter(values), "") if isinstance(values, tuple) else values
+        first = next(iter(values), 0) if isinstance(values, tuple) else values
         (names if isinstance(first, str) else numbers)[key] = values
     return Diagnostic(code, SEVERITIES[code], numbers, names)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from actmeasure.evaluation import Evaluation, evaluate
-from actmeasure.inspection.schedules import completed, is_rounding, schedule_met
+from actmeasure.inspection.schedules import completed, is_rounding, reachable_part
 from actmeasure.model import Model
 from actmeasure.planning.budget import Budget
 from actmeasure.planning.frontier import Frontier, FrontierPiece
@@ -71,7 +71,7 @@ def with_schedules(frontier: Frontier, schedules: Iterable[Schedule]) -> Frontie
     model, horizon = frontier.model, frontier.pieces[0].evaluation.horizon
     lines = _lines(frontier)
     for schedule in schedules:
-        line = _line(model, schedule_met(model, schedule), evaluate(model, schedule, horizon))
+        line = _line(model, reachable_part(model, schedule), evaluate(model, schedule, horizon))
         is_finite = math.isfinite(line.reward) and math.isfinite(line.looks)
         if is_finite and not any(_is_same(line, one) for one in lines):
             lines.append(line)

@@ -15,7 +15,7 @@ from actmeasure.errors import PlanError
 from actmeasure.evaluation import Evaluation, evaluate
 from actmeasure.inspection.diagnostics import Diagnostic, diagnostic
 from actmeasure.inspection.money import Units
-from actmeasure.inspection.schedules import best_in_hand, discounted_value, discounted_values
+from actmeasure.inspection.schedules import best_of, discounted_value, discounted_values
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
 from actmeasure.planning.baselines import Control
@@ -120,7 +120,7 @@ def _never(model: Model, longest: int, budget: Budget) -> ComparedPolicy:
     tolerance = 1e-6 * (float(np.abs(model.rewards).max()) or 1.0)
     in_rounds = best_rounds(model, longest, budget.part(0.5))
     solution = solve(model, "never", tolerance, budget.left(at_least=0.05))
-    best, _ = best_in_hand(solution, [("in rounds", in_rounds)], math.inf)
+    best, _ = best_of(solution, [("in rounds", in_rounds)], math.inf)
     bound = solution.method_upper
     is_closed = solution.stopped in ("closed", "done") or (bound is not None and bound - best.value <= tolerance)
     return ComparedPolicy(

@@ -21,14 +21,14 @@ from actmeasure.planning.solve import solve
 from actmeasure.schedule import BlindPlan, Schedule
 
 __all__ = [
-    "best_in_hand",
+    "best_of",
     "completed",
     "discounted_value",
     "discounted_values",
     "discounted_visits",
     "is_rounding",
-    "schedule_met",
-    "without_claims",
+    "reachable_part",
+    "valid_on_other_models",
 ]
 
 #: Relative difference up to which exact values count as equal.
@@ -44,7 +44,7 @@ def is_rounding(difference: float, value: float) -> bool:
     return abs(difference) <= ROUNDING * (1 + abs(value))
 
 
-def best_in_hand(solution: Solution, others: Iterable[tuple[str, Schedule]], upper: float) -> tuple[Solution, str]:
+def best_of(solution: Solution, others: Iterable[tuple[str, Schedule]], upper: float) -> tuple[Solution, str]:
     """Return the solution with the best of its own and other schedules, and the name of that; empty for its own.
 
     Parameters
@@ -62,12 +62,12 @@ def best_in_hand(solution: Solution, others: Iterable[tuple[str, Schedule]], upp
         if math.isnan(value) or value <= best.value or is_rounding(value - best.value, value):
             continue
         bound = max(best.upper, value)
-        best = replace(best, schedule=schedule_met(model, schedule), evaluation=evaluation, lower=value, upper=bound)
+        best = replace(best, schedule=reachable_part(model, schedule), evaluation=evaluation, lower=value, upper=bound)
         name = other
     return best, name
 
 
-def schedule_met(model: Model, schedule: Schedule) -> Schedule:
+def reachable_part(model: Model, schedule: Schedule) -> Schedule:
     """Return the schedule with plans only for the states that can be observed when it is followed."""
     states = np.unique(plan_chain(model, schedule).states)
     plans = {int(state): schedule[int(state)] for state in states if state >= 0 and int(state) in schedule}
@@ -89,7 +89,7 @@ def completed(model: Model, schedule: Schedule, tolerance: float, time_limit: fl
     return Schedule(plans | dict(schedule), model.n_states, schedule.start)
 
 
-def without_claims(model: Model, schedule: Schedule) -> Schedule:
+def valid_on_other_models(model: Model, schedule: Schedule) -> Schedule:
     """Return a schedule with the same behaviour on the model, whose plans can be followed on another model as well.
 
     That a state is known without a measurement, or that the episode has ended, may be true on one model only. So the plan of a

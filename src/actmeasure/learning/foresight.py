@@ -90,7 +90,7 @@ LARGEST_DISCOUNT = 0.999
 ROUGH_DIVISOR = 8
 #: Pairs taken less often than this fraction of `reliance` need no further measurements.
 IRRELEVANT = 0.01
-#: Fraction of the usual number of episodes after which a schedule is searched anew that has failed, or while exploring.
+#: Factor on the number of episodes between two plans after a plan has failed, or while exploring.
 SHORT_PAUSE = 0.3
 #: Fraction of the optimistic value below which a schedule is taken for worthless where no reward is negative.
 WORTHLESS = 0.01

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import numpy as np
@@ -76,8 +77,8 @@ class PomcpAgent(PolicyAgent):
     Parameters
     ----------
     model : Model
-    simulations, depth, exploration, particles, discount, rollout, clamp, share, nodes
-        As those of `actmeasure.planning.POMCP`, with the same defaults.
+    settings
+        Those of `actmeasure.planning.POMCP` but for `seed`, with the same defaults.
 
     Attributes
     ----------
@@ -86,28 +87,16 @@ class PomcpAgent(PolicyAgent):
 
     policy: POMCP
 
-    def __init__(
-        self,
-        model: Model,
-        simulations: int = 25_000,
-        depth: int = 25,
-        exploration: float | None = None,
-        particles: int = 2_000,
-        discount: float | None = None,
-        rollout: str = "looking",
-        clamp: bool = False,
-        share: bool = True,
-        nodes: int = 100_000,
-    ) -> None:
+    def __init__(self, model: Model, **settings: Any) -> None:
         try:
-            planner = POMCP(model, simulations, depth, exploration, particles, discount, rollout, clamp, share, nodes)
+            planner = POMCP(model, **settings)
         except PlanError as error:
             raise AgentError(str(error)) from error
         super().__init__(planner, model)
 
     @property
     def planner(self) -> POMCP:
-        """The policy under the name by which it is known."""
+        """The POMCP planner; the same object as `policy`."""
         return self.policy
 
     def q_values(self) -> Any:
@@ -116,6 +105,12 @@ class PomcpAgent(PolicyAgent):
 
     def __repr__(self) -> str:
         return f"PomcpAgent({self.model!r}, simulations={self.policy.simulations})"
+
+
+_signature = inspect.signature(POMCP)
+PomcpAgent.__signature__ = _signature.replace(  # type: ignore[attr-defined]
+    parameters=[parameter for name, parameter in _signature.parameters.items() if name != "seed"]
+)
 
 
 class ScheduleAgent(CompiledAgent):

@@ -199,7 +199,7 @@ def _successors(graph: Graph, model: Model, node: int, action: int) -> list[int]
     return [state for state in reached if not model.terminal[state]]
 
 
-# --- Policy iteration on a part of the graph --------------------------------------------------------------------------
+# Policy iteration on a part of the graph.
 #
 # Near discount 1 the upper bounds of known states rest on each other: a plan looks, comes to know a state whose plan looks, and
 # so on, and a round of backing up takes only the fraction 1 - g off a gap. Some expanded nodes, all of them or those on the way

@@ -49,7 +49,7 @@ PROHIBITIVE = 10 * LARGEST_RETURN
 ALMOST_ONE = 0.999
 
 
-# --- Bounds for the search --------------------------------------------------------------------------------------------
+# Bounds for the search.
 
 
 def first_bounds(model: Model, budget: Budget, may_look: bool = True) -> Bounds:
@@ -115,7 +115,7 @@ def _undiscounted_rows(model: Model, rows: npt.NDArray[np.int64], rewards: Float
     return np.where(np.isfinite(values), values, -np.inf)
 
 
-# --- The fast informed bound ------------------------------------------------------------------------------------------
+# The fast informed bound.
 
 #: Largest change of a bound in a sweep of `informed_bounds` that ends it, and most sweeps; the bounds are sound after each.
 INFORMED_PRECISION, MOST_INFORMED_SWEEPS = 1e-8, 5000
@@ -181,7 +181,7 @@ def _ceiling(values: FloatArray, vectors: FloatArray) -> FloatArray:
     return np.asarray(np.maximum(0.0, np.maximum(values, vectors.max(axis=1))))
 
 
-# --- Values when looking is free --------------------------------------------------------------------------------------
+# Values when looking is free.
 
 #: Relative precision of the values; far below any usual tolerance.
 PRECISION = 1e-10

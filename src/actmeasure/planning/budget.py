@@ -134,24 +134,17 @@ class Budget:
         only the work is limited, parts are not limited in time either, so that planning stays deterministic. The part counts
         its own work, up to the same limit.
         """
-        part = self._copy()
-        part.record = self.record
+        part = copy(self)
+        part.spent = 0
         if self.work is None or self.seconds is not None:
             left = math.inf if self.seconds is None else self.seconds - self.elapsed
             limit = self.elapsed + min(share * left, seconds)
             part.seconds = None if math.isinf(limit) else limit
         return part
 
-    def started(self) -> Budget:
-        """Return the same budget with nothing spent and the clock at 0."""
-        budget = self._copy()
-        budget._begun = running_time()
-        return budget
-
-    def _copy(self) -> Budget:
-        budget = copy(self)
-        budget.spent, budget.record = 0, []
-        return budget
+    def start(self) -> None:
+        """Set the clock to 0, with nothing spent and nothing recorded."""
+        self.spent, self.record, self._begun = 0, [], running_time()
 
     @contextmanager
     def deferred_interrupts(self) -> Iterator[None]:

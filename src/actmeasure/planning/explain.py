@@ -131,7 +131,7 @@ def _follow(model: Model, plan: BlindPlan, belief: Belief) -> tuple[list[Belief]
     return beliefs, actions, chances
 
 
-# --- Values of looking and not looking --------------------------------------------------------------------------------
+# Values of looking and not looking.
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,7 +219,7 @@ def _tail_values(model: Model, plan: BlindPlan, belief: Belief, step: int) -> Fl
     return np.where(model.terminal, 0.0, worth)
 
 
-# --- The result of `Solution.explain` ---------------------------------------------------------------------------------
+# The result of `Solution.explain`.
 
 LOSES = "Loses without end from here on, as there is no discount."
 
@@ -349,7 +349,7 @@ def _is_over_after(model: Model, step: ExplainedStep) -> bool:
     return step.belief.predict(model, step.action).is_over
 
 
-# --- Picture ----------------------------------------------------------------------------------------------------------
+# Picture.
 
 BLIND = "#c9d1d6"
 #: Most characters of a title.

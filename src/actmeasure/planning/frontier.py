@@ -255,7 +255,7 @@ def _at_least_0(value: Any, name: str) -> float:
     return number
 
 
-# --- Picture ----------------------------------------------------------------------------------------------------------
+# Picture.
 
 BOUND, BAND = "0.45", "0.88"
 #: Width and height in inches.

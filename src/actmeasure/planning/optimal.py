@@ -41,14 +41,14 @@ from actmeasure.world import dynamics
 
 __all__ = ["Never", "Optimal", "Search", "solve_within"]
 
-# --- Planning methods -------------------------------------------------------------------------------------------------
+# Planning methods.
 
 #: Act-then-measure joins a search that is still open after this share of the time, or this many seconds.
 HEAD_SHARE, HEAD_SECONDS = 0.25, 1.0
 #: Share of the remaining time that act-then-measure may take.
 ATM_SHARE = 2 / 3
 #: Share of the time, and most seconds, for the search at a discount slightly below 1 where the model has none.
-HURRIED_SHARE, HURRIED_SECONDS = 0.5, 10.0
+WARM_START_SHARE, WARM_START_SECONDS = 0.5, 10.0
 #: An absolute gap that counts as closed where the tolerance is relative.
 NEGLIGIBLE_GAP = 1e-9
 
@@ -125,7 +125,7 @@ def _plan_by_search(model: Model, budget: Budget, tolerance: float, relative: fl
     """
     with budget.deferred_interrupts():  # so that Ctrl-C in one part also stops the next
         best = _Best(model, Search(model, budget, may_look), tolerance, relative)
-        best.hurry(budget, may_look)
+        best.warm_start(budget, may_look)
         best.search_within(budget.part(HEAD_SHARE, HEAD_SECONDS) if may_look else budget)
         best.offer_own()
         is_done = best.stopped in ("closed", "interrupted") or best.search.is_at_rounding
@@ -134,6 +134,7 @@ def _plan_by_search(model: Model, budget: Budget, tolerance: float, relative: fl
                 best.offer(ActThenMeasure().solve(model, budget.part(ATM_SHARE)).schedule)
             best.search_within(budget)
             best.offer_own()
+    budget.spent = best.search.work
     return best
 
 
@@ -159,20 +160,20 @@ class _Best:
         """Whether the bounds are within the tolerance."""
         return self.search.is_closed(self.tolerance, self.relative)
 
-    def hurry(self, budget: Budget, may_look: bool) -> None:
-        """Without discount, search at one slightly below 1 first: its schedule makes progress, and often is the best already.
+    def warm_start(self, budget: Budget, may_look: bool) -> None:
+        """At discount 1, search first at a discount slightly below 1 and offer its schedule, which often is the best already.
 
         Its bounds hold for that discount only, so those of the search without discount are noted meanwhile.
         """
         if self.model.discount < 1:
             return
-        part = budget.part(HURRIED_SHARE, HURRIED_SECONDS)
+        part = budget.part(WARM_START_SHARE, WARM_START_SECONDS)
         part.record = []
         part.progress = lambda _: budget.note(self.search.lower, self.search.upper)
         with contextlib.suppress(PlanError):  # there may be no time for it
-            hurried = Search(self.model.replace(discount=ALMOST_ONE), part, may_look)
-            hurried.run(self.tolerance, self.relative)
-            self.offer(hurried.schedule())
+            discounted = Search(self.model.replace(discount=ALMOST_ONE), part, may_look)
+            discounted.run(self.tolerance, self.relative)
+            self.offer(discounted.schedule())
 
     def search_within(self, budget: Budget) -> None:
         """Go on with the search until it is closed or the budget is over."""
@@ -210,12 +211,12 @@ class _Best:
         )
 
 
-# --- The search -------------------------------------------------------------------------------------------------------
+# The search.
 
 #: Tips (beliefs that are not expanded yet) expanded below each action of a state that is tightened, in one round.
 TIPS_PER_ACTION = 2
 #: Tips expanded below the schedule's own nodes for each tip expanded in tightening.
-DIGGING_SHARE = 2.0
+EXPANSION_SHARE = 2.0
 #: Least number of tips expanded below a node in one round.
 LEAST_TIPS = 4
 #: States are tightened where their gap is at least this share of the whole gap.
@@ -359,8 +360,13 @@ class Search:
         self._count_work()
         return self.budget.is_over or (self._relative > 0 and self.is_closed(-math.inf, self._relative))
 
+    @property
+    def work(self) -> int:
+        """Work so far, in beliefs."""
+        return self.nodes + ROUND_WORK * self.rounds
+
     def _count_work(self) -> None:
-        self.budget.spent = self.nodes + ROUND_WORK * self.rounds
+        self.budget.spent = self.work
 
     def _round(self, threshold: float, gap: float) -> int:
         """Tighten the states on the way of the best-looking schedule and expand tips below it; returns how many tips."""
@@ -374,14 +380,14 @@ class Search:
         for piece in _pieces(met):
             if self._halts():
                 return expanded
-            expanded += self._tighten(piece, max(threshold, TIGHTENING_SHARE * gap))
-        times = max(LEAST_TIPS, int(DIGGING_SHARE * expanded / n_own))
+            expanded += self._expand_below_states(piece, max(threshold, TIGHTENING_SHARE * gap))
+        times = max(LEAST_TIPS, int(EXPANSION_SHARE * expanded / n_own))
         nodes = self._out[:count].copy()
         for part, tips in ((nodes[n_own:], LEAST_TIPS), (nodes[:n_own], times)):
             for piece in reversed(_pieces(part)):
                 if self._halts():
                     return expanded
-                expanded += self._dig(piece, tips, threshold)
+                expanded += self._expand_below_nodes(piece, tips, threshold)
         return expanded
 
     def _settle(self, threshold: float) -> None:
@@ -413,10 +419,10 @@ class Search:
             self._tips,
         )  # fmt: skip
 
-    def _tighten(self, states: npt.NDArray[np.int64], threshold: float) -> int:
+    def _expand_below_states(self, states: npt.NDArray[np.int64], threshold: float) -> int:
         return self._with_room(states, True, TIPS_PER_ACTION, threshold)
 
-    def _dig(self, nodes: npt.NDArray[np.int64], times: int, threshold: float) -> int:
+    def _expand_below_nodes(self, nodes: npt.NDArray[np.int64], times: int, threshold: float) -> int:
         return self._with_room(nodes, False, times, threshold)
 
     def _with_room(self, where: npt.NDArray[np.int64], of_states: bool, times: int, threshold: float) -> int:

@@ -169,7 +169,7 @@ class Solution:
         )
 
 
-# --- A solution as text and as a table --------------------------------------------------------------------------------
+# A solution as text and as a table.
 
 #: Largest width of a plan in the text; in the schedule and `to_pandas` plans are complete.
 PLAN_WIDTH = 90

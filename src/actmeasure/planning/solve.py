@@ -135,7 +135,9 @@ def register(name: str, method: Method) -> None:
     """
     if not isinstance(name, str) or not name.strip():
         raise PlanError(f"the name of a planning method is {quoted(name)}, expected some text")
-    if name in METHODS or name.startswith("every-"):
+    if name.startswith("every-"):
+        raise PlanError(f"the name {quoted(name)} begins with every-, which stands for Every(k); choose another name")
+    if name in METHODS:
         raise PlanError(f"the planning method {quoted(name)} exists already; choose another name")
     _check_method(method)
     METHODS[name] = method
@@ -144,7 +146,9 @@ def register(name: str, method: Method) -> None:
 def method_of(method: str | Method) -> Method:
     """Return the method of a name, or the method itself; an unknown name is a `PlanError` that suggests a similar one."""
     if not isinstance(method, str):
-        if isinstance(method, Method) and not isinstance(method, type):
+        if isinstance(method, type) and hasattr(method, "solve"):
+            raise PlanError(f"the method is the class {method.__name__}, expected an object: {method.__name__}()")
+        if isinstance(method, Method):
             return method
         raise PlanError(unknown_name("method", method, [*METHODS, "every-3"]))
     if method in METHODS:
@@ -181,7 +185,8 @@ def _budget(budget: Budget | None, time_limit: float | None, progress: bool | Ca
             raise PlanError(f"the budget is {quoted(budget)}, expected a Budget")
         if time_limit is not None or progress is not False:
             raise PlanError("a budget has its own time limit and progress; leave time_limit and progress out")
-        return budget.started()
+        budget.start()
+        return budget
     return Budget.of_time_limit(time_limit, progress)
 
 

@@ -104,7 +104,7 @@ def _print_progress(progress: TradeoffProgress) -> None:
     )
 
 
-# --- Which prices to solve, and for how long --------------------------------------------------------------------------
+# Which prices to solve, and for how long.
 
 #: Tolerance at a single price, as a share of the whole; the rest is left for the chords between prices.
 SOLVING_SHARE = 0.25
@@ -257,7 +257,7 @@ def _at_price(model: Model, price: float) -> Model:
     return model.replace(measuring_cost=price if isinstance(cost, float) else price * cost)
 
 
-# --- Lines and bounds so far ------------------------------------------------------------------------------------------
+# Lines and bounds so far.
 
 #: A crossing is solved only if its gap exceeds that of the prices around it by this share of the tolerance: otherwise the gap
 #: is the solver's, and further prices would not close it.
@@ -407,7 +407,7 @@ def _line(model: Model, schedule: Schedule, horizon: int) -> Line:
     return Line(schedule, evaluation, reward, looks)
 
 
-# --- Lines in the price, and envelopes --------------------------------------------------------------------------------
+# Lines in the price, and envelopes.
 
 #: Relative difference up to which two numbers of looks are equal.
 ROUNDING = 1e-12

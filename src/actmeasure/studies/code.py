@@ -121,7 +121,7 @@ def _reached(roots: list[str], left_out: frozenset[str]) -> set[str]:
 
 
 def module_digest(name: str) -> str:
-    """Return the digest of a module's syntax, without docstrings; that of its name alone, if its source is not to be had."""
+    """Return the digest of a module's syntax, without docstrings; or of its name if the source is unavailable."""
     return _module(name)[0]
 
 

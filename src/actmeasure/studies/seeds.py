@@ -475,7 +475,7 @@ def _packed(training: Training) -> bytes:
 
 
 def _contents(model: Model) -> bytes:
-    """Return the model as a file: pickled, its arrays could be written to, for which kernels are compiled once more."""
+    """Return the model as `.npz` bytes; unpickled arrays would be writable, for which kernels are compiled once more."""
     file = io.BytesIO()
     npz.write(model, file)
     return file.getvalue()

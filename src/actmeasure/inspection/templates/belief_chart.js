@@ -60,7 +60,7 @@ function drawEnd(picture, plan, frame, x) {
   const at = x(plan.actions.length);
   if (plan.then === 'measure') {
     picture.append(svg('rect', { x: at, y: frame.top, width: frame.right - at, height: frame.bottom - frame.top, fill: '#fff', 'fill-opacity': 0.62 }),
-      svg('text', { x: frame.right, y: frame.top - 6, 'text-anchor': 'end', class: 'soft' }, frame.right - at > 150 ? 'if nobody looked' : ''));
+      svg('text', { x: frame.right, y: frame.top - 6, 'text-anchor': 'end', class: 'soft' }, frame.right - at > 150 ? 'without an inspection' : ''));
   }
   picture.append(
     svg('line', { x1: at, x2: at, y1: frame.top - 14, y2: frame.bottom, stroke: '#1c2a31', 'stroke-width': 2.5, id: 'look-line', 'data-step': plan.actions.length }),

@@ -78,7 +78,7 @@ class _Queue:
         try:
             report: Report = worker.result()
         except WorkerDiedError as error:
-            return self._lose(worker, order, str(error))
+            return self._retry_or_fail(worker, order, str(error))
         if self._waiting:
             worker.task = self._waiting.popleft()
             worker.submit(perform, *worker.task.packed())
@@ -87,7 +87,7 @@ class _Queue:
         self._false_starts = 0
         return Outcome(order.trial, *report)
 
-    def _lose(self, worker: Worker, order: Order | None, why: str) -> Outcome | None:
+    def _retry_or_fail(self, worker: Worker, order: Order | None, why: str) -> Outcome | None:
         """Deal with a worker that has died: another takes its place, and what it was doing is tried again or given up."""
         if order is None:
             self._false_starts += 1

@@ -88,10 +88,10 @@ class RayEngine:
             queue = _Queue(ray, orders, self._workers, note)
             try:
                 while queue.is_busy and not interrupts.requested:
-                    self.at_once = max(1, min(int(queue.survey()), self._workers or MANY))
+                    self.at_once = max(1, min(int(queue.count_processors()), self._workers or MANY))
                     queue.submit()
                     yield queue.next_outcome()
-                queue.survey(at_once=True)  # for the notes
+                queue.count_processors(at_once=True)  # for the notes
             except (ray.exceptions.RayError, OSError) as error:  # a closed socket, if the head dies
                 raise StudyError(
                     f"the Ray cluster is lost: {_first_line(error)}; what is stored is safe, run again to do what is missing"
@@ -119,7 +119,7 @@ class _Queue:
         """Whether anything is left to do."""
         return bool(self._waiting or self._sent)
 
-    def survey(self, at_once: bool = False) -> float:
+    def count_processors(self, at_once: bool = False) -> float:
         """Return how many processors the cluster has at present."""
         now = time.monotonic()
         if at_once or now - self._surveyed >= SURVEY_SECONDS:
@@ -140,7 +140,7 @@ class _Queue:
     def _check_head(self) -> None:
         """Raise an error if the head is gone: Ray itself would end this process a minute later."""
         try:
-            _knock(self._ray.get_runtime_context().gcs_address)
+            _check_port_open(self._ray.get_runtime_context().gcs_address)
         except OSError as error:
             raise StudyError(
                 f"the Ray cluster is lost ({error}); what is stored is safe, run again to do what is missing"
@@ -227,7 +227,7 @@ def _connected(address: str | None, workers: int | None) -> Iterator[Any]:
         ray.shutdown()
 
 
-def _knock(address: str) -> None:
+def _check_port_open(address: str) -> None:
     """Connect to HOST:PORT and disconnect; an `OSError` if nothing listens there."""
     try:
         socket.create_connection((_host(address), int(address.rpartition(":")[2])), CONNECT_SECONDS).close()
@@ -246,7 +246,7 @@ def _check_answers(address: str) -> None:
         if not host or not port.isdigit():
             raise StudyError(f"the Ray address is {address!r}, expected HOST:PORT, such as 10.0.0.1:6379")
         try:
-            _knock(address)
+            _check_port_open(address)
         except OSError as error:
             raise StudyError(
                 f"no Ray cluster can be reached at {address!r} ({error}); check the address, or start one with "
