@@ -241,7 +241,11 @@ class _Bars:
         if self._bars is None or titles != self._titles:
             self.stop()
             self._titles, self._bars = titles, _new_bars()
-            self._tasks = [self._bars.add_task(bar.title, total=bar.total, completed=bar.done, text="") for bar in bars]
+            texts = [""] * (len(bars) - 1) + [f"({hint})"]
+            self._tasks = [
+                self._bars.add_task(bar.title, total=bar.total, completed=bar.done, text=text)
+                for bar, text in zip(bars, texts, strict=True)
+            ]
             self._bars.start()
         for task, bar in zip(self._tasks, bars, strict=True):
             self._bars.update(task, completed=bar.done)
