@@ -3,7 +3,10 @@
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -49,3 +52,17 @@ def test_a_killed_worker_loses_its_own_call_only():
         begun = time.perf_counter()
     assert time.perf_counter() - begun < 30
     assert not multiprocessing.active_children()
+
+
+def test_ctrl_c_is_blocked_in_the_first_worker_of_a_process_too():
+    code = (
+        "from test_pool import WorkerPool, about_this_process, results\n"
+        "if __name__ == '__main__':\n"
+        "    with WorkerPool(2) as pool:\n"
+        "        for worker in pool.workers: worker.submit(about_this_process)\n"
+        "        print([blocked for _, blocked, _ in results(pool, pool.workers)])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=Path(__file__).parent, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "[True, True]\n"

@@ -20,6 +20,7 @@ from actmeasure.studies.engines.base import Order, perform
 
 LAKE = ProblemSpec("4x4", "frozen-lake", {"size": 4})
 #: Trials that take some time, but not long, so that something can happen in the middle.
+LONG = Study("long", "Long", [Part("a", "A", [LAKE], ["atmq"], episodes=40_000, seeds=200)])
 SLOW = Study("slow", "Slow", [Part("a", "A", [LAKE], ["atmq"], episodes=40_000, seeds=8, methods=["optimal"])])
 
 ENDLESS = Study("endless", "Endless", [Part("a", "A", [LAKE], ["atmq"], episodes=10**8, seeds=2)])

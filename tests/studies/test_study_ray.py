@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import psutil
 import pytest
 from study_tools import InlineEngine, small_study, stored, tables
-from test_study_local import SLOW, until
+from test_study_local import LONG, SLOW, until
 
 import actmeasure as am
 from actmeasure.studies import Part, RayEngine, Study, run_study
@@ -26,10 +26,12 @@ import sys
 sys.path[:0] = sys.argv[1], sys.argv[1] + "/.."
 from actmeasure.experiments import RayEngine, run_study
 from study_tools import small_study
-from test_study_local import SLOW
+import test_study_local
 
 if __name__ == "__main__":
-    study, address = (SLOW, sys.argv[3]) if len(sys.argv) > 3 else (small_study(), None)
+    study, address = small_study(), None
+    if len(sys.argv) > 3:
+        study, address = getattr(test_study_local, sys.argv[4]), sys.argv[3]
     summary = run_study(study, sys.argv[2], RayEngine(address))
     print(summary.stopped, *summary.failures)
 """
@@ -119,10 +121,10 @@ def with_token():
         yield nodes
 
 
-def start(tmp_path, out, nodes=None):
+def start(tmp_path, out, nodes=None, study="SLOW"):
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
-    command = [sys.executable, script, HERE, out, *([nodes.address] if nodes else [])]
+    command = [sys.executable, script, HERE, out, *([nodes.address, study] if nodes else [])]
     environment = nodes.environment if nodes else os.environ | {"HOME": str(tmp_path)}
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, text=True)
 
@@ -145,12 +147,12 @@ def test_a_node_killed_in_mid_study_changes_nothing(tmp_path, has_token):
 @needs_ray
 def test_a_cluster_that_is_lost_is_a_sentence(tmp_path):
     out = tmp_path / "ray"
-    with cluster() as nodes, start(tmp_path, out, nodes) as study:
+    with cluster() as nodes, start(tmp_path, out, nodes, "LONG") as study:
         until(lambda: stored(out) or study.poll() is not None)
         nodes.stop()
         assert study.wait(60) == 1
         assert "the Ray cluster is lost" in study.stderr.read()
-    assert run_study(SLOW, out, InlineEngine()).parts[0].found >= 1
+    assert 1 <= len(stored(out)) < len(LONG.trials())
 
 
 @needs_ray

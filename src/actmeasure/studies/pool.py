@@ -15,12 +15,14 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent import futures
 from contextlib import contextmanager
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from types import TracebackType
 from typing import Any
 
 import loky
 import loky.backend
+from loky.backend import resource_tracker as loky_tracker
 from loky.process_executor import ProcessPoolExecutor
 
 __all__ = ["Worker", "WorkerDiedError", "WorkerPool", "available_cores"]
@@ -183,6 +185,9 @@ def _interrupts_blocked() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
+    # Trackers of shared resources start with the first worker, and unblock Ctrl-C when they have: so they are started before.
+    loky_tracker.ensure_running()
+    resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
