@@ -65,7 +65,7 @@ def test_progress_and_time():
         ({"episodes": 0}, "episodes is 0"),
         ({"seed": -1}, "seed is -1"),
         ({"max_steps": 0}, "max_steps is 0"),
-        ({"time_limit": 0}, "time_limit is 0, expected a number of seconds above 0"),
+        ({"time_limit": 0}, "time_limit is 0, expected seconds above 0"),
         ({"time_limit": "x"}, "time_limit is 'x'"),
         ({"planner": GAMBLE}, "expected a POMCP"),
     ],

@@ -134,7 +134,7 @@ def priced_schedules(
         if budget.is_over:
             in_time = False
         else:
-            schedule = completed(at_price(model, inside), schedule, tolerance, budget.left(at_least=0.05))
+            schedule = completed(at_price(model, inside), schedule, tolerance, budget.separate())
         found.append(
             PricedSchedule(
                 piece.low, piece.high, schedule, frozenset(piece.line.schedule), inside,

@@ -64,7 +64,10 @@ from actmeasure.learning.agent import Task, checked_state
 from actmeasure.learning.learning_agent import CompiledLearner, chosen, own_discount, settings_signature
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
-from actmeasure.planning.optimal import solve_within
+from actmeasure.planning.budget import Budget
+from actmeasure.planning.optimal import NEGLIGIBLE_GAP
+from actmeasure.planning.solution import Solution
+from actmeasure.planning.solve import solve
 from actmeasure.policy import guide_for
 from actmeasure.schedule import BlindPlan, Schedule
 from actmeasure.settings import probability, real, whole
@@ -407,7 +410,8 @@ class ForesightAgent(CompiledLearner):
         """
         model, state = self.model(), self.state
         work = max(1, self.settings.beliefs // divisor)
-        schedule, state.value, state.upper = solve_within(model, self.settings.tolerance, work)
+        found = _solved(model, self.settings.tolerance, work)
+        schedule, state.value, state.upper = found.schedule, found.value, found.upper
         present = self._value_of_plan(model)
         is_kept = present >= state.value - is_followed * self.settings.tolerance * abs(state.value)
         if is_kept:
@@ -552,7 +556,7 @@ class ForesightAgent(CompiledLearner):
         return outlook(
             self._evidence(),
             lambda counts, ends: self._learned_model(self._parameters.discount, None, ends, counts),
-            self._plan.schedule if is_valid else solve_within(model, self.settings.tolerance, work)[0],
+            self._plan.schedule if is_valid else _solved(model, self.settings.tolerance, work).schedule,
             self.settings.tolerance,
             work,
             self._reach(),
@@ -642,6 +646,16 @@ class ForesightAgent(CompiledLearner):
 ForesightAgent.__signature__ = settings_signature(ForesightSettings())  # type: ignore[attr-defined]
 
 
+def _solved(model: Model, tolerance: float, beliefs: int) -> Solution:
+    """Solve a model to a relative tolerance, or until the work of that many beliefs is spent.
+
+    Deterministic, and Ctrl-C is held back until the end: an agent that plans as it learns must not depend on the clock or on
+    when a key was pressed.
+    """
+    budget = Budget(work=beliefs, interruptible=False)
+    return solve(model, tolerance=NEGLIGIBLE_GAP, relative_tolerance=tolerance, budget=budget)
+
+
 # What may still be gained by further measurements
 
 
@@ -726,7 +740,7 @@ def outlook(
     for i in range(samples):
         model = build(*evidence.redrawn(rng))
         values[i] = evaluate(model, schedule).discounted_return
-        gains[i] = max(0.0, solve_within(model, tolerance, beliefs)[1] - values[i])
+        gains[i] = max(0.0, _solved(model, tolerance, beliefs).value - values[i])
     low, high = np.quantile(values, [0.05, 0.95])
     value = evaluate(build(evidence.counts, evidence.ends), schedule).discounted_return
     return Outlook(value, float(low), float(high), float(gains.mean()), float(np.quantile(gains, 0.95)), unexplored)

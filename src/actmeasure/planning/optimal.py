@@ -39,7 +39,7 @@ from actmeasure.planning.solution import Plan
 from actmeasure.schedule import Schedule
 from actmeasure.world import dynamics
 
-__all__ = ["Never", "Optimal", "Search", "solve_within"]
+__all__ = ["NEGLIGIBLE_GAP", "Never", "Optimal", "Search"]
 
 # Planning methods.
 
@@ -94,26 +94,6 @@ class Never:
         """Return the best schedule found, an upper bound on the optimum, and one on schedules that never look."""
         best = _plan_by_search(model, budget, self.tolerance, self.relative_tolerance, may_look=False)
         return best.plan(start_bound(model, *informed_bounds(model, budget)), method_upper=best.search.upper)
-
-
-def solve_within(model: Model, tolerance: float, beliefs: int) -> tuple[Schedule, float, float]:
-    """Return the best schedule found with a limit on the work, its value, and an upper bound on the optimum.
-
-    Deterministic, and Ctrl-C is held back until the end: an agent that plans as it learns must not depend on the clock or on
-    when a key was pressed.
-
-    Parameters
-    ----------
-    model : Model
-        With a discount below 1.
-    tolerance : float
-        Planning ends when the bounds differ by at most this share of the value.
-    beliefs : int
-        Limit on the work; see `Budget`.
-    """
-    budget = Budget(work=beliefs, interruptible=False)
-    best = _plan_by_search(model, budget, NEGLIGIBLE_GAP, tolerance, may_look=True)
-    return best.schedule, best.value, max(best.search.upper, best.value)
 
 
 def _plan_by_search(model: Model, budget: Budget, tolerance: float, relative: float, may_look: bool) -> _Best:

@@ -378,7 +378,7 @@ def simulate(
         raise PlanError(f"the planner is {quoted(planner)}, expected a POMCP")
     count, seed = whole(episodes, "episodes", 1, MOST_EPISODES, PlanError), whole(seed, "seed", error=PlanError)
     max_steps = whole(max_steps, "max_steps", 1, MOST_STEPS, PlanError)
-    budget = Budget(None if time_limit is None else _seconds(time_limit))
+    budget = Budget.of(time_limit)
     arrays, entropy, stream = world(planner.model), streams.entropy_words(seed), streams.make_stream()
     results, lost, stopped = np.zeros((count, 4)), planner.lost, None
     with budget.deferred_interrupts():
@@ -395,13 +395,6 @@ def simulate(
     stopped = "done" if len(done) == count or stopped is None else stopped
     discounted, total, looks, steps = (Mean.of(done[:, column]) for column in range(4))
     return SimulatedReturn(discounted, total, looks, steps, len(done), budget.elapsed, stopped, planner.lost - lost)
-
-
-def _seconds(limit: float) -> float:
-    found = real(limit, "time_limit", PlanError)
-    if not found > 0:
-        raise PlanError(f"time_limit is {limit!r}, expected a number of seconds above 0")
-    return found
 
 
 def _one_episode(planner: POMCP, arrays: World, stream: FloatArray, max_steps: int) -> tuple[float, float, int, int]:

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 
@@ -22,14 +22,15 @@ from actmeasure.planning.optimal import Never, Optimal
 from actmeasure.planning.solution import Plan, Solution
 from actmeasure.settings import real
 
-__all__ = ["METHODS", "Method", "method_of", "register", "solve"]
+__all__ = ["METHODS", "Method", "has_setting", "method_of", "register", "solve"]
 
 
 @runtime_checkable
 class Method(Protocol):
     """A planning method: an object with settings, and `solve`.
 
-    Settings are attributes. If it is a dataclass with a field `tolerance`, it gets the one that `am.solve` is called with.
+    Settings are attributes. If it is a dataclass with fields `tolerance` or `relative_tolerance`, they get the values that
+    `am.solve` is called with. A method with a relative tolerance is a search: it spends `budget.work`.
     """
 
     def solve(self, model: Model, budget: Budget) -> Plan:
@@ -63,6 +64,7 @@ def solve(
     time_limit: float | None = None,
     progress: bool | Callable[[Progress], None] = False,
     *,
+    relative_tolerance: float | None = None,
     budget: Budget | None = None,
 ) -> Solution:
     """Find a schedule: what to do and when to look, with its exact value and an upper bound on the optimum.
@@ -77,11 +79,14 @@ def solve(
         every step. `never`: the best plan that never looks. `every-3` (any number): look at every third step. A name given to
         `register`, or an object with a method `solve(model, budget)`.
     tolerance : float
+        Planning ends when upper - lower is at most this.
     time_limit : float, optional
         Seconds. `optimal`, `never` and `atm` then return the best so far with the bounds they have; so does Ctrl-C. The other
         methods have nothing to return before they are done.
     progress : bool or function
         True prints the bounds as they get closer; a function is called with every `Progress`.
+    relative_tolerance : float, optional
+        Planning also ends when upper - lower is at most this share of |lower|; by default the setting of the method, 0.
     budget : Budget, optional
         Instead of `time_limit` and `progress`: a limit on the work as well, which makes the result independent of the machine's
         speed. Its clock starts anew.
@@ -104,8 +109,12 @@ def solve(
         raise PlanError(f"the model is {quoted(model)}, expected a Model")
     if not 0 < real(tolerance, "tolerance", PlanError, "a number above 0, such as 1e-6") < math.inf:
         raise PlanError(f"tolerance is {tolerance!r}, expected a number above 0, such as 1e-6")
-    budget = _budget(budget, time_limit, progress)
-    plan = _with_tolerance(chosen, float(tolerance)).solve(model, budget)
+    if relative_tolerance is not None:
+        expected = "a number that is 0 or more, such as 1e-3"
+        if not 0 <= real(relative_tolerance, "relative_tolerance", PlanError, expected) < math.inf:
+            raise PlanError(f"relative_tolerance is {relative_tolerance!r}, expected {expected}")
+    budget = Budget.of(time_limit, progress, budget)
+    plan = _with_tolerances(chosen, float(tolerance), relative_tolerance).solve(model, budget)
     if not isinstance(plan, Plan):
         raise PlanError(f"the method {quoted(method)} returned {quoted(plan)}, expected a Plan")
     return _solution(model, method if isinstance(method, str) else type(method).__name__, plan, budget)
@@ -172,22 +181,16 @@ def _check_method(method: Any) -> None:
         )
 
 
-def _with_tolerance(method: Method, tolerance: float) -> Method:
-    """Return the method with this tolerance, if that is one of its settings."""
-    if is_dataclass(method) and any(field.name == "tolerance" for field in fields(method)):
-        return replace(method, tolerance=tolerance)
-    return method
+def has_setting(method: Method, name: str) -> bool:
+    """Return whether a method is a dataclass with a field of this name, which `solve` may set."""
+    return is_dataclass(method) and any(field.name == name for field in fields(method))
 
 
-def _budget(budget: Budget | None, time_limit: float | None, progress: bool | Callable[[Progress], None]) -> Budget:
-    if budget is not None:
-        if not isinstance(budget, Budget):
-            raise PlanError(f"the budget is {quoted(budget)}, expected a Budget")
-        if time_limit is not None or progress is not False:
-            raise PlanError("a budget has its own time limit and progress; leave time_limit and progress out")
-        budget.start()
-        return budget
-    return Budget.of_time_limit(time_limit, progress)
+def _with_tolerances(method: Method, tolerance: float, relative: float | None) -> Method:
+    """Return the method with these tolerances, as far as they are among its settings."""
+    given = {"tolerance": tolerance, "relative_tolerance": None if relative is None else float(relative)}
+    changes = {name: value for name, value in given.items() if value is not None and has_setting(method, name)}
+    return cast("Method", replace(cast("Any", method), **changes)) if changes else method
 
 
 def _solution(model: Model, name: str, plan: Plan, budget: Budget) -> Solution:

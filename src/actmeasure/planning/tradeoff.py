@@ -50,6 +50,7 @@ def tradeoff(
     progress: bool | Callable[[TradeoffProgress], None] = False,
     *,
     horizon: int = 200,
+    budget: Budget | None = None,
 ) -> Frontier:
     """Find the frontier between reward and looks: the best schedules for every price of a look.
 
@@ -65,6 +66,8 @@ def tradeoff(
         True prints how the gap closes; a function is called with every `TradeoffProgress`, also while a price is being solved.
     horizon : int
         Steps for the undiscounted figures.
+    budget : Budget, optional
+        Instead of `time_limit`; a limit on work holds for the search at each price. Its clock starts anew.
 
     Returns
     -------
@@ -84,7 +87,7 @@ def tradeoff(
     asked = real(tolerance, "tolerance", PlanError, "a number above 0, such as 1e-3")
     if not 0 < asked < math.inf:
         raise PlanError(f"tolerance is {tolerance!r}, expected a finite number above 0, such as 1e-3")
-    budget = Budget.of_time_limit(time_limit)
+    budget = Budget.of(time_limit, budget=budget)
     steps = whole(horizon, "horizon", 1, LONGEST, PlanError)
     listener = _print_progress if progress is True else progress or None
     search = PriceSearch(PriceBounds(model, asked, steps), budget, listener)
@@ -110,8 +113,8 @@ def _print_progress(progress: TradeoffProgress) -> None:
 SOLVING_SHARE = 0.25
 #: Time for the best schedule that never looks: the larger of these seconds and this multiple of the time of the first price.
 NEVER_SECONDS, NEVER_TIMES = 60.0, 5.0
-#: With a time limit, the share of the remaining time that a single price may take.
-TIME_SHARE = 0.25
+#: With a time limit, the share of the remaining time that a single price may take, and the least number of seconds.
+TIME_SHARE, LEAST_PRICE_SECONDS = 0.25, 1e-3
 #: The same when prices with the largest gaps are solved again at the end.
 LAST_TIME_SHARE = 0.6
 
@@ -195,7 +198,7 @@ class PriceSearch:
             ) from error
 
     def _solve(self, price: float, share: float = TIME_SHARE) -> None:
-        solution = self._solution(_at_price(self.found.model, price), "optimal", None, share)
+        solution = self._solution(_at_price(self.found.model, price), "optimal", share)
         self.found.add_schedule(solution.schedule)
         self.found.add_bound(price, solution.upper)
         self.stops[price] = solution.stopped
@@ -204,16 +207,14 @@ class PriceSearch:
         # Without this solution only the break-even price is less precise, as bounds on the optimum hold for it too.
         with suppress(PlanError):
             limit = max(NEVER_SECONDS, NEVER_TIMES * self.budget.elapsed)
-            solution = self._solution(self.found.model, "never", limit)
+            solution = self._solution(self.found.model, "never", TIME_SHARE, limit)
             self.found.add_schedule(solution.schedule)
             if solution.method_upper is not None:
                 self.found.never_upper = solution.method_upper
 
-    def _solution(self, model: Model, method: str, limit: float | None, share: float = TIME_SHARE) -> Solution:
-        if self.budget.seconds is not None:
-            allowed = share * max(self.budget.seconds - self.budget.elapsed, 1e-3)
-            limit = allowed if limit is None else min(limit, allowed)
-        return solve(model, method, SOLVING_SHARE * self.found.tolerance, limit, lambda _: self._tell_again())
+    def _solution(self, model: Model, method: str, share: float, seconds: float = math.inf) -> Solution:
+        budget = self.budget.separate(share, seconds, LEAST_PRICE_SECONDS, progress=lambda _: self._tell_again())
+        return solve(model, method, SOLVING_SHARE * self.found.tolerance, budget=budget)
 
     def _most_open(self) -> float | None:
         """Return the solved price with the largest gap, each once; None without a time limit, as gaps then have other reasons."""
@@ -248,7 +249,7 @@ class PriceSearch:
             return "interrupted"
         if is_short:
             return "time"
-        return "memory" if "memory" in reasons else "exhausted"
+        return next((reason for reason in ("beliefs", "memory") if reason in reasons), "exhausted")
 
 
 def _at_price(model: Model, price: float) -> Model:
