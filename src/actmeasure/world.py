@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from actmeasure.episodes import Episodes
 from actmeasure.kernels import trace
-from actmeasure.kernels.blind import Dynamics
+from actmeasure.kernels.dynamics import Dynamics
 from actmeasure.kernels.simulate import Record, World
 from actmeasure.model import Model
 from actmeasure.schedule import BlindPlan, Schedule

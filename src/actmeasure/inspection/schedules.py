@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 #: Relative difference up to which exact values count as equal.
-ROUNDING = 1e-9
+EQUAL_VALUES = 1e-9
 #: Largest number of states for which `completed` adds plans.
 MOST_STATES = 500
 #: Visits are summed until the remaining weight is below this, or up to this number of plans.
@@ -42,7 +42,7 @@ LITTLE, MOST_MOVES = 1e-9, 1_000
 
 def is_rounding(difference: float, value: float) -> bool:
     """Return whether a difference between exact values may come from rounding alone."""
-    return abs(difference) <= ROUNDING * (1 + abs(value))
+    return abs(difference) <= EQUAL_VALUES * (1 + abs(value))
 
 
 def best_of(solution: Solution, others: Iterable[tuple[str, Schedule]], upper: float) -> tuple[Solution, str]:

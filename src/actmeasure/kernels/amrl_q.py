@@ -11,14 +11,11 @@ import numpy as np
 
 from actmeasure.kernels.jit import no_refcount
 from actmeasure.kernels.learned_model import Counts, any_of, count, greedy_action, is_full, largest_value, make_counts
-from actmeasure.kernels.simulate import Record, World, first_state, move, write
-from actmeasure.kernels.streams import AGENT, WORLD, random, seed_stream
+from actmeasure.kernels.simulate import EPISODE, NOTHING, RUNNING, STATE, Record, World, begin_episode, step
+from actmeasure.kernels.streams import random
 
 #: Entries of `memory`: the state that is taken for the current one, and the last action.
 BELIEVED, ACTION = 0, 1
-#: Entries of `position` in a run: the episode in the record, the state of the world, and whether the episode is running.
-EPISODE, STATE, RUNNING = 0, 1, 2
-NOTHING = -1
 
 
 class AmrlQParameters(NamedTuple):
@@ -77,9 +74,7 @@ def run(
     while position[EPISODE] < record.steps.shape[0]:
         episode = position[EPISODE]
         if not position[RUNNING]:
-            seed_stream(world_stream, entropy, first_episode + episode, WORLD)
-            seed_stream(agent_stream, entropy, first_episode + episode, AGENT)
-            position[STATE] = first_state(world, world_stream)
+            position[STATE] = begin_episode(world, entropy, first_episode + episode, world_stream, agent_stream)
             begin(tables, position[STATE] if world.reveal_start else NOTHING, likely, n_states, agent_stream)
             position[RUNNING] = True
         explores = first_episode + episode < parameters.exploring_episodes
@@ -88,10 +83,9 @@ def run(
             if is_full(tables.counts):
                 return False
             action, measure = decide(tables, n_actions, random_decisions, agent_stream)
-            cost = world.dynamics.costs[position[STATE] * n_actions + action] if measure else 0.0
-            position[STATE], reward, ended = move(world, position[STATE], action, world_stream)
-            write(record, episode, reward, cost, measure, ended)
-            observe(tables, parameters, n_actions, reward, position[STATE] if measure else NOTHING, ended, agent_stream)
+            state, reward, _, ended = step(world, record, episode, position[STATE], action, measure, world_stream)
+            position[STATE] = state
+            observe(tables, parameters, n_actions, reward, state if measure else NOTHING, ended, agent_stream)
             position[RUNNING] = not ended
         position[RUNNING] = False
         position[EPISODE] += 1

@@ -14,16 +14,13 @@ import numpy as np
 from actmeasure.kernels.jit import no_refcount
 from actmeasure.kernels.learned_model import Counts, any_of, count, is_full, make_counts
 from actmeasure.kernels.particles import Particles, draw, exclude_end, know, make_particles, moved, predict
-from actmeasure.kernels.simulate import Record, World, first_state, move, write
-from actmeasure.kernels.streams import AGENT, WORLD, random, seed_stream
+from actmeasure.kernels.simulate import EPISODE, NOTHING, RUNNING, STATE, Record, World, begin_episode, step
+from actmeasure.kernels.streams import random
 
 #: Entries of `memory`: which of the two particle sets is the current belief, the last action, the number of states in `ready`.
 NOW, ACTION, READY = 0, 1, 2
 #: Entries of `sums`: the sum of `best` over all states, and the largest reward so far.
 BEST_SUM, LARGEST_REWARD = 0, 1
-#: Entries of `position` in a run: the episode in the record, the state of the world, and whether the episode is running.
-EPISODE, STATE, RUNNING = 0, 1, 2
-NOTHING = -1
 #: Relative difference of values below which they are ties.
 TIE = 1e-12
 
@@ -98,13 +95,10 @@ def run(
 
     Then call it again with larger counts and the same `position`, int64 (3,), zeros at first.
     """
-    n_actions = world.dynamics.n_actions
     while position[EPISODE] < record.steps.shape[0]:
         episode = position[EPISODE]
         if not position[RUNNING]:
-            seed_stream(world_stream, entropy, first_episode + episode, WORLD)
-            seed_stream(agent_stream, entropy, first_episode + episode, AGENT)
-            position[STATE] = first_state(world, world_stream)
+            position[STATE] = begin_episode(world, entropy, first_episode + episode, world_stream, agent_stream)
             shown = position[STATE] if world.reveal_start else NOTHING
             begin(tables, shown, start_states, start_probabilities, agent_stream)
             position[RUNNING] = True
@@ -112,10 +106,9 @@ def run(
             if is_full(tables.counts):
                 return False
             action, measure = decide(tables, parameters, agent_stream)
-            cost = world.dynamics.costs[position[STATE] * n_actions + action] if measure else 0.0
-            position[STATE], reward, ended = move(world, position[STATE], action, world_stream)
-            write(record, episode, reward, cost, measure, ended)
-            observe(tables, parameters, reward, cost, position[STATE] if measure else NOTHING, ended, agent_stream)
+            state, reward, cost, ended = step(world, record, episode, position[STATE], action, measure, world_stream)
+            position[STATE] = state
+            observe(tables, parameters, reward, cost, state if measure else NOTHING, ended, agent_stream)
             position[RUNNING] = not ended
         position[RUNNING] = False
         position[EPISODE] += 1

@@ -16,6 +16,7 @@ from actmeasure.errors import AgentError
 from actmeasure.kernels import atmq, streams
 from actmeasure.kernels.atmq import AtmqParameters
 from actmeasure.kernels.learned_model import INITIAL_CAPACITY, Counts
+from actmeasure.kernels.simulate import NOTHING
 from actmeasure.learning import saving
 from actmeasure.learning.agent import Task, checked_state
 from actmeasure.learning.learning_agent import (
@@ -223,7 +224,7 @@ class AtmqAgent(CompiledLearner):
 
     def begin(self, observation: int | None) -> None:
         self.note_start(observation)
-        shown = atmq.NOTHING if observation is None else observation
+        shown = NOTHING if observation is None else observation
         atmq.begin(self._tables, shown, *self._first, self._stream)
 
     def decide(self) -> Decision:
@@ -232,7 +233,7 @@ class AtmqAgent(CompiledLearner):
 
     def observe(self, reward: float, cost: float, observation: int | None, terminated: bool, truncated: bool) -> None:
         self._grow_if_full()
-        seen = atmq.NOTHING if observation is None else checked_state(observation, self.prepared().n_states)
+        seen = NOTHING if observation is None else checked_state(observation, self.prepared().n_states)
         atmq.observe(self._tables, self._parameters, float(reward), float(cost), seen, bool(terminated), self._stream)
 
     def run(self, model: Model, seed: int, first_episode: int, max_steps: int, episodes: Episodes) -> None:

@@ -21,7 +21,7 @@ from actmeasure.errors import PlanError
 from actmeasure.evaluation import Evaluation, evaluate
 from actmeasure.kernels import belief_graph, graph_search
 from actmeasure.kernels.belief_graph import Bounds, Graph, Scratch
-from actmeasure.kernels.blind import ROUNDING, Dynamics
+from actmeasure.kernels.dynamics import EPSILON, Dynamics
 from actmeasure.markov import RoundingError
 from actmeasure.model import Model
 from actmeasure.planning.act_then_measure import ActThenMeasure
@@ -210,7 +210,7 @@ MOST_SLOW, MOST_STALLED = 3, 20
 #: Largest size of the graph in bytes, with what is copied while it grows; the search ends there.
 MOST_BYTES = 4 << 30
 #: States or nodes handled between two checks of the budget.
-PIECE = 256
+NODES_PER_CHECK = 256
 #: Rounds before `_settle` is first called: at a discount of at least `NEAR_ONE`, and below. A call takes as long as several
 #: rounds.
 NEAR_ONE, FIRST_NEAR_ONE, FIRST_BELOW = 0.998, 16, 64
@@ -219,7 +219,7 @@ MOST_BETWEEN = 1024
 #: `_settle` is called sooner again if it left less than this fraction of the gap, and later otherwise.
 WORTH_SETTLING = 0.95
 #: Relative error of a back-up, times 1 / (1 - discount), below which a gap cannot be closed further.
-ROUNDED = 256 * ROUNDING
+ROUNDED = 256 * EPSILON
 #: Work of one round, in beliefs: about as long as it takes to add that many. It counts where rounds add few beliefs.
 ROUND_WORK = 40
 
@@ -427,4 +427,4 @@ class Search:
 
 
 def _pieces(items: npt.NDArray[np.int64]) -> list[npt.NDArray[np.int64]]:
-    return [items[i : i + PIECE] for i in range(0, len(items), PIECE)]
+    return [items[i : i + NODES_PER_CHECK] for i in range(0, len(items), NODES_PER_CHECK)]

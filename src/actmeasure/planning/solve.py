@@ -51,7 +51,7 @@ METHODS: dict[str, Method] = {
     "never": Never(),
 }
 #: Relative amount by which the value of a schedule may exceed the upper bound because of rounding.
-ROUNDING = 1e-7
+BOUND_SLACK = 1e-7
 #: Largest k of `every-k`.
 LARGEST_K = 10_000
 EVERY = re.compile(r"every-([1-9][0-9]*)")
@@ -226,7 +226,7 @@ def _solution(model: Model, name: str, plan: Plan, budget: Budget) -> Solution:
 def _check_bound(model: Model, value: float, upper: float) -> None:
     """Raise an error if a value exceeds the upper bound by more than rounding."""
     scale = 1 + abs(upper) + float(np.abs(model.rewards).max())
-    if value <= upper + ROUNDING * scale:
+    if value <= upper + BOUND_SLACK * scale:
         return
     if model.discount == 1:
         raise PlanError(

@@ -28,9 +28,9 @@ from actmeasure.schedule import Schedule
 from actmeasure.settings import real, whole
 
 __all__ = [
-    "Line",
     "Piece",
     "PriceBounds",
+    "PriceLine",
     "PriceSearch",
     "TradeoffProgress",
     "crossing",
@@ -279,7 +279,7 @@ class PriceBounds:
     tolerance : float
     horizon : int
         Steps for the undiscounted figures.
-    lines : list of Line
+    lines : list of PriceLine
         Schedules found, as lines in the price.
     uppers : dict
         Upper bounds on the optimum at the prices solved.
@@ -290,7 +290,7 @@ class PriceBounds:
     model: Model
     tolerance: float
     horizon: int
-    lines: list[Line] = field(default_factory=list)
+    lines: list[PriceLine] = field(default_factory=list)
     uppers: dict[float, float] = field(default_factory=dict)
     never_upper: float = math.inf
 
@@ -325,7 +325,7 @@ class PriceBounds:
             price = piece.low
             gap = float(np.interp(price, prices, uppers)) - piece.line.at(price)
             around = float(np.interp(price, prices, solved_gaps))
-            is_new = np.abs(tried - price).min() > ROUNDING * (1 + price) and price <= self._largest_price()
+            is_new = np.abs(tried - price).min() > EQUAL_WITHIN * (1 + price) and price <= self._largest_price()
             if is_new and gap > max(largest, around + CROSSING_SHARE * self.tolerance):
                 best, largest = price, gap
         return best
@@ -398,24 +398,24 @@ class PriceBounds:
         )
 
 
-def _line(model: Model, schedule: Schedule, horizon: int) -> Line:
+def _line(model: Model, schedule: Schedule, horizon: int) -> PriceLine:
     evaluation = evaluate(model, schedule, horizon)
     reward, looks = evaluation.discounted_reward, evaluation.discounted_measurements
     if not isinstance(model.measuring_cost, float):
         looks = reward - evaluation.discounted_return
         # A difference of equal sums is rounding, and no look.
-        looks = 0.0 if looks <= ROUNDING * (1 + abs(reward)) else looks
-    return Line(schedule, evaluation, reward, looks)
+        looks = 0.0 if looks <= EQUAL_WITHIN * (1 + abs(reward)) else looks
+    return PriceLine(schedule, evaluation, reward, looks)
 
 
 # Lines in the price, and envelopes.
 
-#: Relative difference up to which two numbers of looks are equal.
-ROUNDING = 1e-12
+#: Relative difference up to which two prices, or two numbers of looks, are equal.
+EQUAL_WITHIN = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class Line:
+class PriceLine:
     """A schedule as a line in the price: `reward - price * looks`."""
 
     schedule: Schedule
@@ -431,12 +431,12 @@ class Line:
 class Piece:
     """A line and the prices between which it is the highest."""
 
-    line: Line
+    line: PriceLine
     low: float
     high: float
 
 
-def envelope(lines: list[Line], negligible: float) -> list[Piece]:
+def envelope(lines: list[PriceLine], negligible: float) -> list[Piece]:
     """Return the upper envelope of lines for prices from 0 to infinity, without pieces that rise by less than `negligible`."""
     kept = [piece.line for piece in _highest(lines)]
     while len(kept) > 1:
@@ -448,13 +448,13 @@ def envelope(lines: list[Line], negligible: float) -> list[Piece]:
     return _highest(kept)
 
 
-def _highest(lines: list[Line]) -> list[Piece]:
+def _highest(lines: list[PriceLine]) -> list[Piece]:
     if not lines:
         return []
     line, low = max(lines, key=lambda line: (line.reward, -line.looks)), 0.0
     pieces: list[Piece] = []
     while True:
-        flatter = [other for other in lines if other.looks < line.looks - ROUNDING * (1 + line.looks)]
+        flatter = [other for other in lines if other.looks < line.looks - EQUAL_WITHIN * (1 + line.looks)]
         if not flatter:
             return [*pieces, Piece(line, low, math.inf)]
         # At a crossing of several, the flattest is the highest afterwards.
@@ -465,11 +465,11 @@ def _highest(lines: list[Line]) -> list[Piece]:
         line, low = after, high
 
 
-def crossing(steep: Line, flat: Line) -> float:
+def crossing(steep: PriceLine, flat: PriceLine) -> float:
     return (steep.reward - flat.reward) / (steep.looks - flat.looks)
 
 
-def _rise(lines: list[Line], i: int) -> float:
+def _rise(lines: list[PriceLine], i: int) -> float:
     """Return how far line `i` of an envelope rises above the others at most; not for the last line, which has no limit."""
     price = 0.0 if i == 0 else crossing(lines[i - 1], lines[i + 1])
     return lines[i].at(price) - lines[i + 1].at(price)
