@@ -115,7 +115,7 @@ class PlanningAgent(LearningAgent):
     Attributes
     ----------
     planner : POMCP or None
-        The planner of the current episode. `planner.lost` counts how often no particle agreed with what was seen.
+        The planner of the current episode. `planner.deprivations` counts how often no particle agreed with what was seen.
     """
 
     types: ClassVar[dict[str, str]] = saving.TYPES
