@@ -34,6 +34,10 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
+#: Methods, in the help of options.
+METHOD_NAMES = (
+    "optimal, atm, atm-qmdp, atm-linear, always, never, every-3 (any number), package.module:Name of your own"
+)
 #: The method that has options of its own.
 POMCP_METHOD = "pomcp"
 
@@ -69,9 +73,7 @@ def solve(
     problem: Problem,
     cost: Cost = None,
     discount: Discount = None,
-    method: Annotated[
-        str, typer.Option(help="optimal, atm, atm-qmdp, atm-linear, always, never, every-3 (any number), or pomcp.")
-    ] = "optimal",
+    method: Annotated[str, typer.Option(help=f"{METHOD_NAMES}, or pomcp.")] = "optimal",
     tolerance: Annotated[float, typer.Option(help="How close the bounds on the optimum should come.")] = 1e-6,
     time_limit: TimeLimit = None,
     settings: Settings = None,
@@ -129,7 +131,7 @@ def _draw(solution: Solution, place: Path, settings: Mapping[str, Any]) -> None:
 
 def _lake_shape(model: Model, settings: Mapping[str, Any]) -> tuple[int, int] | None:
     """Return rows and columns of a lake's map; None for other models, and for lakes from a file that cannot be a square."""
-    from actmeasure.planning.lake_plot import is_lake
+    from actmeasure.planning.plots import is_lake
 
     if not is_lake(model):
         return None
@@ -216,6 +218,7 @@ def _solve_by_simulation(model: Model, options: _PomcpOptions, time_limit: float
 def tradeoff(
     problem: Problem,
     discount: Discount = None,
+    method: Annotated[str, typer.Option(help=f"How each price is solved: {METHOD_NAMES}.")] = "optimal",
     tolerance: Annotated[float, typer.Option(help="How close the bounds should come at every price.")] = 1e-3,
     time_limit: TimeLimit = None,
     budget: Annotated[
@@ -234,7 +237,7 @@ def tradeoff(
     from actmeasure.planning.tradeoff import tradeoff as trade
 
     with status_line() as show:
-        frontier = trade(model, tolerance, time_limit, lambda now: show(_tradeoff_progress(now)))
+        frontier = trade(model, tolerance, time_limit, lambda now: show(_tradeoff_progress(now)), method=method)
     allowed = None if budget is None else frontier.budget(budget)
     if as_json:
         print_json(_frontier_json(frontier, allowed))

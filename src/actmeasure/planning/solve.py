@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass, replace
+from importlib import import_module
 from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
@@ -22,7 +23,7 @@ from actmeasure.planning.optimal import Never, Optimal
 from actmeasure.planning.solution import Plan, Solution
 from actmeasure.settings import real
 
-__all__ = ["METHODS", "Method", "has_setting", "method_of", "register", "solve"]
+__all__ = ["METHODS", "Method", "has_setting", "method_of", "module_of", "register", "solve"]
 
 
 @runtime_checkable
@@ -77,7 +78,8 @@ def solve(
         best moment to look along its control. `atm-qmdp`: as the paper runs it, which can go round in a cycle without end.
         `atm-linear`: the paper's equations as printed, whose claimed value is not what the schedule earns. `always`: look at
         every step. `never`: the best plan that never looks. `every-3` (any number): look at every third step. A name given to
-        `register`, or an object with a method `solve(model, budget)`.
+        `register`, `package.module:Name` for a method of another package (see `register`), or an object with a method
+        `solve(model, budget)`.
     tolerance : float
         Planning ends when upper - lower is at most this.
     time_limit : float, optional
@@ -121,7 +123,11 @@ def solve(
 
 
 def register(name: str, method: Method) -> None:
-    """Make a planning method available as `solve(model, name)`, and in everything that takes a method's name.
+    """Make a planning method available by name: in `solve`, in `tradeoff`, and in studies.
+
+    A registration lasts as long as the process. Workers of a study import the module in which the method's class is defined, so
+    that module should register it. Commands know a method that is not part of the library by the name `package.module:Name`,
+    where Name is an object with a method `solve`, or a class of such objects that takes no arguments; it needs no registration.
 
     Parameters
     ----------
@@ -146,6 +152,8 @@ def register(name: str, method: Method) -> None:
         raise PlanError(f"the name of a planning method is {quoted(name)}, expected some text")
     if name.startswith("every-"):
         raise PlanError(f"the name {quoted(name)} begins with every-, which stands for Every(k); choose another name")
+    if ":" in name:
+        raise PlanError(f"the name {quoted(name)} has a colon, as package.module:Name; choose another name")
     if name in METHODS:
         raise PlanError(f"the planning method {quoted(name)} exists already; choose another name")
     _check_method(method)
@@ -153,7 +161,10 @@ def register(name: str, method: Method) -> None:
 
 
 def method_of(method: str | Method) -> Method:
-    """Return the method of a name, or the method itself; an unknown name is a `PlanError` that suggests a similar one."""
+    """Return the method of a name, or the method itself; an unknown name is a `PlanError` that suggests a similar one.
+
+    The name `package.module:Name` imports a method from a module.
+    """
     if not isinstance(method, str):
         if isinstance(method, type) and hasattr(method, "solve"):
             raise PlanError(f"the method is the class {method.__name__}, expected an object: {method.__name__}()")
@@ -162,6 +173,8 @@ def method_of(method: str | Method) -> Method:
         raise PlanError(unknown_name("method", method, [*METHODS, "every-3"]))
     if method in METHODS:
         return METHODS[method]
+    if ":" in method:
+        return _imported_method(method)
     every = EVERY.fullmatch(method)
     if every is not None and len(every[1]) <= len(str(LARGEST_K)) and int(every[1]) <= LARGEST_K:
         return Every(int(every[1]))
@@ -172,6 +185,26 @@ def method_of(method: str | Method) -> Method:
             f"the method is {quoted(method)}, expected every-k with k a whole number from 1 up, such as every-3"
         )
     raise PlanError(unknown_name("method", method, [*METHODS, "every-3"]))
+
+
+def module_of(method: str) -> str:
+    """Return the name of the module in which the class of a method is defined."""
+    return type(method_of(method)).__module__
+
+
+def _imported_method(name: str) -> Method:
+    """Return the method of a name `package.module:Name`; if that is a class, an object of it."""
+    module, _, attribute = name.partition(":")
+    try:
+        found = getattr(import_module(module), attribute)
+        method = found() if isinstance(found, type) else found
+    except Exception as error:  # whatever a module raises when it is imported, or a class when it is called
+        raise PlanError(
+            f"the method {quoted(name)} cannot be imported: {type(error).__name__}: {error}; expected package.module:Name of a "
+            "module that is installed, or on the path of Python, and a class without arguments, or an object, in it"
+        ) from error
+    _check_method(method)
+    return cast("Method", method)
 
 
 def _check_method(method: Any) -> None:

@@ -23,7 +23,7 @@ from actmeasure.model.transitions import FloatArray
 from actmeasure.planning.budget import Budget, Stopped
 from actmeasure.planning.frontier import Frontier, FrontierPiece
 from actmeasure.planning.solution import Solution
-from actmeasure.planning.solve import solve
+from actmeasure.planning.solve import Method, method_of, solve
 from actmeasure.schedule import Schedule
 from actmeasure.settings import real, whole
 
@@ -49,6 +49,7 @@ def tradeoff(
     time_limit: float | None = None,
     progress: bool | Callable[[TradeoffProgress], None] = False,
     *,
+    method: str | Method = "optimal",
     horizon: int = 200,
     budget: Budget | None = None,
 ) -> Frontier:
@@ -64,6 +65,9 @@ def tradeoff(
         Seconds. When they are over, or Ctrl-C is pressed, the frontier so far is returned, with the gap that is left.
     progress : bool or function
         True prints how the gap closes; a function is called with every `TradeoffProgress`, also while a price is being solved.
+    method : str or Method
+        How the model is solved at each price, as for `solve`. With other methods than `optimal` the bounds are as sound, but may
+        stay further apart.
     horizon : int
         Steps for the undiscounted figures.
     budget : Budget, optional
@@ -90,7 +94,8 @@ def tradeoff(
     budget = Budget.of(time_limit, budget=budget)
     steps = whole(horizon, "horizon", 1, LONGEST, PlanError)
     listener = _print_progress if progress is True else progress or None
-    search = PriceSearch(PriceBounds(model, asked, steps), budget, listener)
+    method_of(method)  # so that an unknown name is refused now
+    search = PriceSearch(PriceBounds(model, asked, steps), budget, listener, method)
     with budget.deferred_interrupts():
         search.run()
         if progress is True:
@@ -139,6 +144,8 @@ class PriceSearch:
     budget : Budget
     listener : function, optional
         Called with every `TradeoffProgress`.
+    method : str or Method
+        How prices are solved.
     gap : float
         The largest gap when it was last reported.
     stops : dict
@@ -152,6 +159,7 @@ class PriceSearch:
     found: PriceBounds
     budget: Budget
     listener: Callable[[TradeoffProgress], None] | None
+    method: str | Method = "optimal"
     gap: float = math.inf
     stops: dict[float, Stopped] = field(default_factory=dict)
     unsolved: set[float] = field(default_factory=set)
@@ -198,7 +206,7 @@ class PriceSearch:
             ) from error
 
     def _solve(self, price: float, share: float = TIME_SHARE) -> None:
-        solution = self._solution(_at_price(self.found.model, price), "optimal", share)
+        solution = self._solution(_at_price(self.found.model, price), self.method, share)
         self.found.add_schedule(solution.schedule)
         self.found.add_bound(price, solution.upper)
         self.stops[price] = solution.stopped
@@ -212,7 +220,7 @@ class PriceSearch:
             if solution.method_upper is not None:
                 self.found.never_upper = solution.method_upper
 
-    def _solution(self, model: Model, method: str, share: float, seconds: float = math.inf) -> Solution:
+    def _solution(self, model: Model, method: str | Method, share: float, seconds: float = math.inf) -> Solution:
         budget = self.budget.separate(share, seconds, LEAST_PRICE_SECONDS, progress=lambda _: self._tell_again())
         return solve(model, method, SOLVING_SHARE * self.found.tolerance, budget=budget)
 
