@@ -14,7 +14,7 @@ import numpy as np
 from actmeasure.kernels.jit import no_refcount
 from actmeasure.kernels.learned_model import Counts, any_of, count, is_full, make_counts
 from actmeasure.kernels.particles import Particles, draw, exclude_end, know, make_particles, moved, predict
-from actmeasure.kernels.simulate import EPISODE, NOTHING, RUNNING, STATE, Record, World, begin_episode, step
+from actmeasure.kernels.simulate import EPISODE, NOTHING, STATE, Run, World, run_step, start_episode
 from actmeasure.kernels.streams import random
 
 #: Entries of `memory`: which of the two particle sets is the current belief, the last action, the number of states in `ready`.
@@ -77,41 +77,19 @@ def make_tables(
 
 
 @no_refcount
-def run(
-    world: World,
-    tables: AtmqTables,
-    parameters: AtmqParameters,
-    start_states: Any,
-    start_probabilities: Any,
-    entropy: Any,
-    first_episode: int,
-    max_steps: int,
-    record: Record,
-    position: Any,
-    world_stream: Any,
-    agent_stream: Any,
+def play(
+    world: World, tables: AtmqTables, parameters: AtmqParameters, start_states: Any, start_probabilities: Any, run: Run
 ) -> bool:
-    """Play all episodes of `record` on a model; return False if the counts need more capacity.
-
-    Then call it again with larger counts and the same `position`, int64 (3,), zeros at first.
-    """
-    while position[EPISODE] < record.steps.shape[0]:
-        episode = position[EPISODE]
-        if not position[RUNNING]:
-            position[STATE] = begin_episode(world, entropy, first_episode + episode, world_stream, agent_stream)
-            shown = position[STATE] if world.reveal_start else NOTHING
-            begin(tables, shown, start_states, start_probabilities, agent_stream)
-            position[RUNNING] = True
-        while position[RUNNING] and record.steps[episode] < max_steps:
-            if is_full(tables.counts):
-                return False
-            action, measure = decide(tables, parameters, agent_stream)
-            state, reward, cost, ended = step(world, record, episode, position[STATE], action, measure, world_stream)
-            position[STATE] = state
-            observe(tables, parameters, reward, cost, state if measure else NOTHING, ended, agent_stream)
-            position[RUNNING] = not ended
-        position[RUNNING] = False
-        position[EPISODE] += 1
+    """Play the episodes of a run; return False if the counts need more capacity: then call it again with larger counts."""
+    while run.position[EPISODE] < run.record.steps.shape[0]:
+        if start_episode(world, run):
+            shown = run.position[STATE] if world.reveal_start else NOTHING
+            begin(tables, shown, start_states, start_probabilities, run.agent_stream)
+        if is_full(tables.counts):
+            return False
+        action, measure = decide(tables, parameters, run.agent_stream)
+        reward, cost, observation, ended = run_step(world, run, action, measure)
+        observe(tables, parameters, reward, cost, observation, ended, run.agent_stream)
     return True
 
 

@@ -10,8 +10,7 @@ from actmeasure.kernels.streams import AGENT, WORLD, random, seed_stream
 
 #: Observation: nothing was seen.
 NOTHING = -1
-#: Entries of `position` in a run that can be continued: the episode in the record, the state of the world, and whether the
-#: episode is running.
+#: Entries of `Run.position`.
 EPISODE, STATE, RUNNING = 0, 1, 2
 
 
@@ -34,6 +33,18 @@ class Record(NamedTuple):
     measurements: Any
     steps: Any
     terminated: Any
+
+
+class Run(NamedTuple):
+    """Episodes to simulate, their random numbers, and how far they are."""
+
+    record: Record
+    entropy: Any
+    first_episode: int
+    max_steps: int
+    position: Any  # int64 (3,), zeros at first: number of the episode in the record, state of the world, whether it is running
+    world_stream: Any
+    agent_stream: Any
 
 
 @no_refcount
@@ -79,14 +90,6 @@ def write(record: Record, episode: int, reward: float, cost: float, measure: boo
 
 
 @no_refcount
-def begin_episode(world: World, entropy: Any, episode: int, world_stream: Any, agent_stream: Any) -> int:
-    """Seed the random numbers of the world and of the agent for an episode, and draw its first state."""
-    seed_stream(world_stream, entropy, episode, WORLD)
-    seed_stream(agent_stream, entropy, episode, AGENT)
-    return first_state(world, world_stream)
-
-
-@no_refcount
 def step(
     world: World, record: Record, episode: int, state: int, action: int, measure: bool, stream: Any
 ) -> tuple[int, float, float, bool]:
@@ -98,27 +101,41 @@ def step(
 
 
 @no_refcount
+def start_episode(world: World, run: Run) -> bool:
+    """Begin the next episode of a run, unless one is going on; return whether one was begun."""
+    position = run.position
+    if position[RUNNING]:
+        return False
+    episode = run.first_episode + position[EPISODE]
+    seed_stream(run.world_stream, run.entropy, episode, WORLD)
+    seed_stream(run.agent_stream, run.entropy, episode, AGENT)
+    position[STATE] = first_state(world, run.world_stream)
+    position[RUNNING] = True
+    return True
+
+
+@no_refcount
+def run_step(world: World, run: Run, action: int, measure: bool) -> tuple[float, float, int, bool]:
+    """Take a decision in the episode that is going on; return reward, price paid, observation, and whether it has ended."""
+    position, episode = run.position, run.position[EPISODE]
+    state, reward, cost, ended = step(world, run.record, episode, position[STATE], action, measure, run.world_stream)
+    position[STATE] = state
+    if ended or run.record.steps[episode] >= run.max_steps:
+        position[RUNNING] = False
+        position[EPISODE] += 1
+    return reward, cost, state if measure else NOTHING, ended
+
+
+@no_refcount
 def decide_randomly(n_actions: int, measure_probability: float, stream: Any) -> tuple[int, bool]:
     """Draw an action uniformly, and a look with the given probability."""
     return int(random(stream) * n_actions), random(stream) < measure_probability
 
 
 @no_refcount
-def run_randomly(
-    world: World,
-    measure_probability: float,
-    entropy: Any,
-    first_episode: int,
-    max_steps: int,
-    record: Record,
-    world_stream: Any,
-    agent_stream: Any,
-) -> None:
-    """Simulate the episodes of random decisions from number `first_episode` on that `record` has room for."""
-    n_actions = world.dynamics.n_actions
-    for episode in range(record.steps.shape[0]):
-        state = begin_episode(world, entropy, first_episode + episode, world_stream, agent_stream)
-        ended = False
-        while not ended and record.steps[episode] < max_steps:
-            action, measure = decide_randomly(n_actions, measure_probability, agent_stream)
-            state, _, _, ended = step(world, record, episode, state, action, measure, world_stream)
+def run_randomly(world: World, measure_probability: float, run: Run) -> None:
+    """Simulate episodes of random decisions."""
+    while run.position[EPISODE] < run.record.steps.shape[0]:
+        start_episode(world, run)
+        action, measure = decide_randomly(world.dynamics.n_actions, measure_probability, run.agent_stream)
+        run_step(world, run, action, measure)

@@ -13,7 +13,7 @@ from actmeasure.belief import Belief
 from actmeasure.decision import Decision
 from actmeasure.episodes import Episodes
 from actmeasure.errors import AgentError
-from actmeasure.kernels import amrl_q, streams
+from actmeasure.kernels import amrl_q
 from actmeasure.kernels.learned_model import INITIAL_CAPACITY
 from actmeasure.kernels.simulate import NOTHING
 from actmeasure.learning import saving
@@ -30,7 +30,7 @@ from actmeasure.learning.learning_agent import (
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
 from actmeasure.settings import probability
-from actmeasure.world import record, world
+from actmeasure.world import new_run, world
 
 __all__ = ["AmrlQAgent", "AmrlQSettings"]
 
@@ -131,11 +131,8 @@ class AmrlQAgent(CompiledLearner):
         amrl_q.observe(self._tables, self._parameters, n_actions, float(reward), seen, bool(terminated), self._stream)
 
     def run(self, model: Model, seed: int, first_episode: int, max_steps: int, episodes: Episodes) -> None:
-        entropy, stream, position = streams.entropy_words(seed), streams.make_stream(), np.zeros(3, np.int64)
-        while not amrl_q.run(
-            world(model), self._tables, self._parameters, self._likely, entropy, first_episode, max_steps, record(episodes),
-            position, stream, self._stream,
-        ):  # fmt: skip
+        run = new_run(episodes, seed, first_episode, max_steps, self._stream)
+        while not amrl_q.play(world(model), self._tables, self._parameters, self._likely, run):
             self._grow_if_full()
 
     def q_values(self) -> FloatArray:

@@ -13,7 +13,7 @@ from actmeasure.belief import Belief
 from actmeasure.decision import Decision
 from actmeasure.episodes import Episodes
 from actmeasure.errors import AgentError
-from actmeasure.kernels import atmq, streams
+from actmeasure.kernels import atmq
 from actmeasure.kernels.atmq import AtmqParameters
 from actmeasure.kernels.learned_model import INITIAL_CAPACITY, Counts
 from actmeasure.kernels.simulate import NOTHING
@@ -30,7 +30,7 @@ from actmeasure.learning.learning_agent import (
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
 from actmeasure.settings import probability, truth, whole
-from actmeasure.world import record, world
+from actmeasure.world import new_run, world
 
 __all__ = ["ATMQ", "DYNA_ATMQ", "AtmqAgent", "AtmqSettings", "DynaAtmqAgent"]
 
@@ -237,11 +237,8 @@ class AtmqAgent(CompiledLearner):
         atmq.observe(self._tables, self._parameters, float(reward), float(cost), seen, bool(terminated), self._stream)
 
     def run(self, model: Model, seed: int, first_episode: int, max_steps: int, episodes: Episodes) -> None:
-        entropy, stream, position = streams.entropy_words(seed), streams.make_stream(), np.zeros(3, np.int64)
-        while not atmq.run(
-            world(model), self._tables, self._parameters, *self._first, entropy, first_episode, max_steps, record(episodes),
-            position, stream, self._stream,
-        ):  # fmt: skip
+        run = new_run(episodes, seed, first_episode, max_steps, self._stream)
+        while not atmq.play(world(model), self._tables, self._parameters, *self._first, run):
             self._grow_if_full()
 
     def q_values(self, optimistic: bool = False) -> FloatArray:

@@ -18,7 +18,7 @@ from actmeasure.planning.pomcp import POMCP
 from actmeasure.policy import Policy, guide_for
 from actmeasure.schedule import Schedule
 from actmeasure.settings import probability
-from actmeasure.world import record, world
+from actmeasure.world import new_run, record, world
 
 __all__ = ["PolicyAgent", "PomcpAgent", "RandomAgent", "ScheduleAgent", "guide_for"]
 
@@ -195,11 +195,8 @@ class RandomAgent(CompiledAgent):
         """Do nothing: outcomes are not used."""
 
     def run(self, model: Model, seed: int, first_episode: int, max_steps: int, episodes: Episodes) -> None:
-        entropy = streams.entropy_words(seed)
-        simulate.run_randomly(
-            world(model), self.measure_probability, entropy, first_episode, max_steps, record(episodes),
-            streams.make_stream(), self._stream,
-        )  # fmt: skip
+        run = new_run(episodes, seed, first_episode, max_steps, self._stream)
+        simulate.run_randomly(world(model), self.measure_probability, run)
 
     def __repr__(self) -> str:
         return f"RandomAgent(measure_probability={self.measure_probability:g})"

@@ -392,8 +392,9 @@ def simulate(
                 break
     done = results[: episode + 1]
     stopped = "done" if len(done) == count or stopped is None else stopped
-    means = (statistics.mean(done[:, column]) for column in range(4))
-    return SimulatedReturn(*means, len(done), budget.elapsed, stopped, planner.deprivations - before)
+    discounted, total, looks, steps = (statistics.mean(done[:, column]) for column in range(4))
+    deprivations = planner.deprivations - before
+    return SimulatedReturn(discounted, total, looks, steps, len(done), budget.elapsed, stopped, deprivations)
 
 
 def _one_episode(planner: POMCP, arrays: World, stream: FloatArray, max_steps: int) -> tuple[float, float, int, int]:
