@@ -17,7 +17,7 @@ from actmeasure.files.checks import FIT_FORMAT, FIT_VERSION, quote
 from actmeasure.inspection.diagnostics import SEVERITIES, Diagnostic
 from actmeasure.inspection.fit_result import Fit
 from actmeasure.inspection.goodness import Goodness, GoodnessTest
-from actmeasure.settings import LARGEST_COUNT
+from actmeasure.settings import LARGEST_EXACT
 
 __all__ = ["load_fit", "save_fit"]
 
@@ -260,5 +260,5 @@ def _check_arrays(arrays: Arrays) -> None:
         if not np.all(initial >= 0) or not abs(initial.sum() - 1) < SUM_TOLERANCE:
             raise FitError("'initial' is not a distribution over its states; the file is damaged")
     for name in ("inspected", "exposure"):
-        if not np.all((arrays[name] >= 0) & (arrays[name] <= LARGEST_COUNT)):
+        if not np.all((arrays[name] >= 0) & (arrays[name] <= LARGEST_EXACT)):
             raise FitError(f"{name!r} holds numbers that cannot be counts; the file is damaged")

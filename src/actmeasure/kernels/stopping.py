@@ -14,7 +14,7 @@ CONTROL_TIE = 1e-9
 #: Difference of probabilities up to which two beliefs are the same.
 SAME_BELIEF = 1e-12
 #: A path is not followed further for a possible gain below this.
-NEGLIGIBLE = 1e-10
+NEGLIGIBLE_GAIN = 1e-10
 #: Discounted probability of still running below which the rest of an episode counts for nothing.
 OVER = 1e-200
 #: How a path ends: with a look, in a known state, with the end of the episode, or it goes on without end.
@@ -175,7 +175,7 @@ def best_stop(model: Dynamics, discount: float, paths: Paths, room: Room, count:
         if step == 0 or value > best.value:
             best = Stop(step + 1, END if count == 0 else (KNOWN if count == 1 else LOOK), value, 0)
         # A known state has its own plan, whose value includes going on blind.
-        if count <= 1 or earned + factor * most <= best.value + NEGLIGIBLE:
+        if count <= 1 or earned + factor * most <= best.value + NEGLIGIBLE_GAIN:
             return best
         mass = total(room.weights, count)
         if factor * mass < OVER:

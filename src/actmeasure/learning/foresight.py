@@ -70,7 +70,7 @@ from actmeasure.planning.solution import Solution
 from actmeasure.planning.solve import solve
 from actmeasure.policy import guide_for
 from actmeasure.schedule import BlindPlan, Schedule
-from actmeasure.settings import LARGEST_COUNT, probability, real, whole
+from actmeasure.settings import LARGEST_EXACT, probability, real, whole
 from actmeasure.world import ENDINGS, flat_plans, record, world
 
 __all__ = [
@@ -213,7 +213,7 @@ class ForesightState:
         fields = {name: arrays[name].item() for name in STATE_TYPES}
         most = {"phase": len(Phase) - 1, "plan_failed": 1, "plan_is_precise": 1}
         for name, kind in STATE_TYPES.items():
-            if kind == "<i8" and not 0 <= fields[name] <= most.get(name, LARGEST_COUNT):
+            if kind == "<i8" and not 0 <= fields[name] <= most.get(name, LARGEST_EXACT):
                 raise AgentError(f"{name!r} is {fields[name]}, which is out of range; the file is damaged")
         flags = {name: bool(fields[name]) for name in ("plan_failed", "plan_is_precise")}
         return cls(**fields | flags | {"phase": Phase(fields["phase"])})
@@ -607,7 +607,7 @@ class ForesightAgent(CompiledLearner):
             raise AgentError("the states it has seen are not states; the file is damaged")
         if arrays["state_values"][-1] != 0 or (arrays["needed"] < 1).any():
             raise AgentError("its tables contradict each other; the file is damaged")
-        if not all(0 <= arrays[name] <= LARGEST_COUNT for name in MEMORY):
+        if not all(0 <= arrays[name] <= LARGEST_EXACT for name in MEMORY):
             raise AgentError("what it remembers of its last episode is out of range; the file is damaged")
         hidden = not task.reveal_start and (task.start is None or len(task.start.states) > 1)
         self.state = ForesightState.restored(arrays)

@@ -29,7 +29,7 @@ __all__ = ["ActThenMeasure", "AtmLinear", "AtmQmdp"]
 IntArray = npt.NDArray[np.int64]
 
 #: Largest number of steps of a blind path; with a discount below 1, what comes later is worth next to nothing.
-LONGEST_PATH = 5_000
+LONGEST_CONTROL_PATH = 5_000
 #: Relative gain from which on a plan replaces another.
 BETTER = 1e-10
 #: States planned for between two checks of the budget.
@@ -91,7 +91,7 @@ class AtmQmdp:
             worth = model.discount * running * float(after.expected(regret)) - price
             return Decision(action, after.known is None and worth >= 0)
 
-        schedule = unroll(model, policy, depth=LONGEST_PATH, settle=True)
+        schedule = unroll(model, policy, depth=LONGEST_CONTROL_PATH, settle=True)
         upper = start_bound(model, *informed_bounds(model, budget, control.bounds))
         return Plan(schedule, upper, values_of(model, schedule))
 
@@ -113,7 +113,7 @@ class AtmLinear:
             choice = int(np.argmax(belief.expected(vectors)))
             return Decision(choice // 2, choice % 2 == 1)
 
-        schedule = unroll(model, policy, depth=LONGEST_PATH, settle=True)
+        schedule = unroll(model, policy, depth=LONGEST_CONTROL_PATH, settle=True)
         claimed = start_bound(model, values, vectors)
         return Plan(schedule, claimed, values_of(model, schedule), claimed=claimed)
 
@@ -148,7 +148,7 @@ class _Stops:
             known=np.where(self._lost, -loss, known),
             ceiling=ceiling,
             touched=np.isin(np.arange(model.n_states), model.initial_states),
-            actions=np.empty(LONGEST_PATH, np.int64),
+            actions=np.empty(LONGEST_CONTROL_PATH, np.int64),
         )
         if not model.start_is_known:
             self._start_stop()  # marks the states that it may come to know

@@ -23,7 +23,7 @@ __all__ = ["extract_schedule", "lower_upper_bounds", "make_graph", "make_scratch
 #: Nodes of a new graph, and entries for each of them.
 FIRST_CAPACITY, ENTRIES_PER_NODE = 1 << 12, 16
 #: Longest blind path that the search follows.
-LONGEST_PATH = 20_000
+LONGEST_SEARCH_PATH = 20_000
 #: A repeated action that surely ends the episode within this many steps is written out in the schedule.
 SOON = 20
 
@@ -96,15 +96,15 @@ def make_scratch(n_states: int) -> Scratch:
         weights=np.empty(n_states),
         position=np.full(n_states, -1, np.int64),
         dense=np.zeros(n_states),
-        path=np.empty(LONGEST_PATH, np.int64),
-        path_weights=np.empty(LONGEST_PATH),
-        actions_back=np.empty(LONGEST_PATH, np.int64),
+        path=np.empty(LONGEST_SEARCH_PATH, np.int64),
+        path_weights=np.empty(LONGEST_SEARCH_PATH),
+        actions_back=np.empty(LONGEST_SEARCH_PATH, np.int64),
         loosest=np.full(1, -1, np.int64),
-        cycle_values=np.empty(LONGEST_PATH),
-        cycle_rewards=np.empty(LONGEST_PATH),
-        cycle_factors=np.empty(LONGEST_PATH),
-        leaving=np.empty(LONGEST_PATH),
-        free=np.empty(LONGEST_PATH, np.bool_),
+        cycle_values=np.empty(LONGEST_SEARCH_PATH),
+        cycle_rewards=np.empty(LONGEST_SEARCH_PATH),
+        cycle_factors=np.empty(LONGEST_SEARCH_PATH),
+        leaving=np.empty(LONGEST_SEARCH_PATH),
+        free=np.empty(LONGEST_SEARCH_PATH, np.bool_),
         used=np.zeros(n_states, np.bool_),
         met=np.zeros(n_states, np.bool_),
         difference=np.zeros(1),
@@ -219,7 +219,7 @@ MOST_STEPS, MOST_ROUNDS = 50, 5
 #: Relative change of the values that ends policy iteration.
 SETTLED = 1e-14
 #: A part of the graph with more entries of beliefs than this is left to backing up.
-MOST_ENTRIES = 200_000
+MOST_BELIEF_ENTRIES = 200_000
 
 
 def lower_upper_bounds(graph: Graph, bounds: Bounds, discount: float, on_the_way: IntArray) -> None:
@@ -271,7 +271,7 @@ class _OptimalityEquations:
         running = children >= 0
         unique, numbers = np.unique(children[running], return_inverse=True)
         sizes = graph.offsets[unique + 1] - graph.offsets[unique]
-        if sizes.sum() > MOST_ENTRIES:
+        if sizes.sum() > MOST_BELIEF_ENTRIES:
             return None
         beliefs = np.full(children.shape, -1)
         beliefs[running] = numbers

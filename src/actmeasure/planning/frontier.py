@@ -148,8 +148,9 @@ class Frontier:
         at every price tried.
     seconds : float
     stopped : str
-        Why the search ended: "closed" where the gap is within the tolerance, else "time", "interrupted" (Ctrl-C), "memory"
-        or "exhausted" (there are prices at which more work would not bring the bounds closer).
+        Why the search ended: "closed" where the gap is within the tolerance, else "time", "interrupted" (Ctrl-C), "beliefs"
+        (the limit on the work at some price), "memory" or "exhausted" (there are prices at which more work would not bring the
+        bounds closer).
     """
 
     model: Model

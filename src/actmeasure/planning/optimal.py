@@ -208,7 +208,7 @@ SLOW, STALLED = 0.999, 1 - 1e-9
 #: Consecutive slow rounds that lower the threshold; consecutive stalled rounds at the smallest threshold that end the search.
 MOST_SLOW, MOST_STALLED = 3, 20
 #: Largest size of the graph in bytes, with what is copied while it grows; the search ends there.
-MOST_BYTES = 4 << 30
+MOST_GRAPH_BYTES = 4 << 30
 #: States or nodes handled between two checks of the budget.
 NODES_PER_CHECK = 256
 #: Rounds before `_settle` is first called: at a discount of at least `NEAR_ONE`, and below. A call takes as long as several
@@ -418,7 +418,7 @@ class Search:
     def _make_room(self) -> bool:
         """Enlarge the graph if it is nearly full; False, and the search ends, if it may not grow any more."""
         while not belief_graph.has_room(self._graph):
-            larger = with_more_room(self._graph, MOST_BYTES)
+            larger = with_more_room(self._graph, MOST_GRAPH_BYTES)
             if larger is None:
                 self._stop = "memory"
                 return False

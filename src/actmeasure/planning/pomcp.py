@@ -36,7 +36,7 @@ LARGEST_DISCOUNT = 0.99
 #: Largest number of simulations of one decision, which Ctrl-C cannot interrupt.
 MOST_SIMULATIONS = 10**9
 #: Largest depth, number of particles and number of nodes: arrays of these lengths must fit into memory.
-MOST_ENTRIES = 10**8
+LARGEST_ARRAY = 10**8
 
 
 class POMCP:
@@ -121,7 +121,7 @@ class POMCP:
         self.simulations = whole(simulations, "simulations", 1, MOST_SIMULATIONS, PlanError)
         self._parameters = pomcp.Parameters(
             discount=_checked_discount(model.discount if discount is None else discount),
-            depth=whole(depth, "depth", 1, MOST_ENTRIES, PlanError),
+            depth=whole(depth, "depth", 1, LARGEST_ARRAY, PlanError),
             exploration=_default_exploration(model) if exploration is None else _not_negative(exploration),
             rollout=ROLLOUTS[rollout],
             clamp=truth(clamp, "clamp", PlanError),
@@ -135,9 +135,9 @@ class POMCP:
         self._actions = _rollout_actions(
             model.replace(discount=min(self._parameters.discount, LARGEST_DISCOUNT)), rollout
         )
-        self._particles = np.zeros(whole(particles, "particles", 1, MOST_ENTRIES, PlanError), np.int64)
+        self._particles = np.zeros(whole(particles, "particles", 1, LARGEST_ARRAY, PlanError), np.int64)
         self._path = pomcp.make_path(self._parameters.depth)
-        nodes = whole(nodes, "nodes", 2, MOST_ENTRIES, PlanError)
+        nodes = whole(nodes, "nodes", 2, LARGEST_ARRAY, PlanError)
         self._tree, self._spare = (pomcp.make_tree(2 * model.n_actions, nodes) for _ in range(2))
         self._origin = np.zeros(nodes, np.int64)
         self._stream = streams.make_stream()

@@ -274,7 +274,7 @@ CROSSING_SHARE = 0.5
 #: Pieces that rise above their neighbours by less than this share of the tolerance are left out.
 NEGLIGIBLE_SHARE = 0.01
 #: Largest price tried, as a multiple of the largest reward (divided by the largest cost where costs are a table).
-LARGEST_PRICE = 1e6
+LARGEST_PRICE_RATIO = 1e6
 
 
 @dataclass(eq=False)
@@ -360,7 +360,7 @@ class PriceBounds:
         reward = float(np.abs(self.model.rewards).max()) or 1.0
         cost = self.model.measuring_cost
         unit = 1.0 if isinstance(cost, float) else float(cost.max()) or 1.0
-        return LARGEST_PRICE * reward / unit
+        return LARGEST_PRICE_RATIO * reward / unit
 
     def _inner(self) -> list[Piece]:
         return envelope(self.lines, NEGLIGIBLE_SHARE * self.tolerance)

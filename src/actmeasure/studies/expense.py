@@ -13,7 +13,7 @@ from statistics import median
 from typing import NamedTuple
 
 from actmeasure.model import Model
-from actmeasure.planning.optimal import MOST_BYTES
+from actmeasure.planning.optimal import MOST_GRAPH_BYTES
 from actmeasure.studies.plans import is_search
 from actmeasure.studies.spec import AgentSpec, Trial, canonical
 from actmeasure.studies.trial import build_model, new_agent
@@ -111,7 +111,7 @@ def _weight(agent: AgentSpec) -> float:
 
 
 def _search_bytes(beliefs: int) -> int:
-    return min(beliefs * BELIEF_BYTES, MOST_BYTES)
+    return min(beliefs * BELIEF_BYTES, MOST_GRAPH_BYTES)
 
 
 class Pace:
