@@ -43,7 +43,7 @@ def test_a_search_says_that_it_cannot_get_closer(monkeypatch):
 
 
 def test_a_search_ends_when_it_may_not_grow(monkeypatch):
-    monkeypatch.setattr(optimal, "MOST_BYTES", 20_000_000)
+    monkeypatch.setattr(optimal, "MOST_GRAPH_BYTES", 20_000_000)
     model = am.problems.frozen_lake(8, "slippery", discount=0.99)
     solution = am.solve(model, tolerance=1e-9)
     assert solution.stopped == "memory"

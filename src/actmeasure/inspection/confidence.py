@@ -93,12 +93,13 @@ def confidence(
         if budget.is_over:
             break
         tell(f"resampled model {number} of {asked}{_time_left(budget, number - 1, asked)}")
-        limit = budget.left(at_least=0.05)
         try:
-            solution = solve(other, "optimal", tolerance, limit)
+            solution = solve(other, "optimal", tolerance, budget=budget.separate())
         except PlanError:  # no time for a bound on it
             break
-        schedules.append(valid_on_other_models(other, completed(other, solution.schedule, tolerance, limit)))
+        schedules.append(
+            valid_on_other_models(other, completed(other, solution.schedule, tolerance, budget.separate()))
+        )
         values.append(evaluate(other, followed).discounted_return)
         best.append(max(solution.value, values[-1]))
     if not schedules:

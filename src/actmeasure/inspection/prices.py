@@ -14,7 +14,7 @@ from actmeasure.model import Model
 from actmeasure.planning.budget import Budget
 from actmeasure.planning.frontier import Frontier, FrontierPiece
 from actmeasure.planning.solution import Solution
-from actmeasure.planning.tradeoff import Line, Piece, envelope, envelope_values, price_at_bound
+from actmeasure.planning.tradeoff import Piece, PriceLine, envelope, envelope_values, price_at_bound
 from actmeasure.schedule import Schedule
 
 __all__ = ["PricedSchedule", "at_price", "own_price", "priced_schedules", "with_schedules"]
@@ -104,15 +104,15 @@ def _break_even(frontier: Frontier, pieces: list[Piece]) -> tuple[float, float]:
     return low, max(low, pieces[-1].low, confirmed)
 
 
-def _is_same(one: Line, other: Line) -> bool:
+def _is_same(one: PriceLine, other: PriceLine) -> bool:
     """Return whether two schedules have the same value at every price, up to rounding."""
     return is_rounding(one.reward - other.reward, one.reward) and is_rounding(one.looks - other.looks, one.looks)
 
 
-def _lines(frontier: Frontier) -> list[Line]:
+def _lines(frontier: Frontier) -> list[PriceLine]:
     """Return the values of the frontier's schedules as lines in the price."""
     return [
-        Line(piece.schedule, piece.evaluation, piece.discounted_reward, piece.discounted_looks)
+        PriceLine(piece.schedule, piece.evaluation, piece.discounted_reward, piece.discounted_looks)
         for piece in frontier.pieces
     ]
 
@@ -134,7 +134,7 @@ def priced_schedules(
         if budget.is_over:
             in_time = False
         else:
-            schedule = completed(at_price(model, inside), schedule, tolerance, budget.left(at_least=0.05))
+            schedule = completed(at_price(model, inside), schedule, tolerance, budget.separate())
         found.append(
             PricedSchedule(
                 piece.low, piece.high, schedule, frozenset(piece.line.schedule), inside,
@@ -144,13 +144,13 @@ def priced_schedules(
     return tuple(found), in_time
 
 
-def _line(model: Model, schedule: Schedule, evaluation: Evaluation) -> Line:
+def _line(model: Model, schedule: Schedule, evaluation: Evaluation) -> PriceLine:
     """Return the value of a schedule as a line in the price."""
     reward, looks = evaluation.discounted_reward, evaluation.discounted_measurements
     if not isinstance(model.measuring_cost, float):
         looks = max(0.0, reward - evaluation.discounted_return)
         looks = 0.0 if is_rounding(looks, reward) else looks
-    return Line(schedule, evaluation, reward, looks)
+    return PriceLine(schedule, evaluation, reward, looks)
 
 
 def _inside(low: float, high: float, own: float) -> float:

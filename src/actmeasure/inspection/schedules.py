@@ -16,6 +16,7 @@ from actmeasure.evaluation import PlanChain, evaluate, plan_chain
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
 from actmeasure.planning.baselines import values_of
+from actmeasure.planning.budget import Budget
 from actmeasure.planning.solution import Solution
 from actmeasure.planning.solve import solve
 from actmeasure.schedule import BlindPlan, Schedule
@@ -32,7 +33,7 @@ __all__ = [
 ]
 
 #: Relative difference up to which exact values count as equal.
-ROUNDING = 1e-9
+EQUAL_VALUES = 1e-9
 #: Largest number of states for which `completed` adds plans.
 MOST_STATES = 500
 #: Visits are summed until the remaining weight is below this, or up to this number of plans.
@@ -41,7 +42,7 @@ LITTLE, MOST_MOVES = 1e-9, 1_000
 
 def is_rounding(difference: float, value: float) -> bool:
     """Return whether a difference between exact values may come from rounding alone."""
-    return abs(difference) <= ROUNDING * (1 + abs(value))
+    return abs(difference) <= EQUAL_VALUES * (1 + abs(value))
 
 
 def best_of(solution: Solution, others: Iterable[tuple[str, Schedule]], upper: float) -> tuple[Solution, str]:
@@ -74,7 +75,7 @@ def reachable_part(model: Model, schedule: Schedule) -> Schedule:
     return Schedule(plans, schedule.n_states, schedule.start)
 
 
-def completed(model: Model, schedule: Schedule, tolerance: float, time_limit: float | None) -> Schedule:
+def completed(model: Model, schedule: Schedule, tolerance: float, budget: Budget) -> Schedule:
     """Return the schedule with plans also for states that are not observed when it is followed, if there is time to find them.
 
     The best plan from a known state does not depend on the start, so they are those of the model with a uniform start.
@@ -85,7 +86,7 @@ def completed(model: Model, schedule: Schedule, tolerance: float, time_limit: fl
     anywhere = model.replace(initial=running / running.sum(), reveal_start=True)
     plans: dict[int, BlindPlan] = {}
     with contextlib.suppress(PlanError):  # without discount, some states may have no finite value
-        plans = dict(solve(anywhere, "optimal", tolerance / running.sum(), time_limit).schedule)
+        plans = dict(solve(anywhere, "optimal", tolerance / running.sum(), budget=budget).schedule)
     return Schedule(plans | dict(schedule), model.n_states, schedule.start)
 
 

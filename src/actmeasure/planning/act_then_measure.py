@@ -29,11 +29,13 @@ __all__ = ["ActThenMeasure", "AtmLinear", "AtmQmdp"]
 IntArray = npt.NDArray[np.int64]
 
 #: Largest number of steps of a blind path; with a discount below 1, what comes later is worth next to nothing.
-LONGEST_PATH = 5_000
+LONGEST_CONTROL_PATH = 5_000
 #: Relative gain from which on a plan replaces another.
 BETTER = 1e-10
 #: States planned for between two checks of the budget.
-PIECE = 32
+STATES_PER_CHECK = 32
+#: A state loses if its value is below minus this; what is above may be rounding.
+LOSING = 1e-12
 #: Loss that stands for minus infinity while ways out of a state are compared, as a multiple of the largest value.
 LARGE_LOSS = 1e6
 ENDINGS: dict[int, Ending] = {
@@ -89,7 +91,7 @@ class AtmQmdp:
             worth = model.discount * running * float(after.expected(regret)) - price
             return Decision(action, after.known is None and worth >= 0)
 
-        schedule = unroll(model, policy, depth=LONGEST_PATH, settle=True)
+        schedule = unroll(model, policy, depth=LONGEST_CONTROL_PATH, settle=True)
         upper = start_bound(model, *informed_bounds(model, budget, control.bounds))
         return Plan(schedule, upper, values_of(model, schedule))
 
@@ -111,7 +113,7 @@ class AtmLinear:
             choice = int(np.argmax(belief.expected(vectors)))
             return Decision(choice // 2, choice % 2 == 1)
 
-        schedule = unroll(model, policy, depth=LONGEST_PATH, settle=True)
+        schedule = unroll(model, policy, depth=LONGEST_CONTROL_PATH, settle=True)
         claimed = start_bound(model, values, vectors)
         return Plan(schedule, claimed, values_of(model, schedule), claimed=claimed)
 
@@ -146,7 +148,7 @@ class _Stops:
             known=np.where(self._lost, -loss, known),
             ceiling=ceiling,
             touched=np.isin(np.arange(model.n_states), model.initial_states),
-            actions=np.empty(LONGEST_PATH, np.int64),
+            actions=np.empty(LONGEST_CONTROL_PATH, np.int64),
         )
         if not model.start_is_known:
             self._start_stop()  # marks the states that it may come to know
@@ -197,7 +199,7 @@ class _Stops:
     def _improve(self, budget: Budget) -> bool:
         """Replace plans by strictly better ones, and plan for states that have none yet; returns whether anything changed."""
         changed, looked_at = False, np.zeros(self.model.n_states, dtype=bool)
-        while len(states := np.flatnonzero(self._paths.touched & ~looked_at)[:PIECE]) and not budget.stops():
+        while len(states := np.flatnonzero(self._paths.touched & ~looked_at)[:STATES_PER_CHECK]) and not budget.stops():
             looked_at[states] = True
             plans, values = self._best_plans(self._paths, states)
             known = self._paths.known[states]
@@ -228,11 +230,11 @@ class _Stops:
         left when states from which every plan loses, or leads to such a state, are removed repeatedly.
         """
         free = self._paths.touched.copy()
-        below = np.flatnonzero(free & (self._paths.known < -stopping.SAME))
+        below = np.flatnonzero(free & (self._paths.known < -LOSING))
         while len(below):
             paths = self._paths._replace(known=np.where(free, 0.0, -np.inf), touched=self._paths.touched.copy())
             plans: dict[int, BlindPlan] = {}
-            for piece in np.array_split(below, -(-len(below) // PIECE)):
+            for piece in np.array_split(below, -(-len(below) // STATES_PER_CHECK)):
                 if budget.stops():
                     return
                 best, values = self._best_plans(paths, piece)
