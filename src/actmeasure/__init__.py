@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from actmeasure.planning.solve import solve
     from actmeasure.planning.tradeoff import tradeoff
     from actmeasure.policy import Policy, unroll
+    from actmeasure.policy_graph import PolicyGraph
     from actmeasure.schedule import BlindPlan, Schedule
     from actmeasure.studies import SeedRuns, train_seeds
     from actmeasure.studies.runner import run_study
@@ -70,6 +71,7 @@ _HOME = {
     "StudyError": "errors",
     "PlanError": "errors",
     "Policy": "policy",
+    "PolicyGraph": "policy_graph",
     "Solution": "planning.solution",
     "evaluate": "evaluation",
     "fit": "inspection",
@@ -118,6 +120,7 @@ __all__ = [
     "ModelWarning",
     "PlanError",
     "Policy",
+    "PolicyGraph",
     "Schedule",
     "ScheduleError",
     "SeedRuns",

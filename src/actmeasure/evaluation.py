@@ -1,12 +1,14 @@
-"""Exact evaluation: the expected return, measurements and steps of a schedule or policy, by linear systems.
+"""Exact evaluation: the expected return, measurements and steps of a schedule, policy graph or policy, by linear systems.
 
 `evaluate` follows the schedule from the model's start (`plan_chain`), which gives a Markov chain over the moments at which
-the state is known, and solves for discounted sums, undiscounted sums and long-run averages on it.
+the state is known, and solves for discounted sums, undiscounted sums and long-run averages on it. The chain of a policy graph
+(`graph_chain`) is one over pairs of node and state.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -19,15 +21,16 @@ from actmeasure.kernels.dynamics import Dynamics, relative_error
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
 from actmeasure.policy import BeliefFunction, Policy, unroll
+from actmeasure.policy_graph import GraphPolicy, PolicyGraph, bind, trace_pairs
 from actmeasure.schedule import BlindPlan, Schedule
 from actmeasure.settings import whole
 from actmeasure.world import dynamics, flat_plans
 
-__all__ = ["LONGEST", "Evaluation", "PlanChain", "evaluate", "plan_chain"]
+__all__ = ["LONGEST", "Evaluation", "GraphChain", "PlanChain", "evaluate", "graph_chain", "plan_chain"]
 
 IntArray = npt.NDArray[np.int64]
 
-#: Columns of arrays of shape (..., 4).
+#: Columns of arrays of shape (..., c). More follow where measurements of several kinds are made: the number of each kind.
 RETURN, REWARD, MEASUREMENTS, STEPS = range(4)
 
 #: Largest horizon, which 64-bit integers can count.
@@ -46,7 +49,7 @@ PIECE_OF_WORK = 10**8
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """The exact expected results of following a schedule from the start.
+    """The exact expected results of following a schedule or policy graph from the start.
 
     Attributes
     ----------
@@ -65,7 +68,14 @@ class Evaluation:
     average_return, average_reward, average_measurements : float or None
         Long-run averages per step, given that the episode never ends; None if it surely ends.
     values : float64 array, shape (S,)
-        Discounted return from each state when it is known; NaN for states that the schedule never comes to know.
+        Discounted return from each state when it is known; NaN for states that the schedule never comes to know. Of a policy graph:
+        from each state in which an episode may begin, in its first node; NaN for other states.
+    looks : float64 array, shape (k,)
+        Number of measurements of each kind, in the order of `model.measurements`, which add up to `measurements`.
+    discounted_looks : float64 array, shape (k,)
+        Discounted number of measurements of each kind.
+    average_looks : float64 array, shape (k,), or None
+        Long-run average of each kind per step, given that the episode never ends; None if it surely ends.
     """
 
     discounted_return: float
@@ -82,6 +92,21 @@ class Evaluation:
     average_reward: float | None
     average_measurements: float | None
     values: FloatArray
+    looks: FloatArray
+    discounted_looks: FloatArray
+    average_looks: FloatArray | None
+    #: Value of each pair of a policy graph: numbers of nodes, numbers of states, values, and the shape of `node_values`.
+    _pairs: tuple[IntArray, IntArray, FloatArray, tuple[int, int]] | None = None
+
+    @property
+    def node_values(self) -> FloatArray:
+        """Discounted return of a policy graph from each node in each state, shape (N, S); NaN for pairs that are never reached."""
+        if self._pairs is None:
+            raise ScheduleError("node_values are those of a policy graph, and this is the evaluation of a schedule; use values")
+        nodes, states, values, shape = self._pairs
+        table = np.full(shape, np.nan)
+        table[nodes, states] = values
+        return table
 
     def __repr__(self) -> str:
         span = "all time" if self.horizon is None else f"{self.horizon} step" + "s" * (self.horizon != 1)
@@ -99,22 +124,24 @@ class Evaluation:
 
 def evaluate(
     model: Model,
-    policy: Schedule | Policy | BeliefFunction,
+    policy: Schedule | PolicyGraph | Policy | BeliefFunction,
     horizon: int | None = None,
     *,
     depth: int = 1000,
 ) -> Evaluation:
-    """Return the exact return, number of measurements and number of steps of a schedule or deterministic policy.
+    """Return the exact return, number of measurements and number of steps of a schedule, policy graph or deterministic policy.
 
     Parameters
     ----------
     model : Model
-    policy : Schedule, Policy, or function from Belief to Decision
-        A policy or function is unrolled into a schedule first, following at most `depth` blind steps after each known state, as
-        `unroll` describes. It must be deterministic, and depend on nothing that happened before the state was last known.
+    policy : Schedule, PolicyGraph, Policy, or function from Belief to Decision
+        A policy graph can be evaluated on every model. The others need a model with one exact measurement; a policy or function is
+        unrolled into a schedule first, following at most `depth` blind steps after each known state, as `unroll` describes. It
+        must be deterministic, and depend on nothing that happened before the state was last known.
     horizon : int, optional
         Number of steps of the undiscounted sums; infinite by default. Up to 10**18 for schedules of at most 500 steps in
-        all; for longer ones, a horizon that takes more than a minute or two is a `ScheduleError`.
+        all and graphs of at most 500 pairs of node and state; for longer ones, a horizon that takes more than a minute or two is a
+        `ScheduleError`.
     depth : int
 
     Examples
@@ -131,16 +158,7 @@ def evaluate(
         raise ModelError(f"the model is {quoted(model)}, expected a Model")
     if horizon is not None:
         horizon = whole(horizon, "horizon", 1, LONGEST, ScheduleError, "None for all time, or a whole number of steps")
-    if isinstance(policy, Schedule):
-        schedule = policy
-    elif isinstance(policy, Policy) or callable(policy):
-        schedule = unroll(model, policy, depth=depth)
-    else:
-        raise ScheduleError(
-            f"the policy is of type {type(policy).__name__}, expected a Schedule, a Policy (with start, decide and observe) or a "
-            "function from Belief to Decision"
-        )
-    chain = plan_chain(model, schedule)
+    chain = _chain(model, policy, depth)
     recurrent = markov.recurrence(chain.moves, chain.ends, chain.start)
     totals = chain.totals()
     if horizon is None:
@@ -150,6 +168,9 @@ def evaluate(
     values = _discounted(chain, recurrent, model.discount)
     first = _from_start(chain, values)
     averages = _averages(recurrent, totals)
+    pairs = None
+    if isinstance(chain, GraphChain):
+        pairs = (chain.nodes, chain.states, values[:, RETURN], (chain.n_graph_nodes, model.n_states))
     return Evaluation(
         discounted_return=float(first[RETURN]),
         discounted_error=_rounding(chain, values[:, RETURN], model.discount),
@@ -165,11 +186,34 @@ def evaluate(
         average_reward=None if averages is None else float(averages[REWARD]),
         average_measurements=None if averages is None else float(averages[MEASUREMENTS]),
         values=_per_state(chain, values[:, RETURN], model.n_states),
+        looks=chain.looks(sums, model),
+        discounted_looks=chain.looks(first, model),
+        average_looks=None if averages is None else chain.looks(averages, model),
+        _pairs=pairs,
+    )
+
+
+def _chain(model: Model, policy: Schedule | PolicyGraph | Policy | BeliefFunction, depth: int) -> PlanChain:
+    """Return the Markov chain of a schedule, policy graph or policy on a model."""
+    if isinstance(policy, GraphPolicy):
+        policy = policy.graph
+    if isinstance(policy, PolicyGraph):
+        return graph_chain(model, policy)
+    remedy = "write the rule as a PolicyGraph, which can be evaluated on every model, or let the policy act in simulated episodes"
+    if isinstance(policy, Schedule):
+        model.require_exact_looks("the evaluation of a Schedule", remedy)
+        return plan_chain(model, policy)
+    if isinstance(policy, Policy) or callable(policy):
+        model.require_exact_looks("the evaluation of a policy, which is unrolled into a Schedule,", remedy)
+        return plan_chain(model, unroll(model, policy, depth=depth))
+    raise ScheduleError(
+        f"the policy is of type {type(policy).__name__}, expected a Schedule, a PolicyGraph, a Policy (with start, decide and "
+        "observe) or a function from Belief to Decision"
     )
 
 
 def _over_all_time(chain: PlanChain, recurrent: markov.Recurrence, totals: FloatArray) -> FloatArray:
-    """Return undiscounted sums from the start over an infinite horizon, shape (4,)."""
+    """Return undiscounted sums from the start over an infinite horizon, shape (c,)."""
     try:
         return _from_start(chain, markov.undiscounted_values(chain.moves, recurrent, totals))
     except markov.RoundingError:
@@ -177,7 +221,7 @@ def _over_all_time(chain: PlanChain, recurrent: markov.Recurrence, totals: Float
 
 
 def _discounted(chain: PlanChain, recurrent: markov.Recurrence, discount: float) -> FloatArray:
-    """Return discounted sums from each node, shape (n_nodes, 4)."""
+    """Return discounted sums from each node, shape (n_nodes, c)."""
     totals = chain.totals(discount)
     if discount < 1:
         return markov.discounted_sums(chain.moves, np.float64(discount) ** chain.durations, totals)
@@ -201,29 +245,29 @@ def _rounding(chain: PlanChain, values: FloatArray, discount: float) -> float:
         + factors * (chain.moves @ np.abs(values))
         + np.abs(values)
     )
-    per_step = relative_error(np.diff(chain.moves.indptr) + chain.start.size * (chain.start > 0))
+    per_step = relative_error(np.diff(chain.moves.indptr) + chain.start.size * (chain.start > 0) + chain.outcome_terms)
     errors = np.abs(values - totals - ahead) + per_step * chain.durations * sizes
     return float(errors.max() / (1 - discount)) * 1.01
 
 
 def _from_start(chain: PlanChain, values: FloatArray) -> FloatArray:
-    """Return the expectation over the start of values per node, shape (4,); NaN where infinities of both signs meet."""
+    """Return the expectation over the start of values per node, shape (c,); NaN where infinities of both signs meet."""
     begins = chain.start > 0
     with np.errstate(invalid="ignore"):
         return np.asarray(chain.start[begins] @ values[begins])
 
 
 def _finite(chain: PlanChain, recurrent: markov.Recurrence, totals: FloatArray, horizon: int) -> FloatArray:
-    """Return undiscounted sums from the start over `horizon` steps, shape (4,)."""
+    """Return undiscounted sums from the start over `horizon` steps, shape (c,)."""
     # Inside a node no measurement is taken before the last step, so return and reward are the same until then.
-    per_step = np.column_stack(
-        [chain.step_rewards, chain.step_rewards, np.zeros_like(chain.step_rewards), chain.step_running]
-    )
+    none = np.zeros_like(chain.step_rewards)
+    n_kinds = totals.shape[1] - 4
+    per_step = np.column_stack([chain.step_rewards, chain.step_rewards, none, chain.step_running, *[none] * n_kinds])
     nodes = trace.Nodes(
         durations=chain.durations,
         totals=totals,
         step_offsets=chain.step_offsets,
-        so_far=np.concatenate([np.zeros((1, 4)), np.cumsum(per_step, axis=0)]),
+        so_far=np.concatenate([np.zeros((1, totals.shape[1])), np.cumsum(per_step, axis=0)]),
         move_offsets=chain.moves.indptr.astype(np.int64),
         targets=chain.moves.indices.astype(np.int64),
         weights=chain.moves.data,
@@ -237,7 +281,7 @@ def _finite(chain: PlanChain, recurrent: markov.Recurrence, totals: FloatArray, 
         limit = 0
     arrivals = np.zeros((min(int(chain.durations.max()), horizon) + 1, len(chain.durations)))
     arrivals[0] = chain.start
-    sums = np.zeros(4)
+    sums = np.zeros(totals.shape[1])
     time = latest = 0
     while time < horizon and time <= latest and time < limit:
         # In pieces, between which Ctrl-C takes effect.
@@ -248,7 +292,7 @@ def _finite(chain: PlanChain, recurrent: markov.Recurrence, totals: FloatArray, 
     if not small:
         raise _too_long(horizon, limit, f"still runs with probability {arrivals.sum():.2g} after {time:,} of them")
     per_step[chain.step_offsets[1:] - 1] += np.column_stack(
-        [-chain.costs, np.zeros_like(chain.costs), chain.measured, np.zeros_like(chain.costs)]
+        [-chain.costs, np.zeros_like(chain.costs), chain.measured, np.zeros_like(chain.costs), *chain.per_kind()]
     )
     ends = np.zeros(len(per_step), dtype=bool)
     ends[chain.step_offsets[1:] - 1] = chain.ends
@@ -281,10 +325,10 @@ def _first_steps(chain: PlanChain) -> FloatArray:
 
 
 def _averages(recurrent: markov.Recurrence, totals: FloatArray) -> FloatArray | None:
-    """Return long-run averages per step given that the episode never ends, shape (4,), None if it surely ends."""
+    """Return long-run averages per step given that the episode never ends, shape (c,), None if it surely ends."""
     if recurrent.probability.sum() <= 0:
         return None
-    averages = np.zeros(4)
+    averages = np.zeros(totals.shape[1])
     for number, probability in enumerate(recurrent.probability):
         per_move = recurrent.visits[number] @ totals[recurrent.members(number)]
         averages += probability * per_move / per_move[STEPS]
@@ -293,7 +337,7 @@ def _averages(recurrent: markov.Recurrence, totals: FloatArray) -> FloatArray | 
 
 def _per_state(chain: PlanChain, values: FloatArray, n_states: int) -> FloatArray:
     per_state = np.full(n_states, np.nan)
-    known = np.flatnonzero(chain.states >= 0)
+    known = np.flatnonzero(chain.start > 0) if isinstance(chain, GraphChain) else np.flatnonzero(chain.states >= 0)
     per_state[chain.states[known]] = values[known]
     return per_state
 
@@ -334,6 +378,9 @@ class PlanChain:
     costs: FloatArray
     measured: FloatArray
 
+    #: Numbers that are added up for the probabilities of outcomes of a move; an exact look shows one.
+    outcome_terms: int = 0
+
     @property
     def durations(self) -> IntArray:
         """Number of steps of each node, shape (n_nodes,)."""
@@ -344,14 +391,89 @@ class PlanChain:
         return np.add.reduceat(per_step, self.step_offsets[:-1])
 
     def totals(self, discount: float = 1.0) -> FloatArray:
-        """Return the expected return, reward, measurements and steps inside each node, shape (n_nodes, 4)."""
+        """Return the expected return, reward, measurements and steps inside each node, and looks per kind, shape (n_nodes, c)."""
         durations = self.durations
         age = np.arange(len(self.step_rewards)) - np.repeat(self.step_offsets[:-1], durations)
         decay = discount**age
         at_end = discount ** (durations - 1)
         rewards = self.per_node(decay * self.step_rewards)
         steps = self.per_node(decay * self.step_running)
-        return np.column_stack([rewards - at_end * self.costs, rewards, at_end * self.measured, steps])
+        looks = [at_end * made for made in self.per_kind()]
+        return np.column_stack([rewards - at_end * self.costs, rewards, at_end * self.measured, steps, *looks])
+
+    def per_kind(self) -> list[FloatArray]:
+        """Return the probability of each kind of measurement with the last step of each node, where there are several kinds."""
+        return []
+
+    def looks(self, sums: FloatArray, model: Model) -> FloatArray:
+        """Return the number of measurements of each kind, shape (k,), from sums or averages of shape (c,)."""
+        return np.array([sums[MEASUREMENTS]])
+
+
+@dataclass(frozen=True, eq=False)
+class GraphChain(PlanChain):
+    """A policy graph on a model as a Markov chain over pairs of node and state, of one step each.
+
+    Attributes
+    ----------
+    states, nodes : int64 arrays, shape (n_pairs,)
+        State and node of each pair.
+    kinds : int64 array, shape (n_pairs,)
+        The measurement that is made, 0 for none.
+    n_graph_nodes : int
+    """
+
+    nodes: IntArray = field(kw_only=True)
+    kinds: IntArray = field(kw_only=True)
+    n_graph_nodes: int = field(kw_only=True)
+
+    @cached_property
+    def kinds_made(self) -> list[int]:
+        """The measurements that are made in some pair, ascending."""
+        return np.unique(self.kinds[self.kinds > 0]).tolist()
+
+    def per_kind(self) -> list[FloatArray]:
+        """Return for each kind that is made whether a pair makes it; nothing if there is only one."""
+        if len(self.kinds_made) < 2:
+            return []
+        return [(self.kinds == kind).astype(np.float64) for kind in self.kinds_made]
+
+    def looks(self, sums: FloatArray, model: Model) -> FloatArray:
+        """Return the number of measurements of each kind, shape (k,), from sums or averages of shape (c,)."""
+        looks = np.zeros(len(model.measurements))
+        made = np.array(self.kinds_made, dtype=np.int64) - 1
+        looks[made] = sums[[MEASUREMENTS]] if len(made) == 1 else sums[STEPS + 1 :]
+        return looks
+
+
+def graph_chain(model: Model, graph: PolicyGraph) -> GraphChain:
+    """Return the chain of a policy graph from the model's start; a node that does not fit the model is a `ScheduleError`."""
+    bound = bind(graph, model)
+    pairs = trace_pairs(model, bound)
+    actions, kinds = bound.actions[pairs.nodes], bound.measurements[pairs.nodes]
+    size = len(pairs.nodes)
+    costs = np.zeros(size)
+    laws = [model.passive.law] if model.passive is not None else []
+    for kind in np.unique(kinds[kinds > 0]).tolist():
+        measurement = model.measurements[kind - 1]
+        made = kinds == kind
+        costs[made] = measurement.table(model.n_states, model.n_actions)[pairs.states[made], actions[made]]
+        laws.append(measurement.law)
+    return GraphChain(
+        states=pairs.states,
+        start=pairs.start,
+        moves=pairs.moves,
+        ends=pairs.ends,
+        step_offsets=np.arange(size + 1),
+        step_rewards=model.rewards[pairs.states, actions],
+        step_running=np.ones(size),
+        costs=costs,
+        measured=(kinds > 0).astype(np.float64),
+        outcome_terms=max((int(np.diff(law.offsets).max(initial=0)) for law in laws if law is not None), default=0),
+        nodes=pairs.nodes,
+        kinds=kinds,
+        n_graph_nodes=len(graph),
+    )
 
 
 def plan_chain(model: Model, schedule: Schedule) -> PlanChain:

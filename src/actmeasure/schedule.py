@@ -17,6 +17,7 @@ from actmeasure.settings import whole
 
 if TYPE_CHECKING:
     from actmeasure.policy import SchedulePolicy
+    from actmeasure.policy_graph import PolicyGraph
 
 __all__ = ["BlindPlan", "Ending", "Schedule"]
 
@@ -263,6 +264,30 @@ class Schedule(Mapping[int, BlindPlan]):
         from actmeasure.policy import SchedulePolicy
 
         return SchedulePolicy(self, model)
+
+    def policy_graph(self, model: Model) -> PolicyGraph:
+        """Return the schedule as a policy graph on the model it was made for; `evaluate` finds the same figures for both.
+
+        There is a node for every step of every plan, and a look leads to the first node of the plan of the state that it showed.
+        Where the first state is shown, the graph has a start node for every state; `graph.simplified(model)` keeps what the
+        model's own start needs.
+
+        Examples
+        --------
+        >>> import actmeasure as am
+        >>> model = am.problems.measuring_value(measuring_cost=0.05)
+        >>> schedule = am.solve(model).schedule
+        >>> graph = schedule.policy_graph(model)
+        >>> print(graph.simplified(model).describe(model))
+        1. a1, with look. If 's+': go to 2. If 's-': go to 3.
+        2. a1. Then it is over.
+        3. a0. Then go to 1.
+        >>> am.evaluate(model, graph).discounted_return == am.evaluate(model, schedule).discounted_return
+        True
+        """
+        from actmeasure.policy_graph import from_schedule
+
+        return from_schedule(self, model)
 
     def describe(self, model: Model, period: str | None = None) -> str:
         """Return the schedule in words, a line for every state that has a plan; `period` as in `BlindPlan.describe`."""
