@@ -17,7 +17,16 @@ from actmeasure.schedule import BlindPlan, Schedule
 from actmeasure.settings import whole
 from actmeasure.world import flat_plans
 
-__all__ = ["BeliefFunction", "Policy", "SchedulePolicy", "guide_for", "is_deterministic", "unroll", "unroll_from"]
+__all__ = [
+    "BeliefFunction",
+    "BeliefPolicy",
+    "Policy",
+    "SchedulePolicy",
+    "guide_for",
+    "is_deterministic",
+    "unroll",
+    "unroll_from",
+]
 
 #: A policy without memory: a function from the belief to the decision in it.
 BeliefFunction = Callable[[Belief], Decision]
@@ -66,6 +75,53 @@ class Policy(Protocol):
 def is_deterministic(policy: Policy) -> bool:
     """Return whether a policy always decides the same after the same outcomes: unless its attribute says otherwise."""
     return bool(getattr(policy, "deterministic", True))
+
+
+class BeliefPolicy:
+    """Decides by the belief alone, which it keeps up to date with what is seen: acts in any belief.
+
+    Parameters
+    ----------
+    model : Model
+    decide_at : function from Belief to Decision
+
+    Attributes
+    ----------
+    belief : Belief
+        What is known at present.
+
+    Examples
+    --------
+    >>> import actmeasure as am
+    >>> model = am.problems.maintenance()
+    >>> policy = BeliefPolicy(model, lambda belief: am.Decision(0, belief.known is None))
+    >>> policy.start(am.Belief.at(0))
+    >>> policy.decide()
+    Decision(action=0, measurement=0)
+    """
+
+    def __init__(self, model: Model, decide_at: BeliefFunction) -> None:
+        self.model, self._decide_at = model, decide_at
+        self.belief = Belief.start(model)
+        self._decided: Decision | None = None
+
+    def start(self, belief: Belief) -> None:
+        """Begin an episode with what is known of its first state."""
+        self.belief, self._decided = belief, None
+
+    def decide_at(self, belief: Belief) -> Decision:
+        """Return the decision in any belief."""
+        return self._decide_at(belief)
+
+    def decide(self) -> Decision:
+        """Return the decision in the present belief."""
+        self._decided = self._decide_at(self.belief)
+        return self._decided
+
+    def observe(self, outcome: int | None) -> None:
+        """Update the belief with the outcome of the step that was decided; None for nothing seen."""
+        action, measurement = self.decide() if self._decided is None else self._decided
+        self.belief, self._decided = self.belief.update(self.model, action, measurement, outcome), None
 
 
 class SchedulePolicy:

@@ -7,6 +7,7 @@ equations as printed (`AtmLinear`).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -16,15 +17,17 @@ from actmeasure.decision import Decision
 from actmeasure.kernels import stopping
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
-from actmeasure.planning.baselines import Control, always_schedule, values_of
+from actmeasure.planning.baselines import always_schedule, values_of
+from actmeasure.planning.belief_plans import atm_plan, atm_qmdp_plan
 from actmeasure.planning.bounds import informed_bounds, start_bound
 from actmeasure.planning.budget import Budget, Stopped
+from actmeasure.planning.control import Control
 from actmeasure.planning.solution import Plan
 from actmeasure.policy import unroll
 from actmeasure.schedule import BlindPlan, Ending, Schedule
 from actmeasure.world import dynamics
 
-__all__ = ["ActThenMeasure", "AtmLinear", "AtmQmdp"]
+__all__ = ["ActThenMeasure", "AtmLinear", "AtmQmdp", "best_stops"]
 
 IntArray = npt.NDArray[np.int64]
 
@@ -55,15 +58,13 @@ class ActThenMeasure:
     """
 
     def solve(self, model: Model, budget: Budget) -> Plan:
-        """Return the best schedule with this control; when the budget is over, the best so far, at worst looking always."""
-        control = Control(model, budget)
-        ceiling, vectors = informed_bounds(model, budget, control.bounds)
-        upper = start_bound(model, ceiling, vectors)
-        stops = _Stops(model, control, ceiling)
-        with budget.deferred_interrupts():
-            budget.note(stops.lower, upper)
-            stopped = stops.settle(upper, budget)
-        return Plan(stops.schedule(complete=stopped == "done"), upper, stops.values, stopped)
+        """Return the best schedule with this control; when the budget is over, the best so far, at worst looking always.
+
+        Where looks are not exact, a policy graph with the best choice of measurements along the control, as far as it reaches.
+        """
+        if not model.is_exact_look_model:
+            return atm_plan(model, budget)
+        return _best_stops(model, budget)
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,9 @@ class AtmQmdp:
     """
 
     def solve(self, model: Model, budget: Budget) -> Plan:
-        """Return the schedule, with the fast informed bound on the optimum."""
+        """Return the schedule, with the fast informed bound on the optimum; a policy graph where looks are not exact."""
+        if not model.is_exact_look_model:
+            return atm_qmdp_plan(model, budget)
         control = Control(model, budget)
         best = control.values.max(axis=1)
 
@@ -106,6 +109,7 @@ class AtmLinear:
 
     def solve(self, model: Model, budget: Budget) -> Plan:
         """Return the schedule and the value claimed for it, which is an upper bound on the optimum."""
+        model.require_exact_looks("the method atm-linear", "use atm or atm-qmdp")
         values, vectors = informed_bounds(model, budget)
 
         def policy(belief: Belief) -> Decision:
@@ -116,6 +120,22 @@ class AtmLinear:
         schedule = unroll(model, policy, depth=LONGEST_CONTROL_PATH, settle=True)
         claimed = start_bound(model, values, vectors)
         return Plan(schedule, claimed, values_of(model, schedule), claimed=claimed)
+
+
+def best_stops(model: Model, budget: Budget) -> Schedule:
+    """Return the schedule of act-then-measure on a model with exact looks."""
+    return cast("Schedule", _best_stops(model, budget).schedule)
+
+
+def _best_stops(model: Model, budget: Budget) -> Plan:
+    control = Control(model, budget)
+    ceiling, vectors = informed_bounds(model, budget, control.bounds)
+    upper = start_bound(model, ceiling, vectors)
+    stops = _Stops(model, control, ceiling)
+    with budget.deferred_interrupts():
+        budget.note(stops.lower, upper)
+        stopped = stops.settle(upper, budget)
+    return Plan(stops.schedule(complete=stopped == "done"), upper, stops.values, stopped)
 
 
 class _Stops:

@@ -30,13 +30,13 @@ from actmeasure import markov
 from actmeasure.errors import PlanError
 from actmeasure.kernels import value_iteration as kernel
 from actmeasure.kernels.belief_graph import Bounds
-from actmeasure.kernels.dynamics import EPSILON, relative_error
+from actmeasure.kernels.dynamics import EPSILON, Dynamics, relative_error
 from actmeasure.model import Model
 from actmeasure.model.structure import end_components
 from actmeasure.model.transitions import FloatArray
 from actmeasure.planning.budget import Budget
 from actmeasure.settings import LARGEST_RETURN
-from actmeasure.world import dynamics
+from actmeasure.world import control_dynamics, dynamics
 
 __all__ = [
     "first_bounds", "free_action_values", "informed_bounds", "mdp_values", "mean_bound", "q_mdp", "repeat_values", "row_values",
@@ -201,6 +201,11 @@ MOST_ATTEMPTS, RAISED = 20, 8.0
 ALL_ROWS: npt.NDArray[np.int64] = np.empty(0, np.int64)
 
 
+def _arrays(model: Model) -> Dynamics:
+    """Return the arrays of a model; those of one whose looks are not exact have no prices."""
+    return dynamics(model) if model.is_exact_look_model else control_dynamics(model)
+
+
 def q_mdp(model: Model) -> FloatArray:
     """Return the action values of the MDP in which the state is always known, shape (S, A); 0 in terminal states.
 
@@ -214,7 +219,7 @@ def free_action_values(model: Model, budget: Budget, values: FloatArray | None =
     if values is None:
         values = mdp_values(model, budget)
     actions = np.empty((model.n_states, model.n_actions))
-    kernel.action_values(dynamics(model), model.discount, values, actions)
+    kernel.action_values(_arrays(model), model.discount, values, actions)
     return actions
 
 
@@ -237,7 +242,7 @@ def _settle(model: Model, rows: npt.NDArray[np.int64], looking: bool, values: Fl
     factor, e the relative rounding error of a back-up and `change` >= |T v - v| as computed, the exact |T v - v| is at most
     change + e (largest payment + max |v|), and d is that divided by 1 - q.
     """
-    arrays = dynamics(model)
+    arrays = _arrays(model)
     most_entries = int(np.diff(model.transitions.offsets).max())
     per_step = float(relative_error(most_entries))
     contraction = model.discount * (1 + per_step)  # probabilities sum to 1 up to rounding
@@ -270,7 +275,7 @@ def _solve_directly(model: Model, rows: npt.NDArray[np.int64], looking: bool, va
     chosen = rows[running] - running * model.n_actions if len(rows) else None
     change = np.inf
     for _ in range(MOST_IMPROVEMENTS):
-        kernel.action_values(dynamics(model), model.discount, values, gains)
+        kernel.action_values(_arrays(model), model.discount, values, gains)
         if looking:
             gains -= model.measuring_costs
         now = gains[running, chosen] if len(rows) else gains[running].max(axis=1)

@@ -24,7 +24,7 @@ from actmeasure.kernels.belief_graph import Bounds, Graph, Scratch
 from actmeasure.kernels.dynamics import EPSILON, Dynamics
 from actmeasure.markov import RoundingError
 from actmeasure.model import Model
-from actmeasure.planning.act_then_measure import ActThenMeasure
+from actmeasure.planning.act_then_measure import best_stops
 from actmeasure.planning.belief_graph import (
     extract_schedule,
     lower_upper_bounds,
@@ -33,6 +33,7 @@ from actmeasure.planning.belief_graph import (
     start_nodes,
     with_more_room,
 )
+from actmeasure.planning.belief_plans import never_plan
 from actmeasure.planning.bounds import ALMOST_ONE, PROHIBITIVE, first_bounds, informed_bounds, mean_bound, start_bound
 from actmeasure.planning.budget import Budget, Stopped
 from actmeasure.planning.solution import Plan
@@ -73,6 +74,7 @@ class Optimal:
 
     def solve(self, model: Model, budget: Budget) -> Plan:
         """Return the best schedule found within the budget and bounds on the optimum."""
+        model.require_exact_looks("the method optimal", "use atm, whose value and bound are exact too, or POMCP")
         best = _plan_by_search(model, budget, self.tolerance, self.relative_tolerance, may_look=True)
         return best.plan(upper=best.search.upper)
 
@@ -91,7 +93,12 @@ class Never:
     relative_tolerance: float = 0.0
 
     def solve(self, model: Model, budget: Budget) -> Plan:
-        """Return the best schedule found, an upper bound on the optimum, and one on schedules that never look."""
+        """Return the best schedule found, an upper bound on the optimum, and one on schedules that never look.
+
+        Where looks are not exact: a policy graph that acts by Q_MDP on what is seen for free.
+        """
+        if not model.is_exact_look_model:
+            return never_plan(model, budget)
         best = _plan_by_search(model, budget, self.tolerance, self.relative_tolerance, may_look=False)
         return best.plan(start_bound(model, *informed_bounds(model, budget)), method_upper=best.search.upper)
 
@@ -111,7 +118,7 @@ def _plan_by_search(model: Model, budget: Budget, tolerance: float, relative: fl
         is_done = best.stopped in ("closed", "interrupted") or best.search.is_at_rounding
         if not is_done and not budget.is_out_of_time:
             if may_look and not best.is_closed:
-                best.offer(ActThenMeasure().solve(model, budget.part(ATM_SHARE)).schedule)
+                best.offer(best_stops(model, budget.part(ATM_SHARE)))
             best.search_within(budget)
             best.offer_own()
     budget.spent = best.search.work

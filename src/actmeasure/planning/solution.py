@@ -13,6 +13,8 @@ from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
 from actmeasure.planning.budget import Progress, Stopped, why_open
 from actmeasure.planning.explain import Explanation, explain
+from actmeasure.policy import BeliefPolicy, Policy
+from actmeasure.policy_graph import PolicyGraph
 from actmeasure.schedule import BlindPlan, Schedule
 from actmeasure.text import shortened, text_table
 
@@ -32,7 +34,8 @@ class Plan:
 
     Attributes
     ----------
-    schedule : Schedule
+    schedule : Schedule, or None
+        None where looks are not exact; then there is a `graph`.
     upper : float or None
         An upper bound on the optimum; `solve` computes the fast informed bound where there is none.
     values : float64 array, shape (S,), or None
@@ -45,15 +48,21 @@ class Plan:
         An upper bound on the schedules of the method's kind.
     evaluation : Evaluation or None
         Of the schedule over all time, where the method computed it.
+    graph : PolicyGraph or None
+        The controller that was found where looks are not exact.
+    policy : Policy or None
+        What acts in any belief, where the method has it.
     """
 
-    schedule: Schedule
+    schedule: Schedule | None
     upper: float | None = None
     values: FloatArray | None = None
     stopped: Stopped = "done"
     claimed: float | None = None
     method_upper: float | None = None
     evaluation: Evaluation | None = None
+    graph: PolicyGraph | None = None
+    policy: BeliefPolicy | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +74,7 @@ class Solution:
     model : Model
     method : str
     schedule : Schedule
+        None where looks are not exact; see `policy` and `policy_graph` then.
     evaluation : Evaluation
         Of the schedule, over all time.
     lower : float
@@ -100,6 +110,20 @@ class Solution:
     record: tuple[Progress, ...] = field(default=(), repr=False)
     claimed: float | None = None
     method_upper: float | None = None
+    graph: PolicyGraph | None = None
+    belief_policy: BeliefPolicy | None = field(default=None, repr=False)
+
+    @property
+    def policy(self) -> Policy:
+        """What decides step by step: follows the schedule, or acts in any belief where looks are not exact."""
+        if self.belief_policy is not None:
+            return self.belief_policy
+        return self.schedule.policy(self.model) if self.graph is None else self.graph.policy(self.model)
+
+    def policy_graph(self) -> PolicyGraph:
+        """Return the controller whose exact value is `value`: nodes with a decision, and an edge for each outcome."""
+        graph = self.schedule.policy_graph(self.model) if self.graph is None else self.graph
+        return graph.simplified(self.model)
 
     @property
     def value(self) -> float:
@@ -163,16 +187,16 @@ class Solution:
         return self.table()
 
     def __repr__(self) -> str:
-        return (
-            f"Solution({self.method}: value {self.value:.6g}, optimum at most {self.upper:.6g}, "
-            f"{len(self.schedule)} states planned, {self.seconds:.2g} s)"
-        )
+        size = f"{len(self.schedule)} states planned" if self.graph is None else f"{len(self.graph)} nodes"
+        return f"Solution({self.method}: value {self.value:.6g}, optimum at most {self.upper:.6g}, {size}, {self.seconds:.2g} s)"
 
 
 # A solution as text and as a table.
 
 #: Largest width of a plan in the text; in the schedule and `to_pandas` plans are complete.
 PLAN_WIDTH = 90
+#: Largest width of a step of a policy graph in the text.
+STEP_WIDTH = 160
 WITHOUT_END = (
     "Without discount this schedule loses without end, so it has no finite value; use the method 'optimal', or a discount "
     "below 1."
@@ -204,7 +228,9 @@ def _plan_row(model: Model, state: int | None, plan: BlindPlan, value: float) ->
 
 
 def solution_frame(solution: Solution) -> pd.DataFrame:
-    """Return a table with a row per plan."""
+    """Return a table with a row per plan, or per node of the policy graph where looks are not exact."""
+    if solution.graph is not None:
+        return solution.policy_graph().to_pandas(solution.model)
     pandas = pandas_for("Solution.to_pandas")
     columns = ["number", "state", "plan", "steps", "ending", "value"]
     frame: pd.DataFrame = pandas.DataFrame(_rows(solution), columns=columns).set_index("number")
@@ -218,6 +244,8 @@ def solution_text(solution: Solution, plans: int) -> str:
     lines = [f"{name:<{width}}  {text}" for name, text in facts]
     for note in solution_notes(solution):
         lines += ["", note]
+    if solution.graph is not None:
+        return "\n".join([*lines, *_graph_lines(solution, plans)])
     rows = _rows(solution, plans) if plans > 0 else []
     if rows:
         cells = [(row["state"], shortened(row["plan"], PLAN_WIDTH), f"{row['value']:.4f}") for row in rows]
@@ -225,6 +253,15 @@ def solution_text(solution: Solution, plans: int) -> str:
         more = len(solution.schedule) - len([row for row in rows if row["number"] >= 0])
         lines += [f"... and {more} more plans"] if more else []
     return "\n".join(lines)
+
+
+def _graph_lines(solution: Solution, most: int) -> list[str]:
+    """Return the first steps of the policy graph in words."""
+    if most <= 0:
+        return []
+    steps = solution.policy_graph().describe(solution.model).splitlines()
+    more = [f"... and {len(steps) - most} more steps"] if len(steps) > most else []
+    return ["", *(shortened(step, STEP_WIDTH) for step in steps[:most]), *more]
 
 
 def solution_notes(solution: Solution) -> Iterator[str]:

@@ -15,12 +15,14 @@ from actmeasure.errors import PlanError, quoted, unknown_name
 from actmeasure.evaluation import evaluate
 from actmeasure.markov import RoundingError
 from actmeasure.model import Model
+from actmeasure.model.transitions import FloatArray
 from actmeasure.planning.act_then_measure import ActThenMeasure, AtmLinear, AtmQmdp
 from actmeasure.planning.baselines import Always, Every, values_of
 from actmeasure.planning.bounds import informed_bounds, start_bound
 from actmeasure.planning.budget import Budget, Progress
 from actmeasure.planning.optimal import Never, Optimal
 from actmeasure.planning.solution import Plan, Solution
+from actmeasure.schedule import Schedule
 from actmeasure.settings import real
 
 __all__ = ["METHODS", "Method", "has_setting", "method_of", "module_of", "register", "solve"]
@@ -229,7 +231,12 @@ def _with_tolerances(method: Method, tolerance: float, relative: float | None) -
 def _solution(model: Model, name: str, plan: Plan, budget: Budget) -> Solution:
     """Evaluate the schedule exactly and check it against the upper bound."""
     try:
-        evaluation = evaluate(model, plan.schedule) if plan.evaluation is None else plan.evaluation
+        acts = plan.schedule if plan.graph is None else plan.graph
+        if acts is None:
+            raise PlanError(
+                f"the method {quoted(name)} returned a Plan without a schedule or graph; give it one of them"
+            )
+        evaluation = evaluate(model, acts) if plan.evaluation is None else plan.evaluation
     except RoundingError as error:
         raise PlanError(
             "part of the problem is left with a chance so small that what a schedule earns is lost in rounding; use a discount "
@@ -239,11 +246,14 @@ def _solution(model: Model, name: str, plan: Plan, budget: Budget) -> Solution:
     value = -math.inf if math.isnan(evaluation.discounted_return) else evaluation.discounted_return
     upper = start_bound(model, *informed_bounds(model, budget)) if plan.upper is None else plan.upper
     _check_bound(model, value, upper)
-    bounds = values_of(model, plan.schedule) if plan.values is None else plan.values
+    if plan.schedule is None:
+        bounds: FloatArray = np.full(model.n_states, -np.inf)
+    else:
+        bounds = values_of(model, plan.schedule) if plan.values is None else plan.values
     return Solution(
         model=model,
         method=name,
-        schedule=plan.schedule,
+        schedule=cast("Schedule", plan.schedule),  # None where looks are not exact
         evaluation=evaluation,
         lower=value - evaluation.discounted_error,
         upper=max(upper, value),
@@ -253,6 +263,8 @@ def _solution(model: Model, name: str, plan: Plan, budget: Budget) -> Solution:
         record=tuple(budget.record),
         claimed=plan.claimed,
         method_upper=plan.method_upper,
+        graph=plan.graph,
+        belief_policy=plan.policy,
     )
 
 

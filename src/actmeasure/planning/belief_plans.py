@@ -1,0 +1,433 @@
+r"""Planning without a search where looks are not exact: control by Q_MDP, and a choice among measurements along it.
+
+Write Q for the values of actions if the state were always known (Q_MDP), and Q(b, a) for their mean over a belief b. The control
+in b is the action with the highest Q(b, a), as in act-then-measure. The methods differ in the measurements that they consider:
+
+* `always`: one measurement at every step; `every-k`: one at every k-th step; `never`: none.
+* `atm-qmdp`: the measurement with the largest *measuring value*, if that is above 0. With b_m,o the belief after the control
+  action and outcome o of measurement m, of probability p_m(o), and price c_m,
+
+      M(m) = discount * (sum over o of p_m(o) max_a Q(b_m,o , a)  -  sum over o of p_0(o) max_a Q(b_0,o , a))  -  c_m
+
+  where measurement 0 is none (the passive outcome, or nothing).
+* `atm`: the same with the values of the policy itself instead of Q_MDP: the best choice of measurements, given the control.
+
+A policy over beliefs becomes a policy graph: the beliefs that it comes to are its nodes, the likeliest first, up to a limit.
+Behind the limit, the graph goes on with one action without end, or with the node that is best there; that of `atm` goes on with
+the graph of `atm-qmdp`. The graph's value is exact (a linear solve, see `actmeasure.evaluation`), and so a lower bound on the
+optimum; the upper bound is the value of free looks.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from actmeasure.belief import Belief
+from actmeasure.decision import Decision
+from actmeasure.errors import PlanError
+from actmeasure.evaluation import Evaluation, evaluate
+from actmeasure.model import Model
+from actmeasure.model.transitions import FloatArray
+from actmeasure.planning.bounds import mdp_values, repeat_values
+from actmeasure.planning.budget import Budget
+from actmeasure.planning.control import Control
+from actmeasure.planning.solution import Plan
+from actmeasure.policy import BeliefPolicy
+from actmeasure.policy_graph import PolicyGraph
+
+__all__ = ["always_plan", "atm_plan", "atm_qmdp_plan", "every_plan", "measuring_values", "never_plan"]
+
+#: Largest number of beliefs that become nodes of the policy graph.
+MOST_NODES = 1_000
+#: Beliefs of a smaller discounted probability, relative to the start, are not followed.
+LEAST_WEIGHT = 1e-9
+#: Decimals to which beliefs must agree to be one node.
+BELIEF_DECIMALS = 10
+#: Rounds of value iteration on the graph of beliefs, and the relative change at which they end.
+MOST_SWEEPS, SETTLED = 5_000, 1e-11
+#: Rounds in which edges behind the limit are led to the node that is best there.
+MOST_RELINKINGS = 3
+#: Relative gain from which on a measurement or a graph is better than another.
+BETTER = 1e-9
+#: Value that stands for minus infinity in comparisons.
+VERY_LOW = -1e300
+
+#: Decisions that are considered in a belief, a number of steps after the last measurement.
+Choices = Callable[[Belief, int], Sequence[Decision]]
+
+
+def always_plan(model: Model, budget: Budget, measurement: int | str | None = None) -> Plan:
+    """Return the plan that makes one measurement at every step at which it can: the given one, or the best of them."""
+    numbers = _numbers(model, measurement)
+
+    def choices(control: Control, number: int) -> Choices:
+        return lambda belief, _: [_with(model, control(belief), number)]
+
+    return _best(model, budget, choices, numbers)
+
+
+def every_plan(model: Model, budget: Budget, k: int, measurement: int | str | None = None) -> Plan:
+    """Return the plan that makes one measurement at every k-th step: the given one, or the best of them."""
+    numbers = _numbers(model, measurement)
+
+    def choices(control: Control, number: int) -> Choices:
+        return lambda belief, waited: [_with(model, control(belief), number if waited + 1 >= k else 0)]
+
+    return _best(model, budget, choices, numbers, remembers=True)
+
+
+def never_plan(model: Model, budget: Budget) -> Plan:
+    """Return the plan that makes no measurement, acting by Q_MDP on what is seen for free."""
+    return _best(model, budget, lambda control, _: lambda belief, _: [Decision(control(belief), 0)], [0])
+
+
+def atm_qmdp_plan(model: Model, budget: Budget) -> Plan:
+    """Return the plan that makes the measurement of the largest measuring value above 0, estimated by Q_MDP."""
+    return _best(model, budget, _estimated, [0])
+
+
+def _estimated(control: Control, _: int) -> Choices:
+    def chosen(belief: Belief, _: int) -> list[Decision]:
+        action = control(belief)
+        values = measuring_values(control.model, belief, action, control.best_mean)
+        return [Decision(action, _largest(values))]
+
+    return chosen
+
+
+def atm_plan(model: Model, budget: Budget) -> Plan:
+    """Return the plan that chooses the best measurements, given the control by Q_MDP, as far as the graph reaches."""
+
+    def choices(control: Control, _: int) -> Choices:
+        def all_measurements(belief: Belief, _: int) -> list[Decision]:
+            action = control(belief)
+            return [Decision(action, int(number)) for number in np.flatnonzero(model.allowed_decisions[action])]
+
+        return all_measurements
+
+    return _best(model, budget, choices, [0], tail_choices=_estimated)
+
+
+def measuring_values(model: Model, belief: Belief, action: int, value: Callable[[Belief], float]) -> FloatArray:
+    """Return the measuring value of each measurement with an action, shape (1 + k,): 0 for none, -infinity where not allowed.
+
+    Parameters
+    ----------
+    model : Model
+    belief : Belief
+        Before the action.
+    action : int
+    value : function from Belief to float
+        The value of a belief after the step.
+    """
+    values = np.full(1 + len(model.measurements), -np.inf)
+    running = belief.running_probability(model, action)
+    for number in np.flatnonzero(model.allowed_decisions[action]).tolist():
+        price = 0.0
+        if number:
+            prices = model.measurements[number - 1].table(model.n_states, model.n_actions)
+            price = float(belief.expected(prices[:, action]))
+        after = _after(model, belief, Decision(action, number))
+        ahead = sum(chance * value(next_belief) for _, chance, next_belief in after)
+        values[number] = model.discount * running * ahead - price
+    values -= values[0]
+    return values
+
+
+def _largest(values: FloatArray) -> int:
+    """Return the measurement of the largest measuring value, 0 (none) unless that is above 0."""
+    best = int(np.argmax(values))
+    return best if values[best] > BETTER * (1 + abs(values[best])) else 0
+
+
+def _numbers(model: Model, measurement: int | str | None) -> list[int]:
+    """Return the numbers of the measurements to try."""
+    if measurement is not None:
+        number = model.measurement_number(measurement)
+        if number == 0:
+            raise PlanError("the measurement is 0, which is none; use the method never")
+        return [number]
+    if not model.measurements:
+        raise PlanError("the model has no measurements to make; use the method never")
+    return list(range(1, 1 + len(model.measurements)))
+
+
+def _with(model: Model, action: int, measurement: int) -> Decision:
+    return Decision(action, measurement if model.allowed_decisions[action, measurement] else 0)
+
+
+def _best(
+    model: Model,
+    budget: Budget,
+    choices: Callable[[Control, int], Choices],
+    numbers: Sequence[int],
+    remembers: bool = False,
+    tail_choices: Callable[[Control, int], Choices] | None = None,
+) -> Plan:
+    """Return the best of the plans that `choices` gives for each measurement in `numbers`.
+
+    Behind the limit the graph repeats an action or, with `tail_choices`, goes on with the graph of these.
+    """
+    control = Control(model, budget)
+    upper = float(model.initial_probabilities @ mdp_values(model, budget)[model.initial_states])
+    tail = _repeating(model, budget)
+    if tail_choices is not None:
+        graph, evaluation = _policy_graph(model, tail_choices(control, 0), tail, budget, remembers)
+        tail = _Tail(graph, _vectors(evaluation, tail))
+    best: Plan | None = None
+    for number in numbers:
+        chosen = choices(control, number)
+        graph, evaluation = _policy_graph(model, chosen, tail, budget, remembers)
+        if best is None or _value(evaluation) > _value(best.evaluation):
+            policy = BeliefPolicy(model, _decide_at(model, chosen, _vectors(evaluation, tail)))
+            best = Plan(None, max(upper, _value(evaluation)), None, graph=graph, evaluation=evaluation, policy=policy)
+    assert best is not None
+    return best
+
+
+@dataclass(frozen=True)
+class _Tail:
+    """A policy graph that others go on with, and lower bounds on the value of each of its nodes, shape (N, S)."""
+
+    graph: PolicyGraph
+    vectors: FloatArray
+
+
+def _vectors(evaluation: Evaluation, tail: _Tail) -> FloatArray:
+    """Return lower bounds on the values of the nodes of a graph that ends with the nodes of `tail`, shape (N, S)."""
+    values = np.nan_to_num(evaluation.node_values, nan=VERY_LOW, neginf=VERY_LOW)
+    own = len(values) - len(tail.vectors)
+    return np.vstack([values[:own], np.maximum(values[own:], tail.vectors)])
+
+
+def _value(evaluation: Evaluation | None) -> float:
+    value = -np.inf if evaluation is None else evaluation.discounted_return
+    return -np.inf if np.isnan(value) else float(value)
+
+
+def _repeating(model: Model, budget: Budget) -> _Tail:
+    """Return the graph with a node for each action, which it repeats without end."""
+    graph = PolicyGraph(
+        [Decision(action) for action in range(model.n_actions)], [{None: a} for a in range(model.n_actions)]
+    )
+    if model.discount < 1:
+        return _Tail(graph, repeat_values(model, budget).T)
+    values = np.zeros((model.n_actions, model.n_states))
+    running = ~model.terminal
+    anywhere = model.replace(initial=running / running.sum(), reveal_start=True)
+    for action in range(model.n_actions):
+        repeated = evaluate(anywhere, PolicyGraph([Decision(action)], [{None: 0}])).node_values[0]
+        values[action] = np.where(model.terminal, 0.0, np.nan_to_num(repeated, nan=VERY_LOW, neginf=VERY_LOW))
+    return _Tail(graph, values)
+
+
+def _decide_at(model: Model, choices: Choices, vectors: FloatArray) -> Callable[[Belief], Decision]:
+    """Return the decision in any belief: the only choice, or the best of them by one step of look-ahead to the nodes' values."""
+
+    def value(belief: Belief) -> float:
+        return float((vectors[:, belief.states] @ belief.probabilities).max())
+
+    def decide(belief: Belief) -> Decision:
+        considered = choices(belief, 0)
+        if len(considered) == 1:
+            return considered[0]
+        return Decision(considered[0].action, _largest(measuring_values(model, belief, considered[0].action, value)))
+
+    return decide
+
+
+# Beliefs as nodes of a policy graph
+
+
+@dataclass
+class _Node:
+    """A belief that may come up, and what is considered in it: for each decision what it pays and where it leads."""
+
+    belief: Belief
+    waited: int
+    weight: float
+    decisions: list[Decision] = field(default_factory=list)
+    payments: list[float] = field(default_factory=list)
+    #: For each decision, (outcome or None, discounted probability, number of the node).
+    edges: list[list[tuple[int | None, float, int]]] = field(default_factory=list)
+
+
+def _after(model: Model, belief: Belief, decision: Decision) -> list[tuple[int | None, float, Belief]]:
+    """Return what may be seen after a decision if the episode still runs: outcome or None, its probability, and the belief."""
+    action, measurement = decision
+    after = belief.predict(model, action)
+    if after.is_over:
+        return []
+    shows = model.shown_by(measurement)
+    if shows is None:
+        return [(None, 1.0, after)]
+    if shows.law is None:
+        pairs = zip(after.states.tolist(), after.probabilities.tolist(), strict=True)
+        return [(int(state), float(chance), Belief.at(state)) for state, chance in pairs]
+    rows = shows.law.of_action(action, model.n_states)[after.states].tocsc()
+    found: list[tuple[int | None, float, Belief]] = []
+    for outcome in np.flatnonzero(np.diff(rows.indptr)).tolist():
+        entries = slice(rows.indptr[outcome], rows.indptr[outcome + 1])
+        places = rows.indices[entries]
+        weights = after.probabilities[places] * rows.data[entries]
+        total = float(weights.sum())
+        if total > 0:
+            found.append((outcome, total, Belief(after.states[places], weights / total)))
+    return found
+
+
+class _Beliefs:
+    """The graph of beliefs that come up under some choices of decisions, the likeliest expanded first."""
+
+    def __init__(self, model: Model, choices: Choices, remembers: bool) -> None:
+        self.model, self.choices, self.remembers = model, choices, remembers
+        self.nodes: list[_Node] = []
+        self.expanded: list[int] = []
+        self._number: dict[tuple[bytes, bytes, int], int] = {}
+        self._waiting: list[tuple[float, int]] = []
+
+    def add(self, belief: Belief, waited: int, weight: float) -> int:
+        """Return the number of the node of a belief, which is made if it is new."""
+        waited = waited if self.remembers else 0
+        key = (belief.states.tobytes(), np.round(belief.probabilities, BELIEF_DECIMALS).tobytes(), waited)
+        number = self._number.setdefault(key, len(self.nodes))
+        if number == len(self.nodes):
+            self.nodes.append(_Node(belief, waited, weight))
+            heapq.heappush(self._waiting, (-weight, number))
+        elif weight > self.nodes[number].weight and not self.nodes[number].decisions:
+            self.nodes[number].weight = weight
+            heapq.heappush(self._waiting, (-weight, number))
+        return number
+
+    def expand(self, budget: Budget) -> None:
+        """Expand beliefs, the likeliest first, up to the limits."""
+        while self._waiting and len(self.expanded) < MOST_NODES and -self._waiting[0][0] >= LEAST_WEIGHT:
+            number = heapq.heappop(self._waiting)[1]
+            if not self.nodes[number].decisions:
+                budget.check("the beliefs that may come up")
+                self._expand(number)
+
+    def _expand(self, number: int) -> None:
+        node, model = self.nodes[number], self.model
+        self.expanded.append(number)
+        for decision in self.choices(node.belief, node.waited):
+            action, measurement = decision
+            paid = float(node.belief.expected(model.rewards[:, action]))
+            if measurement:
+                prices = model.measurements[measurement - 1].table(model.n_states, model.n_actions)
+                paid -= float(node.belief.expected(prices[:, action]))
+            running = model.discount * node.belief.running_probability(model, action)
+            edges: list[tuple[int | None, float, int]] = []
+            for outcome, chance, belief in _after(model, node.belief, decision):
+                waited = 0 if measurement else node.waited + 1
+                weight = running * chance * node.weight
+                edges.append((outcome, running * chance, self.add(belief, waited, weight)))
+            node.decisions.append(decision)
+            node.payments.append(paid)
+            node.edges.append(edges)
+
+    def best_choices(self, tail: _Tail) -> npt.NDArray[np.int64]:
+        """Return the best decision of each expanded node, by value iteration with lower bounds behind the limit."""
+        owners: list[int] = []
+        payments: list[float] = []
+        rows: list[int] = []
+        columns: list[int] = []
+        weights: list[float] = []
+        for place, number in enumerate(self.expanded):
+            node = self.nodes[number]
+            for payment, edges in zip(node.payments, node.edges, strict=True):
+                for _, weight, child in edges:
+                    rows.append(len(owners))
+                    columns.append(child)
+                    weights.append(weight)
+                owners.append(place)
+                payments.append(payment)
+        shape = (len(owners), len(self.nodes))
+        moves = sparse.csr_array((weights, (rows, columns)), shape=shape)
+        first = np.searchsorted(owners, np.arange(len(self.expanded)))
+        paid, places = np.array(payments), np.array(self.expanded)
+        values = np.array([_best_node(tail.vectors, node.belief)[1] for node in self.nodes])
+        ahead = paid
+        for _ in range(MOST_SWEEPS):
+            ahead = paid + moves @ values
+            best = np.maximum.reduceat(ahead, first)
+            change = np.abs(best - values[places]).max()
+            values[places] = best
+            if change <= SETTLED * (1 + np.abs(best).max()):
+                break
+        last = np.append(first[1:], len(owners))
+        return np.array([int(np.argmax(ahead[low:high])) for low, high in zip(first, last, strict=True)])
+
+
+def _best_node(vectors: FloatArray, belief: Belief) -> tuple[int, float]:
+    """Return the node with the highest value in a belief, and that value; `vectors` has shape (N, S)."""
+    values = vectors[:, belief.states] @ belief.probabilities
+    best = int(np.argmax(values))
+    return best, float(values[best])
+
+
+def _policy_graph(
+    model: Model, choices: Choices, tail: _Tail, budget: Budget, remembers: bool
+) -> tuple[PolicyGraph, Evaluation]:
+    """Return a policy graph that follows the best of the choices and ends with the nodes of `tail`, and its evaluation."""
+    beliefs = _Beliefs(model, choices, remembers)
+    starts: int | dict[int, int] = (
+        {int(state): beliefs.add(Belief.at(int(state)), 0, 1.0) for state in model.initial_states}
+        if model.reveal_start and len(model.initial_states) > 1
+        else beliefs.add(Belief.start(model), 0, 1.0)
+    )
+    beliefs.expand(budget)
+    chosen = beliefs.best_choices(tail)
+    n_expanded = len(beliefs.expanded)
+    place = {number: position for position, number in enumerate(beliefs.expanded)}
+    behind = [number for number in range(len(beliefs.nodes)) if number not in place]
+    # Behind the limit: the best node of the tail.
+    for number in behind:
+        place[number] = n_expanded + _best_node(tail.vectors, beliefs.nodes[number].belief)[0]
+    graph = _linked(beliefs, chosen, place, tail, starts)
+    evaluation = evaluate(model, graph)
+    for _ in range(MOST_RELINKINGS if behind else 0):
+        vectors = _vectors(evaluation, tail)
+        nearer = place | {number: _best_node(vectors, beliefs.nodes[number].belief)[0] for number in behind}
+        other = _linked(beliefs, chosen, nearer, tail, starts)
+        result = evaluate(model, other)
+        if not _value(result) > _value(evaluation) + BETTER * (1 + abs(_value(evaluation))):
+            break
+        graph, evaluation = other, result
+        budget.check("the policy graph")
+    return graph, evaluation
+
+
+def _linked(
+    beliefs: _Beliefs,
+    chosen: npt.NDArray[np.int64],
+    place: dict[int, int],
+    tail: _Tail,
+    starts: int | dict[int, int],
+) -> PolicyGraph:
+    """Return the policy graph of expanded beliefs and their chosen decisions, followed by the nodes of `tail`.
+
+    `place` has the number in the graph of every belief.
+    """
+    decisions: list[Decision] = []
+    edges: list[dict[int | str | None, int]] = []
+    n_expanded = len(beliefs.expanded)
+    for position, number in enumerate(beliefs.expanded):
+        node, choice = beliefs.nodes[number], int(chosen[position])
+        to: dict[int | str | None, int] = {outcome: place[child] for outcome, _, child in node.edges[choice]}
+        # Outcomes that rounding hid: as after the likeliest one.
+        likeliest = max(node.edges[choice], key=lambda edge: edge[1], default=None)
+        to.setdefault(None, n_expanded if likeliest is None else to[likeliest[0]])
+        decisions.append(node.decisions[choice])
+        edges.append(to)
+    decisions += tail.graph.decisions
+    edges += [{outcome: target + n_expanded for outcome, target in mapping.items()} for mapping in tail.graph.edges]
+    if isinstance(starts, int):
+        return PolicyGraph(decisions, edges, place[starts])
+    return PolicyGraph(decisions, edges, {state: place[number] for state, number in starts.items()})
