@@ -10,7 +10,16 @@ import numpy as np
 from actmeasure.belief import Belief
 from actmeasure.model import Model
 
-__all__ = ["belief_text", "break_even_text", "percent", "short_number", "shortened", "some_states", "text_table"]
+__all__ = [
+    "belief_text",
+    "break_even_text",
+    "percent",
+    "plain_number",
+    "short_number",
+    "shortened",
+    "some_states",
+    "text_table",
+]
 
 #: Number of likeliest states of a belief that are named.
 LIKELIEST_NAMED = 3
@@ -60,6 +69,21 @@ def percent(probability: float) -> str:
 def short_number(value: float, form: str = ".4f") -> str:
     """Return a formatted number, without the sign of -0, or a question mark for nan."""
     return "?" if math.isnan(value) else f"{round(value, 12) + 0.0:{form}}"
+
+
+def plain_number(value: float) -> str:
+    """Return a number with four significant digits, or all digits of its whole part, and without -0.
+
+    Examples
+    --------
+    >>> [plain_number(x) for x in (1234567.8, 12.3456, 0.012345678, 0.5, -0.0, 3)]
+    ['1,234,568', '12.35', '0.01235', '0.5', '0', '3']
+    """
+    if value == 0 or abs(value) < 1e-12:
+        return "0"
+    digits = max(0, 3 - math.floor(math.log10(abs(value))))
+    text = f"{value:,.{min(digits, 12)}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def shortened(plan: str, most: int) -> str:

@@ -6,7 +6,7 @@ import pytest
 from machines import PRICES, machine
 
 import actmeasure as am
-from actmeasure.inspection.confidence import confidence
+from actmeasure.inspection.advising import confidence
 from actmeasure.inspection.diagnostics import diagnostic
 from actmeasure.inspection.page import page_html
 from actmeasure.inspection.schedules import valid_on_other_models

@@ -12,22 +12,23 @@ import numpy as np
 from actmeasure.belief import Belief
 from actmeasure.drawing import pandas_for
 from actmeasure.evaluation import Evaluation
-from actmeasure.inspection.confidence import HIGH, Agreement, Confidence
 from actmeasure.inspection.diagnostics import Diagnostic
-from actmeasure.inspection.money import Units, plain_number
-from actmeasure.inspection.prices import PricedSchedule, own_price
-from actmeasure.inspection.rules import ComparedPolicy
-from actmeasure.inspection.schedules import discounted_visits, is_rounding
+from actmeasure.inspection.economics import Units
+from actmeasure.inspection.schedules import PricedSchedule, discounted_visits, is_rounding, own_price
+from actmeasure.inspection.usual_policies import ComparedPolicy
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
 from actmeasure.planning.frontier import Frontier
 from actmeasure.schedule import BlindPlan, Schedule
+from actmeasure.text import plain_number
 
 if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = [
     "Advice",
+    "Agreement",
+    "Confidence",
     "StatePlan",
     "confidence_record",
     "plan_record",
@@ -39,6 +40,58 @@ __all__ = [
 
 #: Largest number of expected states that are shown in the order of their numbers; more are sorted by visits.
 MOST_IN_ORDER = 30
+#: Quantiles of the middle 90 % of the models.
+LOW, HIGH = 0.05, 0.95
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Agreement of the resampled models with the plan after one state.
+
+    Attributes
+    ----------
+    same_plan, same_action : float
+        Fraction of the models whose best plan is the same, and whose best plan begins with the same action.
+    earliest, latest : float
+        Ends of the middle 90 % of their times until the next inspection, in periods; infinite without an inspection.
+    """
+
+    same_plan: float
+    same_action: float
+    earliest: float
+    latest: float
+
+
+@dataclass(frozen=True, eq=False)
+class Confidence:
+    """The plan evaluated in the resampled models.
+
+    Attributes
+    ----------
+    agreement : dict from state to Agreement
+        The key of a start that is not shown is None.
+    values : float64 array, shape (n_models,)
+        Discounted return of the plan in each model, exactly.
+    best : float64 array, shape (n_models,)
+        Discounted return of each model's best plan.
+    asked : int
+        Number of resampled models; fewer are solved if time is short.
+    """
+
+    agreement: dict[int | None, Agreement]
+    values: FloatArray
+    best: FloatArray
+    asked: int
+
+    @property
+    def losses(self) -> FloatArray:
+        """Loss of the plan against the best plan of each model, shape (n_models,)."""
+        return np.maximum(self.best - self.values, 0.0)
+
+    @property
+    def same_schedule(self) -> float:
+        """Mean over the plans of the fraction of models with the same plan."""
+        return float(np.mean([one.same_plan for one in self.agreement.values()]))
 
 
 @dataclass(frozen=True, eq=False)

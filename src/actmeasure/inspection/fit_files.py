@@ -15,7 +15,7 @@ from actmeasure.files.archive import Arrays, Shapes, read_arrays, write_arrays
 from actmeasure.files.atomic import explain, replacing
 from actmeasure.files.checks import FIT_FORMAT, FIT_VERSION, quote
 from actmeasure.inspection.diagnostics import SEVERITIES, Diagnostic
-from actmeasure.inspection.fit_result import Fit
+from actmeasure.inspection.fitting import Fit
 from actmeasure.inspection.goodness import Goodness, GoodnessTest
 
 __all__ = ["load_fit", "save_fit"]

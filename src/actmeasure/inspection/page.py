@@ -25,9 +25,7 @@ from actmeasure.errors import MissingExtraError, PlanError, shown
 from actmeasure.evaluation import Evaluation
 from actmeasure.files.atomic import check_place, check_suffix, explain, replacing
 from actmeasure.inspection.advice import Advice, StatePlan, plan_words
-from actmeasure.inspection.money import plain_number
-from actmeasure.inspection.prices import PricedSchedule, at_price
-from actmeasure.inspection.rules import ComparedPolicy
+from actmeasure.inspection.schedules import PricedSchedule, at_price
 from actmeasure.inspection.text import (
     agreement_words,
     break_even,
@@ -36,10 +34,12 @@ from actmeasure.inspection.text import (
     inspection_rate,
     price_words,
 )
+from actmeasure.inspection.usual_policies import ComparedPolicy
 from actmeasure.model import Model
 from actmeasure.planning.baselines import values_of
 from actmeasure.planning.explain import LookValues
 from actmeasure.schedule import BlindPlan, Schedule
+from actmeasure.text import plain_number
 
 __all__ = ["PageTransitions", "check_page_path", "page_data", "page_html", "page_words", "steps_shown", "write_page"]
 

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from actmeasure.errors import FitError, quoted, unknown_name
 from actmeasure.files.atomic import explain
 from actmeasure.inspection.diagnostics import Diagnostic, diagnostic
-from actmeasure.inspection.money import DAYS
+from actmeasure.inspection.economics import DAYS
 
 __all__ = [
     "COLUMNS",

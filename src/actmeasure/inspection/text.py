@@ -9,15 +9,14 @@ import numpy as np
 
 from actmeasure.errors import shown
 from actmeasure.evaluation import Evaluation
-from actmeasure.inspection.advice import Advice, StatePlan, plan_words
-from actmeasure.inspection.confidence import HIGH
-from actmeasure.inspection.money import Units, plain_number
-from actmeasure.text import break_even_text, percent, shortened, text_table
+from actmeasure.inspection.advice import HIGH, Advice, StatePlan, plan_words
+from actmeasure.inspection.economics import Units
+from actmeasure.text import break_even_text, percent, plain_number, shortened, text_table
 
 if TYPE_CHECKING:
     from actmeasure.inspection.diagnostics import Diagnostic
-    from actmeasure.inspection.fit_result import Fit
-    from actmeasure.inspection.prices import PricedSchedule
+    from actmeasure.inspection.fitting import Fit
+    from actmeasure.inspection.schedules import PricedSchedule
 
 __all__ = [
     "SENTENCES",

@@ -14,7 +14,7 @@ from actmeasure.belief import Belief
 from actmeasure.errors import PlanError
 from actmeasure.evaluation import Evaluation, evaluate
 from actmeasure.inspection.diagnostics import Diagnostic, diagnostic
-from actmeasure.inspection.money import Units
+from actmeasure.inspection.economics import Units
 from actmeasure.inspection.schedules import best_of, discounted_value, discounted_values
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -13,24 +13,30 @@ import numpy as np
 from actmeasure import problems
 from actmeasure.errors import PlanError, quoted, shown
 from actmeasure.evaluation import evaluate
-from actmeasure.inspection.advice import Advice
-from actmeasure.inspection.confidence import Confidence, confidence
+from actmeasure.inspection.advice import HIGH, LOW, Advice, Agreement, Confidence
 from actmeasure.inspection.diagnostics import Diagnostic, diagnostic
-from actmeasure.inspection.economics import Economics
-from actmeasure.inspection.fit_result import Fit
-from actmeasure.inspection.money import Units
-from actmeasure.inspection.prices import PricedSchedule, at_price, own_price, priced_schedules, with_schedules
-from actmeasure.inspection.rules import ComparedPolicy, usual_policies
-from actmeasure.inspection.schedules import best_of, completed
+from actmeasure.inspection.economics import Economics, Units
+from actmeasure.inspection.fitting import Fit
+from actmeasure.inspection.schedules import (
+    PricedSchedule,
+    at_price,
+    best_of,
+    completed,
+    own_price,
+    priced_schedules,
+    valid_on_other_models,
+    with_schedules,
+)
+from actmeasure.inspection.usual_policies import ComparedPolicy, usual_policies
 from actmeasure.interrupts import deferred_interrupts
 from actmeasure.model import Model
-from actmeasure.planning.baselines import values_of
+from actmeasure.planning.baselines import Control, values_of
 from actmeasure.planning.budget import Budget
 from actmeasure.planning.frontier import Frontier
 from actmeasure.planning.solution import Solution, solution_notes
 from actmeasure.planning.solve import solve
 from actmeasure.planning.tradeoff import tradeoff
-from actmeasure.schedule import Schedule
+from actmeasure.schedule import BlindPlan, Schedule
 from actmeasure.settings import real
 
 __all__ = ["advise"]
@@ -304,6 +310,79 @@ def fit_diagnostics(fit: Fit, economics: Economics) -> Iterator[Diagnostic]:
     for state in fit.noticed:
         if state not in economics.terminal:
             yield diagnostic("noticed-state-in-plan", state=state)
+
+
+def confidence(
+    model: Model,
+    schedule: Schedule,
+    others: Iterable[Model],
+    asked: int,
+    tolerance: float,
+    budget: Budget,
+    tell: Callable[[str], None],
+) -> Confidence | None:
+    """Solve each resampled model of `others` and compare with the schedule; None if there was no time for any."""
+    # The same behaviour can be written as several plans; without claims on known states there is only one.
+    plans = valid_on_other_models(model, schedule)
+    followed = _for_all_states(model, plans)
+    schedules: list[Schedule] = []
+    values, best = [], []
+    for number, other in enumerate(others, start=1):
+        if budget.is_over:
+            break
+        tell(f"resampled model {number} of {asked}{_time_left(budget, number - 1, asked)}")
+        limit = budget.left(at_least=0.05)
+        try:
+            solution = solve(other, "optimal", tolerance, limit)
+        except PlanError:  # no time for a bound on it
+            break
+        schedules.append(valid_on_other_models(other, completed(other, solution.schedule, tolerance, limit)))
+        values.append(evaluate(other, followed).discounted_return)
+        best.append(max(solution.value, values[-1]))
+    if not schedules:
+        return None
+    states: list[int | None] = [*schedule, *([None] if schedule.start is not None else [])]
+    agreement = {state: _agreement(_plan(plans, state), [_plan(one, state) for one in schedules]) for state in states}
+    return Confidence(agreement, np.array(values), np.array(best), asked)
+
+
+def _time_left(budget: Budget, done: int, asked: int) -> str:
+    """Return the estimated remaining time for a progress message; empty before the first model is done."""
+    return f", about {budget.elapsed / done * (asked - done):.0f} s left" if done else ""
+
+
+def _for_all_states(model: Model, schedule: Schedule) -> Schedule:
+    """Return the schedule with, for states without a plan, the best action under full observability, then a measurement."""
+    actions = Control(model).actions
+    missing = {
+        int(state): BlindPlan((int(actions[state]),), then="measure")
+        for state in np.flatnonzero(~model.terminal)
+        if int(state) not in schedule
+    }
+    return Schedule(missing | dict(schedule), model.n_states, schedule.start)
+
+
+def _plan(schedule: Schedule, state: int | None) -> BlindPlan | None:
+    return schedule.start if state is None else schedule.get(state)
+
+
+def _agreement(plan: BlindPlan | None, others: list[BlindPlan | None]) -> Agreement:
+    assert plan is not None  # the schedule has a plan for each of its states
+    known = [other for other in others if other is not None]
+    waits = [len(other) if other.then == "measure" else math.inf for other in known]
+    return Agreement(
+        same_plan=sum(other == plan for other in known) / len(others),
+        same_action=sum(other.actions[0] == plan.actions[0] for other in known) / len(others),
+        earliest=_quantile(waits, LOW),
+        latest=_quantile(waits, HIGH),
+    )
+
+
+def _quantile(values: list[float], share: float) -> float:
+    """Return a quantile without interpolation, which would give a time of no plan, or infinity minus infinity."""
+    if not values:
+        return math.nan
+    return sorted(values)[min(len(values) - 1, math.floor(share * len(values)))]
 
 
 _is_warm = threading.Event()
