@@ -92,7 +92,7 @@ def test_a_fit_with_prices(fit_file, tmp_path):
     done = run(fit_file, "--economics", tmp_path / "prices.toml", "--report", page)
     assert re.search(r"asked of 8 models fitted to resampled records", done.stdout)
     assert "EUR per month" in done.stdout
-    assert "How sure is this?" in page.read_text()
+    assert "Uncertainty of the plan" in page.read_text()
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from actmeasure.belief import Belief
 from actmeasure.drawing import pandas_for
 from actmeasure.evaluation import Evaluation
 from actmeasure.inspection.diagnostics import Diagnostic
 from actmeasure.inspection.economics import Units
 from actmeasure.inspection.schedules import PricedSchedule, discounted_visits, is_rounding, own_price
+from actmeasure.inspection.text import advice_text, plan_words
 from actmeasure.inspection.usual_policies import ComparedPolicy
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
@@ -32,7 +32,6 @@ __all__ = [
     "StatePlan",
     "confidence_record",
     "plan_record",
-    "plan_words",
     "policy_record",
     "price_record",
     "summary",
@@ -87,6 +86,17 @@ class Confidence:
     def losses(self) -> FloatArray:
         """Loss of the plan against the best plan of each model, shape (n_models,)."""
         return np.maximum(self.best - self.values, 0.0)
+
+    @property
+    def value_range(self) -> tuple[float, float]:
+        """Ends of the middle 90 % of the plan's discounted returns in the models."""
+        low, high = np.quantile(self.values, [1 - HIGH, HIGH])
+        return float(low), float(high)
+
+    @property
+    def high_loss(self) -> float:
+        """The 95 % quantile of the losses."""
+        return float(np.quantile(self.losses, HIGH))
 
     @property
     def same_schedule(self) -> float:
@@ -196,7 +206,7 @@ class Advice:
 
     def price_text(self, price: float) -> str:
         """Return a price of an inspection in words; it multiplies the costs if the model has a table of them."""
-        return self.units.amount(price) if self.has_one_price else f"{plain_number(price)} times the costs of now"
+        return self.units.amount(price) if self.has_one_price else f"{plain_number(price)} times the present costs"
 
     @cached_property
     def rows(self) -> list[StatePlan]:
@@ -268,24 +278,11 @@ class Advice:
         return (1 - discount) * evaluation.discounted_return
 
     def __str__(self) -> str:
-        from actmeasure.inspection.text import advice_text
-
         return advice_text(self)
 
     def __repr__(self) -> str:
         shown = self.units.money(self.value)
         return f"Advice({self.title}: {self.units.figure} {shown}, {len(self.schedule)} states planned, {self.seconds:.2g} s)"
-
-
-def plan_words(model: Model, units: Units, state: int | None, plan: BlindPlan) -> str:
-    """Return a plan after seeing a state (None: the start) in words, with the state that is known afterwards, if any."""
-    words = plan.describe(model, units.period)
-    if plan.then != "known":
-        return words
-    belief = Belief.start(model) if state is None else Belief.at(state)
-    for action in plan.actions:
-        belief = belief.predict(model, action)
-    return words if belief.known is None else f"{words}: {model.state_name(belief.known)}"
 
 
 def _word(text: str) -> str:
@@ -368,7 +365,8 @@ def policy_record(advice: Advice, policy: ComparedPolicy) -> dict[str, Any]:
         "rule": policy.rule,
         **_figures(advice, policy.evaluation),
         "lost_discounted": advice.lost(policy),
-        "note": policy.note,
+        "note": "" if policy.note is None else str(policy.note),
+        "note_code": None if policy.note is None else policy.note.code,
     }
 
 
@@ -395,12 +393,10 @@ def confidence_record(sure: Confidence, units: Units) -> dict[str, Any]:
         "models": len(losses),
         "models_asked_for": sure.asked,
         "same_plan_on_average": sure.same_schedule,
-        f"{units.figure}_in_the_models_90_percent": sorted(
-            units.shown(float(one)) for one in np.quantile(sure.values, [1 - HIGH, HIGH])
-        ),
+        f"{units.figure}_in_the_models_90_percent": sorted(map(units.shown, sure.value_range)),
         "lost_if_the_model_is_wrong": {
             "mean": float(losses.mean()),
-            "95_percent_below": float(np.quantile(losses, HIGH)),
+            "95_percent_below": sure.high_loss,
             "largest": float(losses.max()),
         },
     }

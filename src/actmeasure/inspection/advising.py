@@ -31,9 +31,9 @@ from actmeasure.inspection.usual_policies import ComparedPolicy, usual_policies
 from actmeasure.interrupts import deferred_interrupts
 from actmeasure.model import Model
 from actmeasure.planning.baselines import Control, values_of
-from actmeasure.planning.budget import Budget
+from actmeasure.planning.budget import Budget, why_open
 from actmeasure.planning.frontier import Frontier
-from actmeasure.planning.solution import Solution, solution_notes
+from actmeasure.planning.solution import Solution
 from actmeasure.planning.solve import solve
 from actmeasure.planning.tradeoff import tradeoff
 from actmeasure.schedule import BlindPlan, Schedule
@@ -49,11 +49,6 @@ FRONTIER_TOLERANCE = 1e-3
 PLAN_SHARE, POLICY_SHARE, FRONTIER_SHARE = 0.4, 0.35, 0.4
 #: The same for the frontier of a model, which has no resampled models to solve afterwards.
 LAST_SHARE = 0.9
-
-#: The rule of the plan, among those of the policies that it is compared with.
-PLAN_RULE = (
-    "The certified plan: what is done, and when it is inspected, may depend on everything since the last inspection."
-)
 
 
 def advise(
@@ -155,16 +150,15 @@ class _AdviceRun:
         """Compute all parts; those for which there is no time are left out, with a diagnostic."""
         self.tell("planning")
         solved = self._plan()
-        self.notes += [
-            diagnostic("plan-not-closed", stopped=solved.stopped, reason=reason) for reason in solution_notes(solved)
-        ]
+        if why_open(solved.stopped, self.model.discount):
+            self.notes.append(diagnostic("plan-not-closed", stopped=solved.stopped, discount=self.model.discount))
         anywhere = completed(self.model, solved.schedule, self.tolerance, self._seconds(PLAN_SHARE))
         others = self._policies(solved)
         frontier = self._frontier(solved, others, FRONTIER_SHARE if fit else LAST_SHARE)
         others = [self._as_on_frontier(policy, frontier) for policy in others]
         own = self._best(solved, others, frontier)
         schedule = Schedule(dict(anywhere) | dict(own.schedule), anywhere.n_states, own.schedule.start)
-        policies = [ComparedPolicy("plan", "this plan", PLAN_RULE, schedule, own.evaluation), *others]
+        policies = [ComparedPolicy("plan", schedule, own.evaluation, self.units.period), *others]
         prices = self._prices(own, frontier)
         sure = self._confidence(schedule, fit, economics)
         if fit is not None and economics is not None:
@@ -215,20 +209,21 @@ class _AdviceRun:
         """Return the policies that the plan is compared with, those for which there was time."""
         if not self._has_time("policies"):
             return []
-        found, notes = usual_policies(self.model, own.schedule, self.units, self.budget.part(POLICY_SHARE), self.tell)
+        part = self.budget.part(POLICY_SHARE)
+        policies, notes = usual_policies(self.model, own.schedule, self.units.period, part, self.tell)
         self.notes += notes
-        return found
+        return policies
 
     def _best(self, solved: Solution, others: list[ComparedPolicy], frontier: Frontier | None) -> Solution:
         """Return the best schedule at the model's price that any part found: the solved one, unless its time was too short."""
         at, upper = own_price(self.model), math.inf
-        found = [(repr(policy.name), policy.schedule) for policy in others]
+        schedules = [(policy.key, policy.schedule) for policy in others]
         if frontier is not None:
             upper = frontier.value(at)[1]
-            found.append(("the search over other prices", frontier.schedule(at)))
-        best, name = best_of(solved, found, upper)
-        if name:
-            self.notes.append(diagnostic("plan-from-other-search", source=name))
+            schedules.append(("frontier", frontier.schedule(at)))
+        best, source = best_of(solved, schedules, upper)
+        if source:
+            self.notes.append(diagnostic("plan-from-other-search", source=source))
         return best
 
     def _as_on_frontier(self, policy: ComparedPolicy, frontier: Frontier | None) -> ComparedPolicy:
@@ -252,14 +247,14 @@ class _AdviceRun:
                 self._seconds(share),
                 lambda now: self.tell(f"other prices of an inspection: {now.solved} solved"),
             )
-        except PlanError as error:
-            self.notes.append(diagnostic("frontier-failed", reason=str(error)))
+        except PlanError:
+            self.notes.append(diagnostic("frontier-failed", discount=self.model.discount))
             return None
         frontier = with_schedules(frontier, [solved.schedule, *(policy.schedule for policy in others)])
         if not frontier.closed:
+            details = {"stopped": frontier.stopped, "discount": self.model.discount, "currency": self.units.currency}
             gap = {"gap": frontier.gap} if math.isfinite(frontier.gap) else {}
-            reason, currency = frontier.note, self.units.currency
-            self.notes.append(diagnostic("frontier-not-closed", reason=reason, currency=currency, **gap))
+            self.notes.append(diagnostic("frontier-not-closed", **details, **gap))
         return frontier
 
     def _prices(self, own: Solution, frontier: Frontier | None) -> tuple[PricedSchedule, ...]:

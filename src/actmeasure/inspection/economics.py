@@ -477,7 +477,7 @@ class Units:
     def amount(self, value: float) -> str:
         """Return a sum of money in words, with its sign."""
         if math.isinf(value) or math.isnan(value):
-            return "without end" if math.isinf(value) else "unknown"
+            return "infinite" if math.isinf(value) else "unknown"
         return f"{plain_number(value)} {self.currency}".rstrip()
 
     def periods(self, count: float) -> str:

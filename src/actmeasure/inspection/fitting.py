@@ -28,6 +28,7 @@ from actmeasure.inspection.estimation import (
 from actmeasure.inspection.gaps import Gaps, find_gaps
 from actmeasure.inspection.goodness import Goodness, goodness_of_fit
 from actmeasure.inspection.records import Progress, Records, ignore_progress, read_records
+from actmeasure.inspection.text import fit_text
 from actmeasure.inspection.uncertainty import (
     MOST_FREE,
     flat_directions,
@@ -216,8 +217,6 @@ class Fit:
 
     def summary(self) -> str:
         """Return the fit in words and tables."""
-        from actmeasure.inspection.text import fit_text
-
         return fit_text(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:

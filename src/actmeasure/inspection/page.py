@@ -24,7 +24,7 @@ from actmeasure.belief import Belief
 from actmeasure.errors import MissingExtraError, PlanError, shown
 from actmeasure.evaluation import Evaluation
 from actmeasure.files.atomic import check_place, check_suffix, explain, replacing
-from actmeasure.inspection.advice import Advice, StatePlan, plan_words
+from actmeasure.inspection.advice import Advice, StatePlan
 from actmeasure.inspection.schedules import PricedSchedule, at_price
 from actmeasure.inspection.text import (
     agreement_words,
@@ -32,6 +32,7 @@ from actmeasure.inspection.text import (
     certificate,
     confidence_words,
     inspection_rate,
+    plan_words,
     price_words,
 )
 from actmeasure.inspection.usual_policies import ComparedPolicy
@@ -450,7 +451,7 @@ def _policy_words(advice: Advice, policy: ComparedPolicy, are_some_endless: bool
     return {
         "name": policy.name,
         "rule": policy.rule,
-        "note": policy.note,
+        "note": "" if policy.note is None else str(policy.note),
         "money": units.money(policy.value),
         "lost": units.amount(advice.lost(policy)),
         "average": units.money(result.average_return) if result.average_return is not None else "",

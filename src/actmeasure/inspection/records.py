@@ -21,6 +21,7 @@ from actmeasure.errors import FitError, quoted, unknown_name
 from actmeasure.files.atomic import explain
 from actmeasure.inspection.diagnostics import Diagnostic, diagnostic
 from actmeasure.inspection.economics import DAYS
+from actmeasure.inspection.text import counted, problem_text
 
 __all__ = [
     "COLUMNS",
@@ -43,6 +44,8 @@ Progress = Callable[[str, int, int], None]
 COLUMNS = ("unit", "time", "state", "action")
 #: The code of an empty cell.
 NONE = -1
+#: `Records.source` of a table.
+ROW = "row"
 #: Similarity of names (1: equal) from which a default action counts as a misspelt recorded one.
 MISSPELT = 0.7
 #: Largest number of different states or actions.
@@ -51,6 +54,8 @@ MOST_NAMES = 250
 MOST_TIMES = 1 << 20
 #: Largest number of broken lines that are named in a message.
 SHOWN_PROBLEMS = 5
+#: Largest number of characters of a cell that are kept in a diagnostic.
+LONGEST_DETAIL = 100
 #: Largest number of characters in a line.
 LONGEST_LINE = 1 << 20
 #: Number of lines between two calls of `progress`.
@@ -131,7 +136,7 @@ def read_records(
         if given_actions is not None and name not in given_actions:
             raise FitError(unknown_name("action", name, given_actions))
     is_file = isinstance(records, (str, os.PathLike))
-    source = f"{os.fspath(records)}, line" if is_file else "row"
+    source = f"{os.fspath(records)}, line" if is_file else ROW
     known = (NameCodes("state", given_states, MOST_NAMES), NameCodes("action", given_actions, MOST_NAMES))
     coder = RowCoder(source, PeriodCalendar(period), *known)
     renamed, optional = dict(columns or {}), default_action is not None
@@ -174,30 +179,25 @@ def _check_broken(coder: RowCoder, source: str, skip_broken: bool) -> list[Diagn
     """Raise a `FitError` about broken lines, or return diagnostics about those skipped and about how times were read."""
     notes = []
     if coder.broken:
-        line, problem = coder.problems[0]
-        lines = ", ".join(f"{line:,}" for line, _ in coder.problems) + ", ..." * (coder.broken > len(coder.problems))
+        named = [line for line, _, _ in coder.problems]
+        line, problem, details = coder.problems[0]
         if not skip_broken or not coder.line:
-            raise FitError(f"{source} {line:,}: {problem}; {_what_else(coder, lines)}")
-        named = tuple(line for line, _ in coder.problems)
-        notes.append(diagnostic("lines-skipped", count=coder.broken, lines=named, problem=problem))
+            raise FitError(f"{source} {line:,}: {problem_text(problem, details)}; {_what_else(coder, named)}")
+        notes.append(diagnostic("lines-skipped", count=coder.broken, lines=named, problem=problem, **details))
     if not coder.line:
         raise FitError(f"{source.removesuffix(', line')} has no records; expected rows below the names of the columns")
     note = coder.calendar.diagnostic()
     return [*notes, note] if note else notes
 
 
-def _what_else(coder: RowCoder, lines: str) -> str:
-    """Return how many lines are broken, and how many records could be read, for a message."""
+def _what_else(coder: RowCoder, named: list[int]) -> str:
+    """Return how many lines are broken, the first of them, and how many records could be read, for a message."""
+    lines = ", ".join(f"{line:,}" for line in named) + ", ..." * (coder.broken > len(named))
     more = f"{coder.broken:,} lines are broken ({lines}); " if coder.broken > 1 else ""
     if not coder.line:
         return f"{more}no other line could be read"
-    read = f"{_many(len(coder.line), 'other record')} of {_many(len(set(coder.unit)), 'unit')} could be read"
+    read = f"{counted(len(coder.line), 'other record')} of {counted(len(set(coder.unit)), 'unit')} could be read"
     return f"{more}{read}; correct what is broken, or leave it out with skip_broken=True (--skip-broken)"
-
-
-def _many(count: int, noun: str) -> str:
-    """Return `1 unit` or `2 units`."""
-    return f"{count:,} {noun}{'s' * (count != 1)}"
 
 
 def _sorted(
@@ -282,8 +282,8 @@ def _odd_states(state: IntArray, line: IntArray, names: Sequence[str], source: s
     odd = []
     for number, name in enumerate(names):
         if counts[number] == 1:
-            place = f"{source} {line[np.argmax(state == number)]:,}"
-            odd.append(diagnostic("state-seen-once", state=name, place=place))
+            file = {"file": source.removesuffix(", line")} if source != ROW else {}
+            odd.append(diagnostic("state-seen-once", state=name, line=int(line[np.argmax(state == number)]), **file))
         elif not counts[number]:
             odd.append(diagnostic("state-never-seen", state=name))
     return odd
@@ -351,7 +351,7 @@ def _read_rows(
             if len(row) == width:
                 coder.add(line, row[unit], row[time], row[state], row[action] if action >= 0 else "")
             elif row:
-                coder.note(line, _wrong_width(len(row), width, delimiter))
+                coder.note(line, "wrong-width", {"fields": len(row), "expected": width, "delimiter": delimiter})
             line = rows.line_num + 1  # a cell may hold line breaks
     except csv.Error as error:
         raise FitError(
@@ -370,15 +370,6 @@ def _lines(text: TextIO, place: str, size: int, progress: Progress) -> Iterator[
         if number % LINES_BETWEEN_CALLS == 0:
             progress("reading", min(size, text.buffer.tell()), size)
         yield line
-
-
-def _wrong_width(found: int, expected: int, delimiter: str) -> str:
-    """Return the problem of a row with more or fewer fields than the header."""
-    cells = "1 field" if found == 1 else f"{found} fields"
-    return (
-        f"it has {cells}, expected {expected} as in the first line; an empty cell still needs its {delimiter!r}, and a cell "
-        f"with a {delimiter!r} in it needs quotes"
-    )
 
 
 def _positions(
@@ -443,8 +434,13 @@ def _text(value: Any) -> str:
     return "" if text in ("NaT", "<NA>") else text
 
 
-class UnreadableFileError(FitError):
-    """A problem of the whole file, not of a line."""
+class BrokenLineError(FitError):
+    """A problem of a line, as data: a key of `text.PROBLEMS`, and its details."""
+
+    def __init__(self, problem: str, **details: str | Sequence[str]) -> None:
+        cut = {name: value[:LONGEST_DETAIL] if isinstance(value, str) else value for name, value in details.items()}
+        super().__init__(problem_text(problem, cut))
+        self.problem, self.details = problem, cut
 
 
 class NameCodes:
@@ -472,14 +468,11 @@ class NameCodes:
 
     def _new(self, name: str) -> int:
         if "\0" in name or any("\ud800" <= sign <= "\udfff" for sign in name):
-            raise FitError(
-                f"the {self.kind} {quoted(_shown(name))} is not UTF-8 text; save the file as UTF-8, or give its encoding, such "
-                "as encoding='cp1252' (--encoding cp1252)"
-            )
+            raise BrokenLineError("not-text", kind=self.kind, name=_shown(name))
         if self.closed:
-            raise FitError(unknown_name(self.kind, name, self.codes))
+            raise BrokenLineError("unknown-name", kind=self.kind, name=name, choices=tuple(self.codes))
         if self._most is not None and len(self.codes) >= self._most:
-            raise UnreadableFileError(
+            raise FitError(
                 f"the {self.kind} {quoted(name)} is one of more than {self._most:,} different ones; {self.kind}s are classes "
                 "such as 1 to 5, so put measured values into classes first"
             )
@@ -501,7 +494,7 @@ class RowCoder:
     state: array[int] = field(default_factory=lambda: array("h"))
     action: array[int] = field(default_factory=lambda: array("h"))
     line: array[int] = field(default_factory=lambda: array("q"))
-    problems: list[tuple[int, str]] = field(default_factory=list)
+    problems: list[tuple[int, str, dict[str, Any]]] = field(default_factory=list)
     broken: int = 0
 
     def __post_init__(self) -> None:
@@ -514,30 +507,30 @@ class RowCoder:
                 _known(self.units, unit), self._time(time), _known(self.states, state), _known(self.actions, action)
             )  # fmt: skip
             if codes[0] == NONE:
-                raise FitError("the unit is empty; name the unit")
-        except UnreadableFileError as error:
-            raise FitError(f"{self.source} {line:,}: {error}") from None
-        except FitError as error:
-            self.note(line, str(error))
+                raise BrokenLineError("unit-empty")
+        except BrokenLineError as error:
+            self.note(line, error.problem, error.details)
             return
+        except FitError as error:  # a problem of the whole file
+            raise FitError(f"{self.source} {line:,}: {error}") from None
         self.unit.append(codes[0])
         self.time.append(codes[1])
         self.state.append(codes[2])
         self.action.append(codes[3])
         self.line.append(line)
 
-    def note(self, line: int, problem: str) -> None:
+    def note(self, line: int, problem: str, details: dict[str, Any]) -> None:
         """Count a broken line and keep its problem, if it is one of the first."""
         self.broken += 1
         if len(self.problems) < SHOWN_PROBLEMS:
-            self.problems.append((line, problem))
+            self.problems.append((line, problem, details))
 
     def _time(self, text: str) -> int:
         found = self._times.get(text)
         if found is None:
             stripped = text.strip()
             if not stripped:
-                raise FitError("the time is empty; give the period of the record")
+                raise BrokenLineError("time-empty")
             if len(self._times) >= MOST_TIMES:
                 self._times.clear()
             found = self._times[text] = self.calendar.parse(stripped)
@@ -580,7 +573,7 @@ class PeriodCalendar:
         return self.period if isinstance(self.period, str) else None
 
     def parse(self, text: str) -> int:
-        """Return the period of a time; raise a `FitError`, without the line, if it is not valid."""
+        """Return the period of a time; raise a `BrokenLineError` if it is not valid."""
         if WHOLE.fullmatch(text) and not isinstance(self.period, (int, float)):
             return self._as(int(text), is_date=False)
         try:
@@ -591,42 +584,32 @@ class PeriodCalendar:
 
     def _of_number(self, number: float, text: str) -> int:
         if not math.isfinite(number) or abs(number) > LATEST:
-            raise FitError(f"the time {quoted(text)} is not a usable number; correct it")
+            raise BrokenLineError("time-unusable", time=text)
         if number < 0:
-            raise FitError(f"the time {quoted(text)} is negative; count times from 0 up")
+            raise BrokenLineError("time-negative", time=text)
         if isinstance(self.period, (int, float)):
             periods = number / self.period
             # In floating point 0.3 / 0.1 is less than 3.
             return math.floor(periods + 1e-9 * max(1.0, periods))
         if not number.is_integer():
-            raise FitError(
-                f"the time {quoted(text)} is not a whole number of periods; give the length of a period with period=0.5 "
-                "(--period 0.5) to have times divided by it and rounded down"
-            )
+            raise BrokenLineError("time-not-whole", time=text)
         return int(number)
 
     def _of_date(self, text: str) -> int:
         try:
             day = datetime.fromisoformat(text).date()
         except ValueError:
-            raise FitError(
-                f"the time {quoted(text)} is neither a number nor a date such as 2024-05-31; correct it"
-            ) from None
+            raise BrokenLineError("time-not-read", time=text) from None
         if not isinstance(self.period, str):
-            raise FitError(
-                f"the time {quoted(text)} is a date; say what a period is with period='month' (--period month), or one of: "
-                f"{', '.join(DAYS)}"
-            )
+            raise BrokenLineError("date-without-period", time=text)
         return _period_of(day, self.period)
 
     def _as(self, time: int, is_date: bool) -> int:
-        """Return the time; raise a `FitError` if some times are dates and others numbers."""
+        """Return the time; raise a `BrokenLineError` if some times are dates and others numbers."""
         if self._dates is None:
             self._dates = is_date
         if self._dates != is_date:
-            raise FitError(
-                "the time is a date where those before are numbers, or the other way round; use one of the two"
-            )
+            raise BrokenLineError("dates-and-numbers")
         return time
 
     def diagnostic(self) -> Diagnostic | None:
