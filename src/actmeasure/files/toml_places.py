@@ -10,9 +10,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import msgspec
-
-__all__ = ["KeyLines", "Place", "toml_lines", "validation_place"]
+__all__ = ["KeyLines", "Place", "toml_lines"]
 
 #: The path to a value: keys of tables, and indices of arrays.
 Place = tuple[str | int, ...]
@@ -66,29 +64,6 @@ class KeyLines:
         if key:
             return f"{self.name}, line {self.lines[key]}: "
         return f"{self.name}: " if self.name else ""
-
-
-def validation_place(error: msgspec.ValidationError, data: Mapping[str, object]) -> tuple[Place, str | None]:
-    """Return the path to the value in `data` that msgspec refused, and the key that it lacks or must not have, or None.
-
-    The path ends before a mapping with arbitrary keys, which msgspec does not name.
-
-    Examples
-    --------
-    >>> data = {"part": [{"seeds": [1, "two"]}]}
-    >>> validation_place(msgspec.ValidationError("Expected `int`, got `str` - at `$.part[0].seeds[1]`"), data)
-    (('part', 0, 'seeds', 1), None)
-    >>> validation_place(msgspec.ValidationError("Object contains unknown field `sedes` - at `$.part[0]`"), data)
-    (('part', 0), 'sedes')
-    """
-    field = re.compile("Object (?:missing required|contains unknown) field `(.*)`", re.DOTALL)
-    outermost = field.fullmatch(str(error))
-    if outermost and outermost[1] in data:  # a key of the user may look like a path
-        return (), outermost[1]
-    problem, at, path = str(error).rpartition(" - at `$")
-    missing = field.fullmatch(problem if at else path)
-    parts = re.findall(r"\.(\w+)|\[(\d+)\]", path.partition("[...]")[0]) if at else []
-    return tuple(name or int(index) for name, index in parts), missing[1] if missing else None
 
 
 class _Scanner:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from actmeasure.drawing import pandas_for
+from actmeasure.errors import import_extra
 from actmeasure.evaluation import Evaluation
 from actmeasure.inspection.diagnostics import Diagnostic
 from actmeasure.inspection.economics import Units
@@ -255,13 +255,13 @@ class Advice:
 
     def to_frame(self) -> pd.DataFrame:
         """Return the schedule as a table with a row per state (needs the extra `data`); costs are positive."""
-        pandas = pandas_for("Advice.to_frame")
+        pandas = import_extra("pandas", "Advice.to_frame", "data")
         frame: pd.DataFrame = pandas.DataFrame(list(self.records())).set_index("state")
         return frame
 
     def compare(self) -> pd.DataFrame:
         """Return the plan and the usual policies as a table (needs the extra `data`)."""
-        pandas = pandas_for("Advice.compare")
+        pandas = import_extra("pandas", "Advice.compare", "data")
         frame: pd.DataFrame = pandas.DataFrame([policy_record(self, one) for one in self.policies]).set_index("policy")
         return frame
 

@@ -37,7 +37,7 @@ from actmeasure.planning.solution import Solution
 from actmeasure.planning.solve import solve
 from actmeasure.planning.tradeoff import tradeoff
 from actmeasure.schedule import BlindPlan, Schedule
-from actmeasure.settings import real
+from actmeasure.settings import amount
 
 __all__ = ["advise"]
 
@@ -130,12 +130,7 @@ def _model_and_units(
 
 def _at(model: Model, price: float | None) -> Model:
     """Return the model with a price of an inspection, or with its own if that is None."""
-    if price is None:
-        return model
-    found = real(price, "price", PlanError, "a number that is 0 or more")
-    if not 0 <= found < math.inf:
-        raise PlanError(f"the price of an inspection is {price!r}, expected a finite number that is 0 or more")
-    return at_price(model, found)
+    return model if price is None else at_price(model, amount(price, "the price of an inspection", error=PlanError))
 
 
 class _AdviceRun:

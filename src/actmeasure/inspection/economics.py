@@ -35,8 +35,10 @@ import numpy.typing as npt
 
 from actmeasure.errors import FitError, quoted, shown, unknown_name
 from actmeasure.files.atomic import explain
-from actmeasure.files.toml_places import KeyLines, Place, validation_place
+from actmeasure.files.checks import validation_place
+from actmeasure.files.toml_places import KeyLines, Place
 from actmeasure.model import Model
+from actmeasure.settings import discount_factor
 from actmeasure.text import plain_number
 
 __all__ = ["DAYS", "OTHERWISE", "Economics", "Units", "read_economics"]
@@ -107,10 +109,7 @@ class Economics:
         for name in ("currency", "period"):
             if not isinstance(getattr(self, name), str) or not getattr(self, name).strip():
                 raise FitError(f"{name} is {quoted(getattr(self, name))}, expected its name, such as EUR or year")
-        if isinstance(self.discount, bool) or not isinstance(self.discount, (int, float)) or not 0 < self.discount <= 1:
-            raise FitError(
-                f"discount is {quoted(self.discount)}, expected a number above 0 and at most 1, such as 0.97"
-            )
+        discount_factor(self.discount, "discount", FitError)
         if self.inspection_by_state and self.inspection_by_action:
             raise FitError("the inspection has prices by state and by action; give only one of the two")
         for what, prices in (

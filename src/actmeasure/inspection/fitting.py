@@ -31,6 +31,7 @@ from actmeasure.inspection.records import Progress, Records, ignore_progress, re
 from actmeasure.inspection.text import fit_text
 from actmeasure.inspection.uncertainty import (
     MOST_FREE,
+    Replication,
     flat_directions,
     intervals,
     largest_entries,
@@ -385,9 +386,11 @@ class EstimationRun:
         found, unknown, fixed, assumed = self._first_estimate(inspected)
         found, others, starts = self._other_chains(found, fixed)
         flat = flat_directions(self._likelihood, found, fixed)
-        tested = self._goodness(found, fixed, goodness)
+        start = persistent_start(self._allowed, fixed)
+        replication = Replication(self._likelihood, found.probabilities, start, fixed, self._progress)
+        tested = self._goodness(replication, goodness)
         missing = (unknown & ~assumed)[:, :, None]
-        replicates, low, high = self._intervals(found, fixed, missing, bootstrap, level)
+        replicates, low, high = self._intervals(replication, found, missing, bootstrap, level)
         first = np.unique(gaps.unit, return_index=True)[1]
         return Fit(
             state_names=records.state_names,
@@ -470,35 +473,34 @@ class EstimationRun:
         best, others = other_chains(self._likelihood, found, self._allowed, fixed, starts, self._starts_rng)
         return best, others, starts
 
-    def _goodness(self, found: ChainEstimate, fixed: FloatArray, replicates: int) -> Goodness | None:
+    def _goodness(self, replication: Replication, replicates: int) -> Goodness | None:
         if not replicates:
             return None
-        start = persistent_start(self._allowed, fixed)
         names = (self._records.state_names, self._records.action_names, self._records.period or "period")
-        tested = goodness_of_fit(
-            self._likelihood, found.probabilities, start, fixed, names, replicates, self._goodness_rng, self._progress
-        )
+        tested = goodness_of_fit(replication, names, replicates, self._goodness_rng)
         done = 0 if tested is None else tested.replicates
         if done < replicates:
             self._notes.append(diagnostic("goodness-incomplete", done=done, requested=replicates))
         return tested
 
     def _intervals(
-        self, found: ChainEstimate, fixed: FloatArray, missing: npt.NDArray[np.bool_], replicates: int, level: float
+        self,
+        replication: Replication,
+        found: ChainEstimate,
+        missing: npt.NDArray[np.bool_],
+        replicates: int,
+        level: float,
     ) -> tuple[FloatArray | None, FloatArray | None, FloatArray | None]:
         """Return the replicates, (B, A, S, S), and the ends of the intervals, (A, S, S); None if there are fewer than two."""
         if not replicates:
             return None, None, None
-        start = persistent_start(self._allowed, fixed)
-        drawn = resample(
-            self._likelihood, found.probabilities, start, fixed, replicates, self._bootstrap_rng, self._progress
-        )
+        drawn = resample(replication, replicates, self._bootstrap_rng)
         if len(drawn) < replicates:
             self._notes.append(diagnostic("intervals-incomplete", done=len(drawn), requested=replicates))
         if len(drawn) < 2:
             return None, None, None
         low, high = intervals(found.probabilities, found.transitions, drawn, level)
-        known = ~np.isnan(fixed)
+        fixed, known = replication.fixed, ~np.isnan(replication.fixed)
         low, high = np.where(known, fixed, low), np.where(known, fixed, high)
         return np.where(missing, np.nan, drawn), np.where(missing, np.nan, low), np.where(missing, np.nan, high)
 

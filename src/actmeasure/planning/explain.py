@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from actmeasure.belief import Belief
-from actmeasure.drawing import INK, LARGEST, check_path, new_figure, pandas_for, save_figure
-from actmeasure.errors import PlanError, quoted, unknown_name
+from actmeasure.drawing import INK, LARGEST, check_path, new_figure, save_figure
+from actmeasure.errors import PlanError, import_extra, quoted, unknown_name
 from actmeasure.evaluation import evaluate
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
@@ -290,7 +290,7 @@ class Explanation:
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a table with a row per step (needs the extra `data`)."""
-        pandas = pandas_for("Explanation.to_pandas")
+        pandas = import_extra("pandas", "Explanation.to_pandas", "data")
         rows = [
             {
                 "action": self.model.action_name(step.action),

@@ -17,7 +17,8 @@ import msgspec
 
 from actmeasure.errors import ActMeasureError, StudyError, quoted, unknown_name
 from actmeasure.files.atomic import explain
-from actmeasure.files.toml_places import KeyLines, Place, validation_place
+from actmeasure.files.checks import validation_place
+from actmeasure.files.toml_places import KeyLines, Place
 from actmeasure.planning.solve import method_of
 from actmeasure.studies.spec import (
     COUNTS,
