@@ -13,6 +13,7 @@ from actmeasure.model import Model
 __all__ = [
     "belief_text",
     "break_even_text",
+    "number_text",
     "percent",
     "plain_number",
     "short_number",
@@ -84,6 +85,12 @@ def plain_number(value: float) -> str:
     digits = max(0, 3 - math.floor(math.log10(abs(value))))
     text = f"{value:,.{min(digits, 12)}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def number_text(value: float, digits: int) -> str:
+    """Return a number for a page: `digits` digits after the point, a typographic minus sign, and no sign of -0."""
+    text = f"{value:,.{digits}f}"
+    return text.replace("-", "\N{MINUS SIGN}") if float(text.replace(",", "")) != 0 else text.lstrip("-")
 
 
 def shortened(plan: str, most: int) -> str:
