@@ -19,13 +19,13 @@ import numpy as np
 import numpy.typing as npt
 
 from actmeasure.errors import ModelError, unknown_name
-from actmeasure.files.toml_places import Place
+from actmeasure.files.toml_lines import KeyPath
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray, IntArray, Transitions
 
 __all__ = [
     "FIT_FORMAT", "FIT_VERSION", "FORMAT", "VERSION", "Count", "Number", "Parts", "Strict", "Whole", "check_header", "check_keys",
-    "converted", "decimal_index", "flag", "number", "parse_json", "quote", "some_names", "unknown", "validation_place", "whole",
+    "converted", "decimal_index", "flag", "number", "parse_json", "quote", "some_names", "unknown", "validation_path", "whole",
 ]  # fmt: skip
 
 FORMAT = "actmeasure model"
@@ -90,7 +90,7 @@ def _short_integer(digits: str) -> int:
 KEY_MESSAGE = re.compile("Object (?:missing required|contains unknown) field `(.*)`", re.DOTALL)
 
 
-def validation_place(error: msgspec.ValidationError, data: Mapping[str, object]) -> tuple[Place, str | None]:
+def validation_path(error: msgspec.ValidationError, data: Mapping[str, object]) -> tuple[KeyPath, str | None]:
     """Return the path to the value in `data` that msgspec refused, and the key that it lacks or must not have, or None.
 
     The path ends before a mapping with arbitrary keys, which msgspec does not name.
@@ -98,9 +98,9 @@ def validation_place(error: msgspec.ValidationError, data: Mapping[str, object])
     Examples
     --------
     >>> data = {"part": [{"seeds": [1, "two"]}]}
-    >>> validation_place(msgspec.ValidationError("Expected `int`, got `str` - at `$.part[0].seeds[1]`"), data)
+    >>> validation_path(msgspec.ValidationError("Expected `int`, got `str` - at `$.part[0].seeds[1]`"), data)
     (('part', 0, 'seeds', 1), None)
-    >>> validation_place(msgspec.ValidationError("Object contains unknown field `sedes` - at `$.part[0]`"), data)
+    >>> validation_path(msgspec.ValidationError("Object contains unknown field `sedes` - at `$.part[0]`"), data)
     (('part', 0), 'sedes')
     """
     outermost = KEY_MESSAGE.fullmatch(str(error))

@@ -240,7 +240,7 @@ class Advice:
     def records(self) -> Iterator[dict[str, Any]]:
         """Yield the rows of the table of plans as mappings; keys contain the units."""
         for row in self.rows:
-            found: dict[str, Any] = {
+            record: dict[str, Any] = {
                 "state": row.name,
                 "plan": row.words,
                 f"inspect_after_{_word(self.units.period)}s": row.inspect_after,
@@ -248,10 +248,10 @@ class Advice:
                 "expected": row.is_expected,
             }
             if row.agreement is not None:
-                found["same_plan"] = row.agreement.same_plan
-                found["earliest_inspection"] = row.agreement.earliest
-                found["latest_inspection"] = row.agreement.latest
-            yield found
+                record["same_plan"] = row.agreement.same_plan
+                record["earliest_inspection"] = row.agreement.earliest
+                record["latest_inspection"] = row.agreement.latest
+            yield record
 
     def to_frame(self) -> pd.DataFrame:
         """Return the schedule as a table with a row per state (needs the extra `data`); costs are positive."""
@@ -339,7 +339,7 @@ def _or_none(units: Units, value: float | None) -> float | None:
 def plan_record(advice: Advice, row: StatePlan) -> dict[str, Any]:
     """Return the plan after seeing a state as plain data."""
     model = advice.model
-    found: dict[str, Any] = {
+    record: dict[str, Any] = {
         "state": row.state,
         "name": row.name,
         "plan": row.words,
@@ -351,10 +351,10 @@ def plan_record(advice: Advice, row: StatePlan) -> dict[str, Any]:
         "expected": row.is_expected,
     }
     if row.agreement is not None:
-        found["same_plan"] = row.agreement.same_plan
-        found["same_action"] = row.agreement.same_action
-        found["inspect_after_90_percent"] = [row.agreement.earliest, row.agreement.latest]
-    return found
+        record["same_plan"] = row.agreement.same_plan
+        record["same_action"] = row.agreement.same_action
+        record["inspect_after_90_percent"] = [row.agreement.earliest, row.agreement.latest]
+    return record
 
 
 def policy_record(advice: Advice, policy: ComparedPolicy) -> dict[str, Any]:

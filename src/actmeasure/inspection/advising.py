@@ -282,10 +282,14 @@ class _AdviceRun:
             return None
         cost = self.model.measuring_cost
         others = (other.replace(measuring_cost=cost) for other in fit.models(economics))
-        found = confidence(self.model, schedule, others, len(fit.bootstrap), self.tolerance, self.budget, self.tell)
-        if found is not None and len(found.values) < found.asked:
-            self.notes.append(diagnostic("resampled-models-incomplete", done=len(found.values), requested=found.asked))
-        return found
+        comparison = confidence(
+            self.model, schedule, others, len(fit.bootstrap), self.tolerance, self.budget, self.tell
+        )
+        if comparison is not None and len(comparison.values) < comparison.asked:
+            self.notes.append(
+                diagnostic("resampled-models-incomplete", done=len(comparison.values), requested=comparison.asked)
+            )
+        return comparison
 
 
 def fit_diagnostics(fit: Fit, economics: Economics) -> Iterator[Diagnostic]:

@@ -159,7 +159,7 @@ class Fit:
         if self.period is not None and self.period != prices.period:
             remedy = f'period = "{self.period}"' if self.period in DAYS else f'period = "{self.period}" and its prices'
             raise FitError(
-                f"{prices.place(('period',))}the prices are for a period of a {prices.period}, but the records were fitted "
+                f"{prices.location(('period',))}the prices are for a period of a {prices.period}, but the records were fitted "
                 f"by {self.period}; write {remedy} there, or fit with period={prices.period!r} (--period {prices.period})"
             )
         prices.check_names(self.state_names, self.action_names, self.dropped)
@@ -341,8 +341,8 @@ def fit(
     gaps = find_gaps(read, default_action, noticed)
     allowed, structures = allowed_transitions(structure, read.action_names, len(read.state_names))
     run = EstimationRun(read, gaps, allowed, structures, assumptions, np.random.default_rng(seed), progress)
-    found = run.fit(bootstrap, goodness, float(level))
-    return found.without(drop) if drop else found
+    fitted = run.fit(bootstrap, goodness, float(level))
+    return fitted.without(drop) if drop else fitted
 
 
 class EstimationRun:
@@ -383,31 +383,31 @@ class EstimationRun:
         records, gaps = self._records, self._gaps
         self._progress("fitting", 0, 1)
         inspected = gaps.inspected(records)
-        found, unknown, fixed, assumed = self._first_estimate(inspected)
-        found, others, starts = self._other_chains(found, fixed)
-        flat = flat_directions(self._likelihood, found, fixed)
+        estimate, unknown, fixed, assumed = self._first_estimate(inspected)
+        estimate, others, starts = self._other_chains(estimate, fixed)
+        flat = flat_directions(self._likelihood, estimate, fixed)
         start = persistent_start(self._allowed, fixed)
-        replication = Replication(self._likelihood, found.probabilities, start, fixed, self._progress)
+        replication = Replication(self._likelihood, estimate.probabilities, start, fixed, self._progress)
         tested = self._goodness(replication, goodness)
         missing = (unknown & ~assumed)[:, :, None]
-        replicates, low, high = self._intervals(replication, found, missing, bootstrap, level)
+        replicates, low, high = self._intervals(replication, estimate, missing, bootstrap, level)
         first = np.unique(gaps.unit, return_index=True)[1]
         return Fit(
             state_names=records.state_names,
             action_names=records.action_names,
-            probabilities=np.where(missing, np.nan, found.probabilities),
+            probabilities=np.where(missing, np.nan, estimate.probabilities),
             low=low,
             high=high,
             level=level,
             bootstrap=replicates,
             initial=np.bincount(gaps.begin[first], minlength=gaps.n_states) / len(first),
-            log_likelihood=found.log_likelihood,
+            log_likelihood=estimate.log_likelihood,
             goodness=tested,
-            identifiability=tuple(_identifiability(flat, others, found, records, gaps, starts)),
-            warnings=(*records.warnings, *_little_data(found, unknown, assumed, records, gaps)),
+            identifiability=tuple(_identifiability(flat, others, estimate, records, gaps, starts)),
+            warnings=(*records.warnings, *_little_data(estimate, unknown, assumed, records, gaps)),
             notes=tuple(self._notes),
             inspected=inspected,
-            exposure=found.exposure,
+            exposure=estimate.exposure,
             assumed=assumed,
             structure=self._structures,
             noticed=tuple(np.array(records.state_names)[gaps.noticed].tolist()),
@@ -426,17 +426,17 @@ class EstimationRun:
         free = np.full(self._allowed.shape, np.nan)
         start = persistent_start(self._allowed, free)
         self._check_possible(start)
-        found = maximise(self._likelihood, self._counts, start, free)
-        unknown = (found.exposure < LEAST_EXPOSURE) & (inspected == 0)
+        estimate = maximise(self._likelihood, self._counts, start, free)
+        unknown = (estimate.exposure < LEAST_EXPOSURE) & (inspected == 0)
         if not self._assumptions:
-            return found, unknown, free, np.zeros_like(unknown)
+            return estimate, unknown, free, np.zeros_like(unknown)
         fixed, assumed, notes = assumed_rows(unknown, self._assumptions, records.action_names, records.state_names)
         self._notes += notes
         if assumed.any():
             start = persistent_start(self._allowed, fixed)
             self._check_possible(start)
-            found = maximise(self._likelihood, self._counts, start, fixed)
-        return found, unknown, fixed, assumed
+            estimate = maximise(self._likelihood, self._counts, start, fixed)
+        return estimate, unknown, fixed, assumed
 
     def _check_possible(self, start: FloatArray) -> None:
         """Raise a `FitError` that names the record if the structure or assumptions exclude an observed transition."""
@@ -458,19 +458,21 @@ class EstimationRun:
         more = f" and {len(wrong) - 1:,} more times" * (len(wrong) > 1)
         begin, unit = records.state_names[gaps.begin[gap]], records.unit_names[gaps.unit[gap]]
         raise FitError(
-            f"{records.place(end)}: unit {unit!r} was seen in {begin!r} at time {records.time[gaps.record[gap]]} and {seen} at "
-            f"time {records.time[end]} after {done}{more}, which cannot be with the states in the order "
+            f"{records.location(end)}: unit {unit!r} was seen in {begin!r} at time {records.time[gaps.record[gap]]} and {seen} "
+            f"at time {records.time[end]} after {done}{more}, which cannot be with the states in the order "
             f"{' < '.join(records.state_names)} and the structure or assumptions given ({rules}); correct the record, or "
             "allow it: structure={'repair': 'any'} (--structure repair=any)"
         )
 
-    def _other_chains(self, found: ChainEstimate, fixed: FloatArray) -> tuple[ChainEstimate, list[ChainEstimate], int]:
+    def _other_chains(
+        self, estimate: ChainEstimate, fixed: FloatArray
+    ) -> tuple[ChainEstimate, list[ChainEstimate], int]:
         """Return the best estimate of several starts, different ones that are as likely, and the number of starts."""
-        informed = found.exposure >= LEAST_EXPOSURE
+        informed = estimate.exposure >= LEAST_EXPOSURE
         if (one_step_counts(self._likelihood)[informed] >= ENOUGH_SHORT_GAPS).all():
-            return found, [], 0
+            return estimate, [], 0
         starts = MORE_STARTS if np.gcd.reduce(self._gaps.length) > 1 else STARTS
-        best, others = other_chains(self._likelihood, found, self._allowed, fixed, starts, self._starts_rng)
+        best, others = other_chains(self._likelihood, estimate, self._allowed, fixed, starts, self._starts_rng)
         return best, others, starts
 
     def _goodness(self, replication: Replication, replicates: int) -> Goodness | None:
@@ -486,7 +488,7 @@ class EstimationRun:
     def _intervals(
         self,
         replication: Replication,
-        found: ChainEstimate,
+        estimate: ChainEstimate,
         missing: npt.NDArray[np.bool_],
         replicates: int,
         level: float,
@@ -499,7 +501,7 @@ class EstimationRun:
             self._notes.append(diagnostic("intervals-incomplete", done=len(drawn), requested=replicates))
         if len(drawn) < 2:
             return None, None, None
-        low, high = intervals(found.probabilities, found.transitions, drawn, level)
+        low, high = intervals(estimate.probabilities, estimate.transitions, drawn, level)
         fixed, known = replication.fixed, ~np.isnan(replication.fixed)
         low, high = np.where(known, fixed, low), np.where(known, fixed, high)
         return np.where(missing, np.nan, drawn), np.where(missing, np.nan, low), np.where(missing, np.nan, high)

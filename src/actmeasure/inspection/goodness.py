@@ -230,7 +230,7 @@ def _findings(
     kind, limits = comparison.split.kind, comparison.split.limits
     seen, expected = comparison.tables(ends, gaps.end)
     weight = np.abs(seen - expected) / np.sqrt(np.maximum(expected, LEAST_EXPECTED))
-    found = [diagnostic(f"misfit-{kind}")]
+    findings = [diagnostic(f"misfit-{kind}")]
     for cell in np.argsort(weight, axis=None)[::-1][:MOST_FINDINGS]:
         row, state = divmod(int(cell), gaps.n_states)
         begin, action, part = comparison.split.keys[row]
@@ -249,8 +249,8 @@ def _findings(
             details |= {"period": period, "first": int(limits[part])}
             if part + 1 < len(limits):
                 details["last"] = int(limits[part + 1]) - 1
-        found.append(diagnostic(f"difference-{kind}", **details))
-    return found
+        findings.append(diagnostic(f"difference-{kind}", **details))
+    return findings
 
 
 def _by_gap(gaps: Gaps) -> _Split:

@@ -65,12 +65,12 @@ SCRIPTS = ("numbers.js", "beliefs.js", "drawing.js", "belief_chart.js", "price_c
 
 def check_page_path(path: str | os.PathLike[str]) -> Path:
     """Return the path of a page; raise a `PlanError` if it cannot be written, before the plan is computed."""
-    place = Path(path)
-    check_place(place, "the page", PlanError)
-    check_suffix(place, "the page", SUFFIXES, PlanError)
+    file_path = Path(path)
+    check_place(file_path, "the page", PlanError)
+    check_suffix(file_path, "the page", SUFFIXES, PlanError)
     if find_spec("jinja2") is None:
         raise MissingExtraError("the page of an inspection plan", "report")
-    return place
+    return file_path
 
 
 def write_page(advice: Advice, path: str | os.PathLike[str]) -> None:
@@ -79,14 +79,14 @@ def write_page(advice: Advice, path: str | os.PathLike[str]) -> None:
     The file needs no network and no other file: style, scripts and figures are inside, and its security policy allows nothing
     else. An existing file is replaced in one step. Names that end in anything but `.html` or `.htm` are refused.
     """
-    place = Path(path)
-    check_suffix(place, "the page", SUFFIXES, PlanError)
+    file_path = Path(path)
+    check_suffix(file_path, "the page", SUFFIXES, PlanError)
     contents = page_html(advice).encode()
     try:
-        with replacing(place) as file:
+        with replacing(file_path) as file:
             file.write(contents)
     except OSError as error:
-        raise PlanError(str(explain(error, place, "write"))) from error
+        raise PlanError(str(explain(error, file_path, "write"))) from error
 
 
 def page_html(advice: Advice) -> str:
@@ -108,13 +108,13 @@ def page_html(advice: Advice) -> str:
     )
 
 
-def _shown(found: Any) -> Any:
+def _shown(data: Any) -> Any:
     """Return nested data with invisible characters of all text escaped; names may contain any."""
-    if isinstance(found, str):
-        return shown(found)
-    if isinstance(found, Mapping):
-        return {_shown(name): _shown(value) for name, value in found.items()}
-    return [_shown(value) for value in found] if isinstance(found, list | tuple) else found
+    if isinstance(data, str):
+        return shown(data)
+    if isinstance(data, Mapping):
+        return {_shown(name): _shown(value) for name, value in data.items()}
+    return [_shown(value) for value in data] if isinstance(data, list | tuple) else data
 
 
 def _text(name: str) -> str:
@@ -126,7 +126,7 @@ def _hash(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def embedded_json(found: Any) -> str:
+def embedded_json(data: Any) -> str:
     r"""Return JSON that is safe inside a script element, whatever names it contains.
 
     Examples
@@ -134,7 +134,7 @@ def embedded_json(found: Any) -> str:
     >>> embedded_json({"name": "</script>"})
     '{"name":"\\u003c/script\\u003e"}'
     """
-    text = json.dumps(found, separators=(",", ":"), allow_nan=False)  # ASCII: line separators are escaped as well
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False)  # ASCII: line separators are escaped as well
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
@@ -150,7 +150,7 @@ def page_data(advice: Advice) -> dict[str, Any]:
         all(transitions.add(row.state, made[piece["plans"][n]][0]) for piece in shown if piece["plans"][n] is not None)
         for n, row in enumerate(rows)
     ]
-    found = {
+    data = {
         "units": {
             "currency": advice.units.currency,
             "period": advice.units.period,
@@ -168,7 +168,7 @@ def page_data(advice: Advice) -> dict[str, Any]:
         "moves": transitions.data(),
         "policies": [_policy(advice, policy) for policy in advice.policies],
     }
-    return {name: _finite(value) for name, value in found.items()}
+    return {name: _finite(value) for name, value in data.items()}
 
 
 class _Plans:
@@ -251,7 +251,7 @@ def _lines(model: Model, schedule: Schedule) -> tuple[np.ndarray, np.ndarray]:
 
 def _row(advice: Advice, row: StatePlan, is_drawn: bool) -> dict[str, Any]:
     """Return a state for the script."""
-    found: dict[str, Any] = {
+    record: dict[str, Any] = {
         "state": row.state,
         "name": "the start" if row.state is None else row.name,
         "expected": row.is_expected,
@@ -260,8 +260,8 @@ def _row(advice: Advice, row: StatePlan, is_drawn: bool) -> dict[str, Any]:
         "gain": _gain(advice, row),
     }
     if row.agreement is not None:
-        found["samePlan"], found["sameAction"] = row.agreement.same_plan, row.agreement.same_action
-    return found
+        record["samePlan"], record["sameAction"] = row.agreement.same_plan, row.agreement.same_action
+    return record
 
 
 def _gain(advice: Advice, row: StatePlan) -> float | None:
@@ -315,13 +315,13 @@ def _long_run(advice: Advice, result: Evaluation) -> dict[str, float | None]:
     return {"average": reward, "averageCost": cost, "looksPerPeriod": looks, "looksInAll": None}
 
 
-def _finite(found: Any) -> Any:
+def _finite(data: Any) -> Any:
     """Return nested data with None for numbers that are not finite, which JSON does not have."""
-    if isinstance(found, float):
-        return found if math.isfinite(found) else None
-    if isinstance(found, dict):
-        return {name: _finite(value) for name, value in found.items()}
-    return [_finite(value) for value in found] if isinstance(found, (list, tuple, Iterator)) else found
+    if isinstance(data, float):
+        return data if math.isfinite(data) else None
+    if isinstance(data, dict):
+        return {name: _finite(value) for name, value in data.items()}
+    return [_finite(value) for value in data] if isinstance(data, (list, tuple, Iterator)) else data
 
 
 def steps_shown(plan: BlindPlan) -> int:
@@ -364,8 +364,8 @@ class PageTransitions:
         self._entries += entries.stop - entries.start
         if self._entries > MOST_ENTRIES:
             return False
-        found = zip(table.successors[entries].tolist(), table.probabilities[entries].tolist(), strict=True)
-        self._rows[state, action] = [(one, chance) for one, chance in found if not self.model.terminal[one]]
+        successors = zip(table.successors[entries].tolist(), table.probabilities[entries].tolist(), strict=True)
+        self._rows[state, action] = [(one, chance) for one, chance in successors if not self.model.terminal[one]]
         return True
 
     def data(self) -> dict[str, Any]:
@@ -418,20 +418,20 @@ def _facts(advice: Advice) -> list[tuple[str, str, str]]:
     """Return the main figures, each with name and explanation."""
     units, result = advice.units, advice.evaluation
     discounted = "in all, discounted" if advice.model.discount < 1 else "in all"
-    found = [(f"{units.figure} {discounted}", units.money(advice.value), certificate(advice))]
+    facts = [(f"{units.figure} {discounted}", units.money(advice.value), certificate(advice))]
     per_period = advice.per_period(result)
     if per_period is not None:
-        found.append(
+        facts.append(
             (f"{units.figure} per {units.period}", units.money(per_period), "discounted: a constant sum worth the same")
         )
     if result.average_return is not None:
-        found.append((f"{units.figure} in the long run", units.money(result.average_return), f"per {units.period}"))
+        facts.append((f"{units.figure} in the long run", units.money(result.average_return), f"per {units.period}"))
     if result.average_measurements is None:
-        found.append(("inspections", plain_number(result.measurements), f"in all, in {units.periods(result.steps)}"))
+        facts.append(("inspections", plain_number(result.measurements), f"in all, in {units.periods(result.steps)}"))
     else:
         often = result.average_measurements
-        found.append((f"inspections per {units.period}", plain_number(often), inspection_rate(advice, often)))
-    return found
+        facts.append((f"inspections per {units.period}", plain_number(often), inspection_rate(advice, often)))
+    return facts
 
 
 def _words_row(advice: Advice, row: StatePlan) -> dict[str, Any]:

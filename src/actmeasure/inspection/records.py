@@ -107,7 +107,7 @@ class Records:
     notes: list[Diagnostic]
     warnings: list[Diagnostic]
 
-    def place(self, record: int) -> str:
+    def location(self, record: int) -> str:
         """Return `records.csv, line 7` for messages."""
         return f"{self.source} {self.line[record]:,}"
 
@@ -299,33 +299,33 @@ def read_csv(
     progress: Progress,
 ) -> None:
     """Read a file line by line into the coder, which notes broken lines; raise a `FitError` if the file is not readable."""
-    place = Path(path)
+    file_path = Path(path)
     try:
-        with place.open("rb") as file:
-            _check_beginning(place, file.read(4), encoding)
+        with file_path.open("rb") as file:
+            _check_beginning(file_path, file.read(4), encoding)
         # Bytes that are not text are escaped, so that the error can name their line.
         kind = "utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding  # Excel writes a byte order mark
-        with place.open(encoding=kind, errors="surrogateescape", newline="") as text:
-            lines = _lines(text, str(place), place.stat().st_size, progress)
-            _read_rows(lines, str(place), coder, columns, action_is_optional, delimiter)
+        with file_path.open(encoding=kind, errors="surrogateescape", newline="") as text:
+            lines = _lines(text, str(file_path), file_path.stat().st_size, progress)
+            _read_rows(lines, str(file_path), coder, columns, action_is_optional, delimiter)
     except OSError as error:
-        raise FitError(str(explain(error, place, "read"))) from error
+        raise FitError(str(explain(error, file_path, "read"))) from error
     except LookupError as error:
         raise FitError(f"unknown encoding {quoted(encoding)}; give one such as utf-8 or cp1252") from error
 
 
-def _check_beginning(place: Path, beginning: bytes, encoding: str) -> None:
+def _check_beginning(file_path: Path, beginning: bytes, encoding: str) -> None:
     """Raise a `FitError` if a file is empty or its first bytes are those of a format that is not text."""
     if not beginning:
-        raise FitError(f"{place} is empty; expected a first line with the columns {','.join(COLUMNS)}")
+        raise FitError(f"{file_path} is empty; expected a first line with the columns {','.join(COLUMNS)}")
     for magic, kind in OTHER_FILES.items():
         if beginning.startswith(magic) and not encoding.lower().replace("-", "").startswith("utf16"):
-            raise FitError(f"{place} is {kind}")
+            raise FitError(f"{file_path} is {kind}")
 
 
 def _read_rows(
     lines: Iterator[str],
-    place: str,
+    file_name: str,
     coder: RowCoder,
     columns: Mapping[str, str],
     action_is_optional: bool,
@@ -342,9 +342,9 @@ def _read_rows(
         while header is not None and not any(cell.strip() for cell in header):
             header = next(rows, None)
         if header is None:
-            raise FitError(f"{place} is empty; expected a first line with the columns {','.join(COLUMNS)}")
+            raise FitError(f"{file_name} is empty; expected a first line with the columns {','.join(COLUMNS)}")
         names = [name.strip().removeprefix("\ufeff") for name in header]
-        where = _positions(names, columns, action_is_optional, f"{place}, line {rows.line_num}", delimiter)
+        where = _positions(names, columns, action_is_optional, f"{file_name}, line {rows.line_num}", delimiter)
         width, line = len(names), rows.line_num + 1
         unit, time, state, action = where
         for row in rows:
@@ -355,42 +355,44 @@ def _read_rows(
             line = rows.line_num + 1  # a cell may hold line breaks
     except csv.Error as error:
         raise FitError(
-            f"{place}, line {line}: the row that begins here cannot be read ({error}); {len(coder.line):,} records were read "
+            f"{file_name}, line {line}: the row that begins here cannot be read ({error}); {len(coder.line):,} records were read "
             "before it; a quote that is not closed is the usual reason"
         ) from error
 
 
-def _lines(text: TextIO, place: str, size: int, progress: Progress) -> Iterator[str]:
+def _lines(text: TextIO, file_name: str, size: int, progress: Progress) -> Iterator[str]:
     """Yield the lines of a file; raise a `FitError` at a line that is too long, before it fills the memory."""
     number = 0
     while line := text.readline(LONGEST_LINE):
         number += 1
         if len(line) == LONGEST_LINE and line[-1] not in "\r\n":
-            raise FitError(f"{place}, line {number} is longer than {LONGEST_LINE:,} characters; is this a CSV file?")
+            raise FitError(
+                f"{file_name}, line {number} is longer than {LONGEST_LINE:,} characters; is this a CSV file?"
+            )
         if number % LINES_BETWEEN_CALLS == 0:
             progress("reading", min(size, text.buffer.tell()), size)
         yield line
 
 
 def _positions(
-    names: Sequence[str], columns: Mapping[str, str], action_is_optional: bool, place: str, delimiter: str
+    names: Sequence[str], columns: Mapping[str, str], action_is_optional: bool, where: str, delimiter: str
 ) -> tuple[int, int, int, int]:
     """Return the positions of the four columns; -1 for an optional action that is missing."""
     for column in columns:
         if column not in COLUMNS:
             raise FitError(unknown_name("column to rename", column, COLUMNS))
-    found = []
+    positions = []
     for column in COLUMNS:
         name = columns.get(column, column)
         if names.count(name) > 1:
-            raise FitError(f"{place}: the column {name!r} is there {names.count(name)} times; rename all but one")
+            raise FitError(f"{where}: the column {name!r} is there {names.count(name)} times; rename all but one")
         if name in names:
-            found.append(names.index(name))
+            positions.append(names.index(name))
         elif column == "action" and action_is_optional and column not in columns:
-            found.append(-1)
+            positions.append(-1)
         else:
-            raise FitError(f"{place}: {_missing(column, name, names, delimiter)}")
-    return found[0], found[1], found[2], found[3]
+            raise FitError(f"{where}: {_missing(column, name, names, delimiter)}")
+    return positions[0], positions[1], positions[2], positions[3]
 
 
 def _missing(column: str, name: str, names: Sequence[str], delimiter: str) -> str:
@@ -526,15 +528,15 @@ class RowCoder:
             self.problems.append((line, problem, details))
 
     def _time(self, text: str) -> int:
-        found = self._times.get(text)
-        if found is None:
+        period = self._times.get(text)
+        if period is None:
             stripped = text.strip()
             if not stripped:
                 raise BrokenLineError("time-empty")
             if len(self._times) >= MOST_TIMES:
                 self._times.clear()
-            found = self._times[text] = self.calendar.parse(stripped)
-        return found
+            period = self._times[text] = self.calendar.parse(stripped)
+        return period
 
 
 def _shown(name: str) -> str:
@@ -543,8 +545,8 @@ def _shown(name: str) -> str:
 
 
 def _known(names: NameCodes, text: str) -> int:
-    found = names.seen.get(text)
-    return names.code(text) if found is None else found
+    code = names.seen.get(text)
+    return names.code(text) if code is None else code
 
 
 class PeriodCalendar:

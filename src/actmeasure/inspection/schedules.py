@@ -160,10 +160,10 @@ def discounted_visits(model: Model, schedule: Schedule) -> FloatArray:
         weights = np.asarray((weights * factors) @ chain.moves)
         if weights.sum() < LITTLE:
             break
-    found = np.zeros(model.n_states)
+    by_state = np.zeros(model.n_states)
     known = np.flatnonzero(chain.states >= 0)
-    found[chain.states[known]] = visits[known]
-    return found
+    by_state[chain.states[known]] = visits[known]
+    return by_state
 
 
 def _returns(chain: PlanChain, discount: float) -> FloatArray:
@@ -279,7 +279,7 @@ def priced_schedules(
     model = own.model
     line = _line(model, own.schedule, own.evaluation)
     lines = [line, *(one for one in _lines(frontier) if not _is_same(one, line))]
-    found, in_time = [], True
+    schedules, in_time = [], True
     for piece in envelope(lines, 0.0):
         inside = _inside(piece.low, piece.high, own_price(model))
         schedule = piece.line.schedule
@@ -287,13 +287,13 @@ def priced_schedules(
             in_time = False
         else:
             schedule = completed(at_price(model, inside), schedule, tolerance, budget.left(at_least=0.05))
-        found.append(
+        schedules.append(
             PricedSchedule(
                 piece.low, piece.high, schedule, frozenset(piece.line.schedule), inside,
                 piece.line.reward, piece.line.looks, piece.line.evaluation,
             )
         )  # fmt: skip
-    return tuple(found), in_time
+    return tuple(schedules), in_time
 
 
 def _line(model: Model, schedule: Schedule, evaluation: Evaluation) -> Line:

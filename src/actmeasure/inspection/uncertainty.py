@@ -244,7 +244,7 @@ def other_chains(
 ) -> tuple[ChainEstimate, list[ChainEstimate]]:
     """Return the best estimate of several random starts, and different ones that are as likely."""
     counts = likelihood.gaps.counts()
-    best, found = estimate, [estimate]
+    best, estimates = estimate, [estimate]
     with deferred_interrupts() as interrupts:
         for _ in range(starts):
             if interrupts.requested:
@@ -252,9 +252,9 @@ def other_chains(
             one = maximise(likelihood, counts, random_start(allowed, fixed, rng), fixed, least_gain=ROUGH_GAIN)
             if _is_other(one, best, CONTINUED):
                 one = maximise(likelihood, counts, one.probabilities, fixed)
-                found.append(one)
+                estimates.append(one)
                 best = one if one.log_likelihood > best.log_likelihood + EQUALLY_LIKELY else best
-    return best, [one for one in found if _is_other(one, best, EQUALLY_LIKELY)]
+    return best, [one for one in estimates if _is_other(one, best, EQUALLY_LIKELY)]
 
 
 def _is_other(one: ChainEstimate, best: ChainEstimate, slack: float) -> bool:

@@ -208,15 +208,15 @@ class Calendars:
     def schedule(self, k: int) -> Schedule:
         """Return the schedule that measures at every k-th step."""
         model = self.model
-        start, found = None, [int(state) for state in model.initial_states]
+        start, observed = None, [int(state) for state in model.initial_states]
         if not model.start_is_known:
-            start, found = self._plan(None, k)
+            start, observed = self._plan(None, k)
         plans: dict[int, BlindPlan] = {}
-        while found:
-            state = found.pop()
+        while observed:
+            state = observed.pop()
             if state not in plans:
                 plans[state], further = self._plan(state, k)
-                found += further
+                observed += further
         return Schedule(plans, model.n_states, start)
 
     def best(self, longest: int, budget: Budget) -> tuple[int, int]:
@@ -383,11 +383,11 @@ def _updated(
 ) -> tuple[ConditionRule, FloatArray]:
     """Return a rule and its value with the interval k where that is better; `options` has the shape (S + 1, A, W)."""
     flat = options.reshape(len(options), -1)
-    place = flat.argmax(axis=1)
-    here = flat[np.arange(len(flat)), place]
-    first, column = np.divmod(place, len(waits))
+    choice = flat.argmax(axis=1)
+    best = flat[np.arange(len(flat)), choice]
+    first, column = np.divmod(choice, len(waits))
     other = ConditionRule(first, np.asarray(waits)[column], np.full(len(flat), k))
-    return rule.changed(here > worth, other), np.maximum(worth, here)
+    return rule.changed(best > worth, other), np.maximum(worth, best)
 
 
 @dataclass(frozen=True)
