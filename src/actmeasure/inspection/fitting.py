@@ -202,18 +202,16 @@ class Fit:
         kept = [number for number, name in enumerate(self.action_names) if name not in actions]
         if not kept:
             raise FitError("no action is left; keep at least one")
+        arrays = ("probabilities", "low", "high", "inspected", "exposure", "assumed")
+        given = {name: getattr(self, name) for name in arrays if getattr(self, name) is not None}
+        by_action: dict[str, Any] = {name: array[kept] for name, array in given.items()}
         return replace(
             self,
             action_names=tuple(self.action_names[number] for number in kept),
             dropped=(*self.dropped, *actions),
             structure=tuple(self.structure[number] for number in kept),
-            probabilities=self.probabilities[kept],
-            low=None if self.low is None else self.low[kept],
-            high=None if self.high is None else self.high[kept],
             bootstrap=None if self.bootstrap is None else self.bootstrap[:, kept],
-            inspected=self.inspected[kept],
-            exposure=self.exposure[kept],
-            assumed=self.assumed[kept],
+            **by_action,
         )
 
     def summary(self) -> str:

@@ -11,7 +11,8 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from dataclasses import asdict
 from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
@@ -103,18 +104,23 @@ def page_html(advice: Advice) -> str:
         "form-action 'none'",
         style=Markup(style),  # files of this package need no escaping
         script=Markup(script),
-        data=Markup(embedded_json(_shown(page_data(advice)))),  # escaped by embedded_json
-        **_shown(page_words(advice)),
+        data=Markup(embedded_json(page_data(advice))),  # escaped by embedded_json
+        **_displayed(page_words(advice)),
     )
 
 
-def _shown(data: Any) -> Any:
-    """Return nested data with invisible characters of all text escaped; names may contain any."""
-    if isinstance(data, str):
-        return shown(data)
-    if isinstance(data, Mapping):
-        return {_shown(name): _shown(value) for name, value in data.items()}
-    return [_shown(value) for value in data] if isinstance(data, list | tuple) else data
+def _displayed(data: Any) -> Any:
+    """Return nested data with invisible characters of text escaped, and None for numbers that are not finite."""
+    match data:
+        case str():
+            return shown(data)
+        case float():
+            return data if math.isfinite(data) else None
+        case Mapping():
+            return {_displayed(name): _displayed(value) for name, value in data.items()}
+        case list() | tuple():
+            return [_displayed(value) for value in data]
+    return data
 
 
 def _text(name: str) -> str:
@@ -168,7 +174,8 @@ def page_data(advice: Advice) -> dict[str, Any]:
         "moves": transitions.data(),
         "policies": [_policy(advice, policy) for policy in advice.policies],
     }
-    return {name: _finite(value) for name, value in data.items()}
+    displayed: dict[str, Any] = _displayed(data)
+    return displayed
 
 
 class _Plans:
@@ -191,30 +198,20 @@ class _Plans:
 
 def _plan(plan: BlindPlan, words: str) -> dict[str, Any]:
     """Return a plan for the script."""
-    return {
-        "words": words,
-        "actions": list(plan.actions),
-        "then": plan.then,
-        "repeat": plan.repeat,
-        "shown": steps_shown(plan),
-    }
+    return {"words": words, **asdict(plan), "shown": steps_shown(plan)}
 
 
 def _only_piece(advice: Advice) -> PricedSchedule:
     """Return the plan as the schedule of the own price alone, if there was no time for other prices."""
-    result = advice.evaluation
-    looks = result.discounted_measurements
-    if not advice.has_one_price:
-        looks = result.discounted_reward - result.discounted_return
-    return PricedSchedule(
-        advice.price,
-        advice.price,
-        advice.schedule,
-        advice.expected,
-        advice.price,
-        result.discounted_reward,
-        looks,
-        result,
+    price, result = advice.price, advice.evaluation
+    reward, looks = result.discounted_reward, _discounted_looks(advice, result)
+    return PricedSchedule(price, price, advice.schedule, advice.expected, price, reward, looks, result)
+
+
+def _discounted_looks(advice: Advice, result: Evaluation) -> float:
+    """Return the discounted number of inspections or, if their costs are a table, the discounted sum of these."""
+    return (
+        result.discounted_measurements if advice.has_one_price else result.discounted_reward - result.discounted_return
     )
 
 
@@ -296,14 +293,8 @@ def _bound(advice: Advice) -> list[list[float]]:
 def _policy(advice: Advice, policy: ComparedPolicy) -> dict[str, Any]:
     """Return the value of a policy as a line in the price, for the script."""
     result = policy.evaluation
-    looks = (
-        result.discounted_measurements if advice.has_one_price else result.discounted_reward - result.discounted_return
-    )
-    return {
-        "reward": result.discounted_reward,
-        "looks": looks,
-        **_long_run(advice, result),
-    }
+    looks = _discounted_looks(advice, result)
+    return {"reward": result.discounted_reward, "looks": looks, **_long_run(advice, result)}
 
 
 def _long_run(advice: Advice, result: Evaluation) -> dict[str, float | None]:
@@ -313,15 +304,6 @@ def _long_run(advice: Advice, result: Evaluation) -> dict[str, float | None]:
         return {"average": None, "averageCost": None, "looksPerPeriod": None, "looksInAll": result.measurements}
     cost = looks if advice.has_one_price else reward - net
     return {"average": reward, "averageCost": cost, "looksPerPeriod": looks, "looksInAll": None}
-
-
-def _finite(data: Any) -> Any:
-    """Return nested data with None for numbers that are not finite, which JSON does not have."""
-    if isinstance(data, float):
-        return data if math.isfinite(data) else None
-    if isinstance(data, dict):
-        return {name: _finite(value) for name, value in data.items()}
-    return [_finite(value) for value in data] if isinstance(data, (list, tuple, Iterator)) else data
 
 
 def steps_shown(plan: BlindPlan) -> int:

@@ -8,7 +8,7 @@ import os
 import re
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from difflib import get_close_matches
 from pathlib import Path
@@ -214,21 +214,19 @@ def _sorted(
     unit, time, line = (np.array(column, dtype=np.int64) for column in (coder.unit, coder.time, coder.line))
     state_names, state = _ranked(coder.states.codes, np.array(coder.state, dtype=np.int64), states)
     action_names, action = _ranked(coder.actions.codes, np.array(coder.action, dtype=np.int64), actions)
-    unit_names = tuple(coder.units.codes)
     order = np.lexsort((line, time, unit))
     unit, time, state, action, line = (column[order] for column in (unit, time, state, action, line))
+    names = (tuple(coder.units.codes), state_names, action_names)
+    records = Records(unit, time, state, action, line, *names, coder.calendar.name, source, notes, [])
     first = np.flatnonzero(np.r_[True, (unit[1:] != unit[:-1]) | (time[1:] != time[:-1])])
     merged = len(unit) - len(first)
     if merged:
-        for kind, column, names in (("states", state, state_names), ("actions", action, action_names)):
-            _check_agreement(kind, column, names, first, unit, time, line, unit_names, source)
-        state, action = np.maximum.reduceat(state, first), np.maximum.reduceat(action, first)
-        unit, time, line = unit[first], time[first], line[first]
+        _check_agreement(records, "states", state, state_names, first)
+        _check_agreement(records, "actions", action, action_names, first)
         notes.append(diagnostic("records-merged", records=merged))
-    return Records(
-        unit, time, state, action, line, unit_names, state_names, action_names, coder.calendar.name, source, notes,
-        _odd_states(state, line, state_names, source),
-    )  # fmt: skip
+        state, action = np.maximum.reduceat(state, first), np.maximum.reduceat(action, first)
+        records = replace(records, unit=unit[first], time=time[first], state=state, action=action, line=line[first])
+    return replace(records, warnings=_odd_states(records))
 
 
 def _ranked(
@@ -246,18 +244,11 @@ def natural(name: str) -> list[tuple[int, float, str]]:
     return [(0, float(part), "") if number % 2 else (1, 0.0, part) for number, part in enumerate(parts) if part]
 
 
-def _check_agreement(
-    kind: str,
-    column: IntArray,
-    names: Sequence[str],
-    first: IntArray,
-    unit: IntArray,
-    time: IntArray,
-    line: IntArray,
-    unit_names: Sequence[str],
-    source: str,
-) -> None:
-    """Raise a `FitError` if two records of the same unit and time have different states or actions."""
+def _check_agreement(records: Records, kind: str, column: IntArray, names: Sequence[str], first: IntArray) -> None:
+    """Raise a `FitError` if two records of the same unit and time have different states or actions.
+
+    `column` has the codes of all records, and `first` the first record of each unit and time.
+    """
     largest = np.maximum.reduceat(column, first)
     smallest = np.minimum.reduceat(np.where(column == NONE, len(names), column), first)
     wrong = np.flatnonzero(smallest < largest)
@@ -267,23 +258,24 @@ def _check_agreement(
     end = int(np.r_[first, len(column)][wrong[0] + 1])
     low = begin + int(np.argmax(column[begin:end] == smallest[wrong[0]]))
     high = begin + int(np.argmax(column[begin:end] == largest[wrong[0]]))
-    one, other = sorted((low, high), key=lambda record: line[record])
+    one, other = sorted((low, high), key=lambda record: records.line[record])
     times = f"; {len(wrong):,} times and units are contradicted in all" if len(wrong) > 1 else ""
     raise FitError(
-        f"{source} {line[other]:,}: unit {unit_names[unit[one]]!r} has two {kind} at time {time[one]}, "
-        f"{names[column[one]]!r} (line {line[one]:,}) and {names[column[other]]!r}{times}; correct one, or use shorter periods "
-        f"if both are right"
+        f"{records.location(other)}: unit {records.unit_names[records.unit[one]]!r} has two {kind} at time {records.time[one]}, "
+        f"{names[column[one]]!r} (line {records.line[one]:,}) and {names[column[other]]!r}{times}; correct one, or use shorter "
+        "periods if both are right"
     )
 
 
-def _odd_states(state: IntArray, line: IntArray, names: Sequence[str], source: str) -> list[Diagnostic]:
+def _odd_states(records: Records) -> list[Diagnostic]:
     """Return diagnostics about states that were seen once, or never although they were named."""
-    counts = np.bincount(state[state != NONE], minlength=len(names))
+    counts = np.bincount(records.state[records.state != NONE], minlength=len(records.state_names))
+    file = {"file": records.source.removesuffix(", line")} if records.source != ROW else {}
     odd = []
-    for number, name in enumerate(names):
+    for number, name in enumerate(records.state_names):
         if counts[number] == 1:
-            file = {"file": source.removesuffix(", line")} if source != ROW else {}
-            odd.append(diagnostic("state-seen-once", state=name, line=int(line[np.argmax(state == number)]), **file))
+            line = int(records.line[np.argmax(records.state == number)])
+            odd.append(diagnostic("state-seen-once", state=name, line=line, **file))
         elif not counts[number]:
             odd.append(diagnostic("state-never-seen", state=name))
     return odd

@@ -412,62 +412,58 @@ def plan_words(model: Model, units: Units, state: int | None, plan: BlindPlan) -
     return words if belief.known is None else f"{words}: {model.state_name(belief.known)}"
 
 
+#: The policies that a plan is compared with in a few words, and what each does and what it is the best of.
+POLICY_WORDS = {
+    "plan": (
+        "this plan",
+        "The certified plan: actions and times of inspections may depend on everything since the last inspection.",
+    ),
+    "always": (
+        "inspect every {period}",
+        "Inspect at the end of every {period} and do what is best for what was seen.",
+    ),
+    "never": ("never inspect", "Never inspect; act by time alone, {quality}."),
+    "every-k": (
+        "by the calendar, every {interval}",
+        "Inspect every {interval}, whatever was seen, with act-then-measure's control in between, which need not be the best. "
+        "The best of all intervals from 1 to {tried}.",
+    ),
+    "one-interval": (
+        "every {interval}, act on what is seen",
+        "Inspect every {interval}; {first_actions}. Until the next inspection: {waiting}. The best of all rules of this kind "
+        "with intervals from 1 to {tried}.",
+    ),
+    "by-condition": (
+        "interval by condition: {intervals}",
+        "After what an inspection shows, take one action, then wait; the next inspection follows after {intervals}, depending on "
+        "what was seen. The best of all rules of this kind with intervals from 1 to {tried}.",
+    ),
+}  # fmt: skip
+
+
 def policy_name(policy: ComparedPolicy) -> str:
     """Return a policy in a few words."""
-    match policy.key:
-        case "plan":
-            return "this plan"
-        case "always":
-            return f"inspect every {policy.period}"
-        case "never":
-            return "never inspect"
-        case "every-k":
-            return f"by the calendar, every {_interval(policy)}"
-        case "one-interval":
-            return f"every {_interval(policy)}, act on what is seen"
-        case _:
-            return f"interval by condition: {_intervals(policy)}"
+    return POLICY_WORDS[policy.key][0].format_map(_policy_details(policy))
 
 
 def policy_rule(policy: ComparedPolicy) -> str:
     """Return what a policy does, and what it is the best of, in sentences."""
-    tried = "" if policy.tried is None else f"from 1 to {counted(policy.tried, policy.period)}"
-    match policy.key:
-        case "plan":
-            return "The certified plan: actions and times of inspections may depend on everything since the last inspection."
-        case "always":
-            return f"Inspect at the end of every {policy.period} and do what is best for what was seen."
-        case "never":
-            how = "as well as that can be done" if policy.note is None else "in the best way found"
-            return f"Never inspect; act by time alone, {how}."
-        case "every-k":
-            return (
-                f"Inspect every {_interval(policy)}, whatever was seen, with act-then-measure's control in between, which need "
-                f"not be the best. The best of all intervals {tried}."
-            )
-        case "one-interval":
-            return (
-                f"Inspect every {_interval(policy)}; {'; '.join(_first_actions(policy))}. Until the next inspection: "
-                f"{policy.waiting}. The best of all rules of this kind with intervals {tried}."
-            )
-        case _:
-            return (
-                f"After what an inspection shows, take one action, then wait; the next inspection follows after "
-                f"{_intervals(policy)}, depending on what was seen. The best of all rules of this kind with intervals {tried}."
-            )
+    return POLICY_WORDS[policy.key][1].format_map(_policy_details(policy))
 
 
-def _interval(policy: ComparedPolicy) -> str:
-    """Return the interval of a policy for use after *every*: `year` or `2 years`."""
-    return policy.period if policy.interval[0] == 1 else counted(policy.interval[0], policy.period)
-
-
-def _intervals(policy: ComparedPolicy) -> str:
-    """Return the shortest and longest interval of a policy, as `2 years` or `1 to 3 years`."""
-    shortest, longest = policy.interval
-    return (
-        f"{shortest} to {counted(longest, policy.period)}" if shortest < longest else counted(shortest, policy.period)
-    )
+def _policy_details(policy: ComparedPolicy) -> dict[str, str | None]:
+    """Return the details in `POLICY_WORDS`; an interval follows *every*, as in `every year` and `every 2 years`."""
+    period, (shortest, longest) = policy.period, policy.interval
+    one = counted(longest, period)
+    return {
+        "period": period,
+        "interval": period if longest == 1 else one,
+        "intervals": f"{shortest} to {one}" if shortest < longest else one,
+        "tried": counted(policy.tried or 0, period),
+        "first_actions": "; ".join(_first_actions(policy)),
+        "waiting": policy.waiting,
+        "quality": "as well as that can be done" if policy.note is None else "in the best way found",
+    }
 
 
 def _first_actions(policy: ComparedPolicy) -> Iterator[str]:

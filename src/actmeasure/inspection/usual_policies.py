@@ -221,14 +221,7 @@ class Calendars:
 
     def best(self, longest: int, budget: Budget) -> tuple[int, int]:
         """Return the best k up to `longest`, and the largest k that was tried before time was over."""
-        best, most = 1, -math.inf
-        for k in range(1, longest + 1):
-            value = discounted_value(self.model, self.schedule(k))
-            if value > most:
-                best, most = k, value
-            if budget.is_over:
-                break
-        return best, k
+        return _best(self.model, ((k, self.schedule(k)) for k in range(1, longest + 1)), budget)
 
     def _plan(self, state: int | None, k: int) -> tuple[BlindPlan, list[int]]:
         """Return the plan of k steps from a known state (None: the start), and the states that may be observed then."""
@@ -415,12 +408,12 @@ def best_rounds(model: Model, longest: int, budget: Budget) -> Schedule:
     rounds = (
         (one, _schedule(model, dict.fromkeys(states, one.plan(one.length - 1)))) for one in _rounds(model, longest)
     )
-    chosen = _best(model, rounds, budget)
+    chosen, _ = _best(model, rounds, budget)
     plans: dict[int | None, BlindPlan] = {}
     for state in states:
         there = model if state is None else model.replace(initial=state)
         leads = ((lead, _schedule(there, {state: chosen.plan(lead)})) for lead in range(chosen.length - 1, -1, -1))
-        plans[state] = chosen.plan(_best(there, leads, budget))
+        plans[state] = chosen.plan(_best(there, leads, budget)[0])
     return _schedule(model, plans)
 
 
@@ -439,8 +432,8 @@ def _schedule(model: Model, plans: dict[int | None, BlindPlan]) -> Schedule:
     return Schedule(known, model.n_states, plans.get(None))
 
 
-def _best(model: Model, choices: Iterable[tuple[Choice, Schedule]], budget: Budget) -> Choice:
-    """Return the choice with the best schedule, of those there is time for; the first one is always evaluated."""
+def _best(model: Model, choices: Iterable[tuple[Choice, Schedule]], budget: Budget) -> tuple[Choice, Choice]:
+    """Return the choice with the best schedule, of those there is time for, and the last of these; there must be a choice."""
     best, most = None, -math.inf
     for choice, schedule in choices:
         value = discounted_value(model, schedule)
@@ -448,5 +441,5 @@ def _best(model: Model, choices: Iterable[tuple[Choice, Schedule]], budget: Budg
             best, most = choice, value
         if budget.is_over:
             break
-    assert best is not None  # there is always a first choice
-    return best
+    assert best is not None
+    return best, choice
