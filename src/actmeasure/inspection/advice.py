@@ -13,7 +13,7 @@ from actmeasure.errors import import_extra
 from actmeasure.evaluation import Evaluation
 from actmeasure.inspection.diagnostics import Diagnostic
 from actmeasure.inspection.economics import Units
-from actmeasure.inspection.schedules import PricedSchedule, discounted_visits, is_rounding, own_price
+from actmeasure.inspection.schedules import PricedSchedule, discounted_visits, is_rounding, own_price, plan_of
 from actmeasure.inspection.text import advice_text, plan_words
 from actmeasure.inspection.usual_policies import ComparedPolicy
 from actmeasure.model import Model
@@ -224,7 +224,7 @@ class Advice:
         return [self._row(state) for state in [*states, *order]]
 
     def _row(self, state: int | None) -> StatePlan:
-        plan = self.schedule.start if state is None else self.schedule[state]
+        plan = plan_of(self.schedule, state)
         assert plan is not None  # `rows` has the start only if there is a plan for it
         return StatePlan(
             state=state,

@@ -23,6 +23,7 @@ from actmeasure.inspection.schedules import (
     best_of,
     completed,
     own_price,
+    plan_of,
     priced_schedules,
     valid_on_other_models,
     with_schedules,
@@ -336,7 +337,9 @@ def confidence(
     if not schedules:
         return None
     states: list[int | None] = [*schedule, *([None] if schedule.start is not None else [])]
-    agreement = {state: _agreement(_plan(plans, state), [_plan(one, state) for one in schedules]) for state in states}
+    agreement = {
+        state: _agreement(plan_of(plans, state), [plan_of(one, state) for one in schedules]) for state in states
+    }
     return Confidence(agreement, np.array(values), np.array(best), asked)
 
 
@@ -354,10 +357,6 @@ def _for_all_states(model: Model, schedule: Schedule) -> Schedule:
         if int(state) not in schedule
     }
     return Schedule(missing | dict(schedule), model.n_states, schedule.start)
-
-
-def _plan(schedule: Schedule, state: int | None) -> BlindPlan | None:
-    return schedule.start if state is None else schedule.get(state)
 
 
 def _agreement(plan: BlindPlan | None, others: list[BlindPlan | None]) -> Agreement:

@@ -26,7 +26,7 @@ from actmeasure.errors import MissingExtraError, PlanError, shown
 from actmeasure.evaluation import Evaluation
 from actmeasure.files.atomic import check_place, check_suffix, explain, replacing
 from actmeasure.inspection.advice import Advice, StatePlan
-from actmeasure.inspection.schedules import PricedSchedule, at_price
+from actmeasure.inspection.schedules import PricedSchedule, at_price, belief_after, plan_of
 from actmeasure.inspection.text import (
     agreement_words,
     break_even,
@@ -228,15 +228,11 @@ def _piece(advice: Advice, rows: list[StatePlan], piece: PricedSchedule, plans: 
         "reward": piece.reward,
         "looks": piece.looks,
         **_long_run(advice, piece.evaluation),
-        "plans": [plans.number(_plan_of(piece.schedule, state), state) for state in states],
+        "plans": [plans.number(plan_of(piece.schedule, state), state) for state in states],
         "expected": [state is None or state in piece.expected for state in states],
         "rewards": [line[0] for line in lines],
         "rowLooks": [line[1] for line in lines],
     }
-
-
-def _plan_of(schedule: Schedule, state: int | None) -> BlindPlan | None:
-    return schedule.start if state is None else schedule.get(state)
 
 
 def _lines(model: Model, schedule: Schedule) -> tuple[np.ndarray, np.ndarray]:
@@ -265,9 +261,7 @@ def _gain(advice: Advice, row: StatePlan) -> float | None:
     """Return the gain of inspecting as planned instead of a period later, at the own price; None without an inspection."""
     if row.inspect_after is None:
         return None
-    belief = Belief.start(advice.model) if row.state is None else Belief.at(row.state)
-    for action in row.plan.actions[:-1]:
-        belief = belief.predict(advice.model, action)
+    belief = belief_after(advice.model, row.state, row.plan.actions[:-1])
     values = LookValues(advice.model, np.where(np.isinf(advice.values), np.nan, advice.values))
     last = row.plan.actions[-1]
     return float(values.looking(belief, last) - values.one_later(belief, last))
@@ -329,7 +323,7 @@ class PageTransitions:
 
     def add(self, state: int | None, plan: BlindPlan) -> bool:
         """Add the rows of a plan from a known state (None: the start); return False if there are more than `MOST_ENTRIES`."""
-        belief = Belief.start(self.model) if state is None else Belief.at(state)
+        belief = belief_after(self.model, state)
         for step in range(steps_shown(plan)):
             action = action_at(plan, step)
             if not all(self._add_row(int(one), action) for one in belief.states):

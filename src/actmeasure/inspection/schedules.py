@@ -26,6 +26,7 @@ from actmeasure.schedule import BlindPlan, Schedule
 __all__ = [
     "PricedSchedule",
     "at_price",
+    "belief_after",
     "best_of",
     "completed",
     "discounted_value",
@@ -33,6 +34,7 @@ __all__ = [
     "discounted_visits",
     "is_rounding",
     "own_price",
+    "plan_of",
     "priced_schedules",
     "reachable_part",
     "valid_on_other_models",
@@ -45,6 +47,19 @@ ROUNDING = 1e-9
 MOST_STATES = 500
 #: Visits are summed until the remaining weight is below this, or up to this number of plans.
 LITTLE, MOST_MOVES = 1e-9, 1_000
+
+
+def plan_of(schedule: Schedule, state: int | None) -> BlindPlan | None:
+    """Return the plan after seeing a state (None: the start); None if there is none."""
+    return schedule.start if state is None else schedule.get(state)
+
+
+def belief_after(model: Model, state: int | None, actions: Iterable[int] = ()) -> Belief:
+    """Return the belief after actions without a measurement, from a known state (None: the start)."""
+    belief = Belief.start(model) if state is None else Belief.at(state)
+    for action in actions:
+        belief = belief.predict(model, action)
+    return belief
 
 
 def is_rounding(difference: float, value: float) -> bool:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from actmeasure.belief import Belief
 from actmeasure.errors import quoted, shown, unknown_name
 from actmeasure.inspection.economics import DAYS, Units
+from actmeasure.inspection.schedules import belief_after, plan_of
 from actmeasure.planning.budget import why_open
 from actmeasure.text import break_even_text, percent, plain_number, shortened, text_table
 
@@ -406,10 +406,8 @@ def plan_words(model: Model, units: Units, state: int | None, plan: BlindPlan) -
     words = plan.describe(model, units.period)
     if plan.then != "known":
         return words
-    belief = Belief.start(model) if state is None else Belief.at(state)
-    for action in plan.actions:
-        belief = belief.predict(model, action)
-    return words if belief.known is None else f"{words}: {model.state_name(belief.known)}"
+    known = belief_after(model, state, plan.actions).known
+    return words if known is None else f"{words}: {model.state_name(known)}"
 
 
 #: The policies that a plan is compared with in a few words, and what each does and what it is the best of.
@@ -604,7 +602,7 @@ def _prices(advice: Advice) -> str:
     head = (price, f"{advice.units.figure} in all", looks, f"after seeing {first.name}")
     cells = []
     for piece in pieces:
-        plan = piece.schedule.start if first.state is None else piece.schedule.get(first.state)
+        plan = plan_of(piece.schedule, first.state)
         words = "-" if plan is None else plan_words(advice.model, advice.units, first.state, plan)
         high = "up" if piece.high == np.inf else f"to {plain_number(piece.high)}"
         mark = " *" if piece.low <= advice.price <= piece.high else ""

@@ -14,7 +14,7 @@ from actmeasure.belief import Belief
 from actmeasure.errors import PlanError
 from actmeasure.evaluation import Evaluation, evaluate
 from actmeasure.inspection.diagnostics import Diagnostic, diagnostic
-from actmeasure.inspection.schedules import best_of, discounted_value, discounted_values
+from actmeasure.inspection.schedules import belief_after, best_of, discounted_value, discounted_values
 from actmeasure.inspection.text import POLICIES, policy_name, policy_rule
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
@@ -227,8 +227,7 @@ class Calendars:
         """Return the plan of k steps from a known state (None: the start), and the states that may be observed then."""
         path = self._paths.get(state)
         if path is None:
-            belief = Belief.start(self.model) if state is None else Belief.at(state)
-            path = self._paths[state] = BlindPath(belief)
+            path = self._paths[state] = BlindPath(belief_after(self.model, state))
         while len(path.actions) < k and not path.belief.is_over:
             action = self._control(path.belief)
             path.belief = path.belief.predict(self.model, action)
