@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 from unittest.mock import patch
 
 import actmeasure as am
 from actmeasure.learning import foresight as module
-from actmeasure.planning.optimal import solve_within
 from benchmarks.goals import Goal
 
 SEEDS = (6048, 6049)
@@ -26,15 +26,15 @@ def _run(seed: int) -> tuple[float, float]:
     """Seconds in all, and of planning."""
     spent = 0.0
 
-    def timed(model: am.Model, tolerance: float, beliefs: int) -> tuple[am.Schedule, float, float]:
+    def timed(*arguments: Any, **settings: Any) -> am.Solution:
         nonlocal spent
         begun = time.process_time()
-        result = solve_within(model, tolerance, beliefs)
+        solution = am.solve(*arguments, **settings)
         spent += time.process_time() - begun
-        return result
+        return solution
 
     lake = am.problems.frozen_lake(20, "semi-slippery", measuring_cost=0.05, seed=seed)
-    with patch.object(module, "solve_within", timed):
+    with patch.object(module, "solve", timed):
         begun = time.process_time()
         am.train(am.agents.make("foresight"), lake, EPISODES, seed=seed)
         return time.process_time() - begun, spent

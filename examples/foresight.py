@@ -16,6 +16,7 @@ from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, fields
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import matplotlib
@@ -30,7 +31,6 @@ from scipy import stats
 import actmeasure as am
 from actmeasure.learning import foresight
 from actmeasure.model.transitions import FloatArray
-from actmeasure.planning.optimal import solve_within
 
 OUT = Path("results")
 EARLY, EPISODES, LAST, MAX_STEPS = 2_500, 7_500, 500, 1_000
@@ -107,13 +107,13 @@ def return_of(schedule: am.Schedule, model: am.Model) -> float:
 def timed(spent: list[float]) -> AbstractContextManager[object]:
     """Within this block, all planning adds its seconds of computing to `spent`."""
 
-    def plan(model: am.Model, tolerance: float, beliefs: int) -> tuple[am.Schedule, float, float]:
+    def solve(*arguments: Any, **settings: Any) -> am.Solution:
         begun = time.process_time()
-        result = solve_within(model, tolerance, beliefs)
+        solution = am.solve(*arguments, **settings)
         spent.append(time.process_time() - begun)
-        return result
+        return solution
 
-    return patch.object(foresight, "solve_within", plan)
+    return patch.object(foresight, "solve", solve)
 
 
 def study(size: int, seed: int, episodes: int, early: int) -> Row:

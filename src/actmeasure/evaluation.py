@@ -15,7 +15,7 @@ from scipy import sparse
 from actmeasure import markov
 from actmeasure.errors import ModelError, ScheduleError, quoted
 from actmeasure.kernels import trace
-from actmeasure.kernels.blind import Dynamics, relative_error
+from actmeasure.kernels.dynamics import Dynamics, relative_error
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
 from actmeasure.policy import BeliefFunction, Policy, unroll

@@ -11,6 +11,7 @@ from actmeasure.belief import Belief
 from actmeasure.decision import Decision, expected_decision, is_valid
 from actmeasure.errors import ScheduleError, quoted
 from actmeasure.kernels import follow_schedule
+from actmeasure.kernels.simulate import NOTHING
 from actmeasure.model import Model
 from actmeasure.schedule import BlindPlan, Schedule
 from actmeasure.settings import whole
@@ -158,7 +159,7 @@ class SchedulePolicy:
 
     def _number(self, state: int | None) -> int:
         if state is None:
-            return follow_schedule.NOTHING
+            return NOTHING
         return whole(
             state, "the state that was seen", 0, self.model.n_states - 1, ScheduleError, "None or a whole number"
         )

@@ -13,6 +13,7 @@ import numpy as np
 from actmeasure.errors import ActMeasureError, ModelError, quoted, unknown_name
 
 __all__ = [
+    "LARGEST_COUNT",
     "LARGEST_PRICE",
     "LARGEST_RETURN",
     "MOST_EPISODES",
@@ -35,6 +36,8 @@ LARGEST_PRICE = 1e120
 MOST_STEPS = 10**9
 #: Largest number of episodes of a run, whose results are kept in memory.
 MOST_EPISODES = 10**9
+#: Largest count in files: up to it, every whole number is a float64.
+LARGEST_COUNT = 1 << 53
 
 
 def real(value: Any, name: str, error: type[ActMeasureError] = ModelError, expected: str = "a number") -> float:

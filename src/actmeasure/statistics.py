@@ -45,7 +45,7 @@ LEVEL = 0.95
 #: Fraction of the runs that an interquartile mean leaves out at either end.
 QUARTER = 0.25
 #: Relative difference between runs below which they count as equal.
-ROUNDING = 1e-12
+EQUAL_RUNS = 1e-12
 
 
 class Interval(NamedTuple):
@@ -207,7 +207,7 @@ def _deviation(values: FloatArray) -> FloatArray:
     if len(values) < 2:
         return np.full(values.shape[1:], np.nan)
     spread = values.max(axis=0) - values.min(axis=0)
-    alike = spread <= ROUNDING * np.abs(values).max(axis=0)
+    alike = spread <= EQUAL_RUNS * np.abs(values).max(axis=0)
     found: FloatArray = np.where(alike, 0.0, values.std(axis=0, ddof=1))
     return found
 

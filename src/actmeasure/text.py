@@ -9,10 +9,12 @@ import numpy as np
 
 from actmeasure.belief import Belief
 from actmeasure.model import Model
+from actmeasure.statistics import Interval
 
 __all__ = [
     "belief_text",
     "break_even_text",
+    "interval_text",
     "number_text",
     "percent",
     "plain_number",
@@ -56,6 +58,12 @@ def break_even_text(
     if math.isclose(low, high, rel_tol=1e-9) or write(low) == write(high):
         return f"{what} pays up to a price of {write(low)}."
     return f"{what} pays up to a price between {write(low)} and {write(high)}."
+
+
+def interval_text(mean: Interval) -> str:
+    """Return a mean and its interval, or the mean alone where the interval is unknown."""
+    value, low, high = mean
+    return f"{value:.4g}" if math.isnan(low) else f"{value:.4g} ({low:.4g} to {high:.4g})"
 
 
 def percent(probability: float) -> str:

@@ -9,14 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from actmeasure.episodes import Episodes
-from actmeasure.kernels import trace
-from actmeasure.kernels.blind import Dynamics
+from actmeasure.kernels import streams, trace
+from actmeasure.kernels.dynamics import Dynamics
 from actmeasure.kernels.outcomes import EXACT, LAW, NOTHING, Outcomes
-from actmeasure.kernels.simulate import Record, World
+from actmeasure.kernels.simulate import Record, Run, World
 from actmeasure.model import Model
 from actmeasure.schedule import BlindPlan, Schedule
 
-__all__ = ["control_dynamics", "dynamics", "flat_plans", "outcome_tables", "record", "world"]
+__all__ = ["control_dynamics", "dynamics", "flat_plans", "new_run", "outcome_tables", "record", "world"]
 
 T = TypeVar("T")
 
@@ -110,6 +110,14 @@ def record(episodes: Episodes) -> Record:
     return Record(
         episodes.scalarized_return, episodes.reward, episodes.measurements, episodes.steps, episodes.terminated
     )
+
+
+def new_run(episodes: Episodes, seed: int, first_episode: int, max_steps: int, agent_stream: Any) -> Run:
+    """Return the arrays for a kernel that simulates `episodes`, from number `first_episode` on, and fills them in."""
+    return Run(
+        record(episodes), streams.entropy_words(seed), first_episode, max_steps, np.zeros(3, np.int64), streams.make_stream(),
+        agent_stream,
+    )  # fmt: skip
 
 
 def flat_plans(schedule: Schedule, start: BlindPlan | None = None) -> tuple[trace.Plans, int]:

@@ -15,8 +15,8 @@ from command_line import actmeasure
 import actmeasure as am
 from actmeasure.cli import app
 from actmeasure.cli.output import print_json
+from actmeasure.cli.planning import _break_even
 from actmeasure.cli.problem import read_settings
-from actmeasure.cli.tradeoff import _break_even
 
 SLIPPERY = ("--set", "size=8", "--set", "variant=slippery", "--discount", "0.999")
 SLIPPERY_LAKE = ("frozen-lake", *SLIPPERY)

@@ -386,7 +386,7 @@ def simulated(case: str) -> dict[str, Any]:
             decision = planner.decide()
             steps.append([
                 int(decision.action), bool(decision.measure), exact(planner.value), planner.histories,
-                digest(planner.q_values()), planner.made_up, planner.lost,
+                digest(planner.q_values()), planner.reinvigorated, planner.deprivations,
             ])  # fmt: skip
             belief = planner.belief().predict(model, decision.action)
             if belief.is_over:

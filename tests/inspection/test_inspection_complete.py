@@ -11,6 +11,7 @@ from strategies import examples, models, random_schedule
 
 import actmeasure as am
 from actmeasure.inspection.schedules import completed, valid_on_other_models
+from actmeasure.planning import Budget
 
 
 @examples(40)
@@ -40,7 +41,7 @@ def test_a_claim_that_is_false_elsewhere_is_not_made():
 def test_unexpected_states_get_the_best_plan():
     lake = am.problems.frozen_lake(4)
     schedule = am.solve(lake).schedule
-    whole = completed(lake, schedule, 1e-6, None)
+    whole = completed(lake, schedule, 1e-6, Budget())
     running = np.flatnonzero(~lake.terminal)
     assert set(whole) == set(running.tolist()) > set(schedule)
     assert all(whole[state] == schedule[state] for state in schedule)
@@ -53,4 +54,4 @@ def test_large_models_keep_to_what_they_expect(monkeypatch):
     monkeypatch.setattr("actmeasure.inspection.schedules.MOST_STATES", 10)
     lake = am.problems.frozen_lake(4)
     schedule = am.solve(lake).schedule
-    assert completed(lake, schedule, 1e-6, None) is schedule
+    assert completed(lake, schedule, 1e-6, Budget()) is schedule

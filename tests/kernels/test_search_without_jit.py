@@ -14,7 +14,7 @@ for settings in ({}, {"share": True, "rollout": "looking", "exploration": 0.5}, 
     planner.begin(am.Belief.at(0))
     for step in range(6):
         decision = planner.decide()
-        print(decision, planner.value.hex(), planner.histories, planner.made_up, planner.belief())
+        print(decision, planner.value.hex(), planner.histories, planner.reinvigorated, planner.belief())
         planner.observe(decision, 4 if decision.measure else None)
 for name, settings in (
     ("acno-otp", {"exploiting_episodes": 4}),

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from strategies import examples, models
 
 import actmeasure as am
-from actmeasure.learning.foresight import ForesightState, Phase, reliance
-from actmeasure.planning.optimal import solve_within
+from actmeasure.learning.foresight import ForesightState, Phase, _solved, reliance
 
 EPISODES = ("scalarized_return", "reward", "measurements", "steps", "terminated")
 LAKE = am.problems.frozen_lake(4, measuring_cost=0.05)
@@ -477,9 +476,9 @@ class TestParts:
         model = am.problems.frozen_lake(8, seed=3, discount=0.99)
         truth = am.solve(model, tolerance=1e-6)
         for beliefs in (1, 100, 2_000, 300_000):
-            results = [solve_within(model, 0.01, beliefs) for _ in range(2)]
-            assert results[0] == results[1]
-            schedule, value, upper = results[0]
+            results = [_solved(model, 0.01, beliefs) for _ in range(2)]
+            (schedule, value, upper), second = ((one.schedule, one.value, one.upper) for one in results)
+            assert (schedule, value, upper) == second
             assert value == pytest.approx(am.evaluate(model, schedule).discounted_return, abs=1e-12)
             assert value <= truth.upper + 1e-9
             assert upper >= truth.lower - 1e-9
@@ -487,8 +486,8 @@ class TestParts:
 
     def test_planning_where_nothing_can_be_earned(self):
         lake = am.problems.frozen_lake(map=["SHG"], measuring_cost=0.05)
-        _, value, upper = solve_within(lake, 0.01, 1000)
-        assert (value, upper) == pytest.approx((0.0, 0.0), abs=1e-6)
+        found = _solved(lake, 0.01, 1000)
+        assert (found.value, found.upper) == pytest.approx((0.0, 0.0), abs=1e-6)
 
 
 def follow(model, schedule, rng, taken):

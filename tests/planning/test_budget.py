@@ -105,3 +105,42 @@ def test_a_budget_tells_what_was_spent():
     assert tuple(budget.record) == solution.record
     again = am.solve(am.problems.frozen_lake(4), budget=budget)
     assert len(budget.record) == len(again.record) == len(solution.record)
+
+
+def test_separate_budgets_share_limits_but_not_what_is_spent():
+    budget = Budget(seconds=100, work=7, interruptible=False)
+    budget.note(0.0, 1.0)
+    budget.spent = 7
+    other = budget.separate(0.25)
+    assert other.seconds == pytest.approx(25, abs=1)
+    assert (other.work, other.interruptible, other.spent, other.record) == (7, False, 0, [])
+    assert Budget(1e-9).separate(at_least=3.0).seconds == 3.0
+    assert Budget(work=7).separate(0.25, seconds=2).seconds is None
+    assert Budget().separate(seconds=2).seconds == 2
+    assert Budget().separate().seconds is None
+
+
+def test_a_relative_tolerance_ends_the_search():
+    lake = am.problems.frozen_lake(8, seed=3, discount=0.99)
+    found = am.solve(lake, tolerance=1e-9, relative_tolerance=0.1)
+    assert found.stopped == "closed"
+    assert 1e-9 < found.gap <= 0.1 * found.lower + 1e-12
+    for wrong in (-1, float("inf"), "x"):
+        with pytest.raises(am.PlanError, match="relative_tolerance is"):
+            am.solve(lake, relative_tolerance=wrong)
+
+
+def test_a_tradeoff_within_a_limit_on_work_is_deterministic():
+    lake = am.problems.frozen_lake(8, seed=3)
+    first, second = (am.tradeoff(lake, tolerance=1e-9, budget=Budget(work=500)) for _ in range(2))
+    assert first.stopped == second.stopped == "beliefs"
+    assert (first.prices.tolist(), first.upper.tolist()) == (second.prices.tolist(), second.upper.tolist())
+    assert "limit on the work was reached" in first.note
+
+
+def test_advice_within_a_limit_on_work():
+    lake = am.problems.frozen_lake(4)
+    advice = am.inspection.advise(lake, budget=Budget(work=100))
+    assert any("limit on the work was reached" in str(note) for note in advice.notes)
+    with pytest.raises(am.PlanError, match="leave time_limit and progress out"):
+        am.inspection.advise(lake, time_limit=1.0, budget=Budget(work=100))

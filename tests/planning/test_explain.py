@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import actmeasure as am
-from actmeasure.planning.explain import plot_explanation
+from actmeasure.planning.plots import plot_explanation
 from actmeasure.text import percent
 
 METHODS = ["optimal", "atm", "atm-qmdp", "atm-linear", "always", "never", "every-2", "every-3"]

@@ -1,14 +1,20 @@
 """Planning methods are objects, found by name; a new one is an entry."""
 
+import json
+import os
 import pickle
+import sys
 from dataclasses import dataclass
+from importlib import import_module
 
 import pytest
+from command_line import actmeasure
 
 import actmeasure as am
 from actmeasure.planning import METHODS, Budget, Plan, register
 from actmeasure.planning.baselines import Every
 from actmeasure.planning.optimal import Optimal
+from actmeasure.studies.code import code_of
 from actmeasure.world import dynamics
 
 LAKE = am.problems.frozen_lake(4)
@@ -48,6 +54,93 @@ def test_a_method_of_ones_own_is_an_entry(registered):
     ((tolerance, budget),) = seen
     assert tolerance == 0.5
     assert budget.seconds == 60
+
+
+def test_a_method_of_ones_own_solves_the_prices_of_a_tradeoff(registered):
+    seen.clear()
+    mine, atm = am.tradeoff(LAKE, method="mine", time_limit=20), am.tradeoff(LAKE, method="atm")
+    assert seen
+    assert mine.gap > mine.tolerance
+    optimum = am.solve(LAKE.replace(measuring_cost=0.0))
+    for frontier in (mine, atm):
+        assert frontier.lower[0] - 1e-9 <= optimum.upper
+        assert frontier.upper[0] + 1e-9 >= optimum.lower
+    with pytest.raises(am.PlanError, match="did you mean 'mine'"):
+        am.tradeoff(LAKE, method="mne")
+
+
+MODULE = """
+import actmeasure as am
+
+
+class Repeat:
+    def solve(self, model, budget):
+        plan = am.BlindPlan((ACTION,), then="repeat", repeat=1)
+        return am.planning.Plan(am.Schedule({int(s): plan for s in model.initial_states}, model.n_states))
+
+
+ready = Repeat()
+ACTION = 2
+am.planning.register("own-repeat", ready)
+"""
+
+
+@pytest.fixture
+def own_module(tmp_path, monkeypatch):
+    """A module with a method, on the path of this process and of those that it starts."""
+    folder = tmp_path / "path"
+    folder.mkdir()
+    (folder / "own_method.py").write_text(MODULE)
+    monkeypatch.syspath_prepend(folder)
+    monkeypatch.setenv("PYTHONPATH", str(folder), prepend=os.pathsep)
+    yield folder
+    METHODS.pop("own-repeat", None)
+    sys.modules.pop("own_method", None)
+
+
+@pytest.mark.parametrize("name", ["own_method:Repeat", "own_method:ready"])
+def test_a_method_of_a_module_needs_no_registration(own_module, name):
+    solution = am.solve(LAKE, name)
+    assert (solution.method, solution.schedule[0].actions) == (name, (2,))
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("no_such_module:Mine", "cannot be imported: ModuleNotFoundError"),
+        ("own_method:Other", "cannot be imported: AttributeError"),
+        ("own_method:ACTION", "expected an object with a method solve"),
+        (":", "cannot be imported: ValueError"),
+    ],
+)
+def test_what_is_wrong_with_a_method_of_a_module_is_said(own_module, name, message):
+    with pytest.raises(am.PlanError, match=message):
+        am.solve(LAKE, name)
+
+
+def test_commands_take_a_method_of_a_module(own_module):
+    for command in ("solve", "tradeoff"):
+        done = actmeasure(command, "frozen-lake", "--method", "own_method:Repeat", "--time-limit", "20", "--json")
+    assert json.loads(done.stdout)["pieces"]
+
+
+def test_studies_take_methods_of_ones_own(own_module, tmp_path):
+    import_module("own_method")
+    lake = am.studies.ProblemSpec("lake", "frozen-lake")
+    part = am.studies.Part("plans", "Plans", [lake], methods=["own-repeat", "own_method:Repeat", "optimal"])
+    study = am.studies.Study("own", "Own methods", [part])
+    summary = am.run_study(study, tmp_path / "results", am.studies.LocalEngine(workers=1))
+    assert summary.stopped == "done", summary
+    trials = {trial.method: trial for trial in study.trials()}
+    before = {method: code_of(trial) for method, trial in trials.items()}
+    assert before["own-repeat"] == before["own_method:Repeat"] != before["optimal"]
+
+
+def test_a_method_that_workers_cannot_import_is_refused(monkeypatch):
+    monkeypatch.setitem(METHODS, "here", type("Here", (Repeat,), {"__module__": "__main__"})())
+    trial = am.studies.Trial.plan(am.studies.ProblemSpec("lake", "frozen-lake"), "here")
+    with pytest.raises(am.StudyError, match="workers cannot import; define and register it in a module"):
+        code_of(trial)
 
 
 def test_a_registered_name_is_suggested(registered):

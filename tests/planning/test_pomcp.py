@@ -127,8 +127,8 @@ class TestParticles:
             # Some are copies of others: fewer than half, so that the variance is at most twice that of as many of their own.
             deviation = np.sqrt(2 * exact * (1 - exact) / 20_000)
             assert (np.abs(found - exact) <= 4.5 * deviation + 1e-12).all()
-        assert planner.made_up > 0
-        assert planner.lost == 0
+        assert planner.reinvigorated > 0
+        assert planner.deprivations == 0
 
     def test_a_start_that_is_not_known(self):
         model = am.problems.measuring_value()
@@ -148,7 +148,8 @@ class TestParticles:
         planner = PLANNER(model, simulations=200, particles=300, nodes=100)
         planner.decide(am.Belief.at(8))
         planner.observe(None, am.Decision(1, False))
-        assert (planner.lost, planner.made_up) == (1, 300)
+        assert (planner.deprivations, planner.reinvigorated) == (1, 300)
+        assert (planner.lost, planner.made_up) == (1, 300)  # the former names
         assert not model.terminal[planner.belief().states].any()
         assert len(planner.belief().states) == 11
         assert 0 <= planner.decide().action < 4

@@ -229,10 +229,10 @@ def test_interrupt_inside_the_solver_is_noticed():
 def failing_where(monkeypatch, fails):
     """Let the solver find no bound for some calls, given method, price and time limit."""
 
-    def solve(model, method, tolerance, limit, progress):
-        if fails(method, float(np.max(model.measuring_cost)), limit):
+    def solve(model, method, tolerance, budget):
+        if fails(method, float(np.max(model.measuring_cost)), budget.seconds):
             raise am.PlanError("no bound")
-        return am.solve(model, method, tolerance, limit, progress)
+        return am.solve(model, method, tolerance, budget=budget)
 
     monkeypatch.setattr(sys.modules["actmeasure.planning.tradeoff"], "solve", solve)
 

@@ -277,7 +277,7 @@ class LosesResults:
 def test_a_result_that_died_with_its_node_is_made_again(losses):
     """Ray says that the owner has died, as a node goes while its result is fetched; but the owner is this process."""
     trial = TINY.trials()[0]
-    queue = ray_engine._Queue(LosesResults(losses), [Order(trial, None, 0, code_of(trial))], None, print)
+    queue = ray_engine._ClusterQueue(LosesResults(losses), [Order(trial, None, 0, code_of(trial))], None, print)
     outcomes = []
     while queue.is_busy:
         queue.submit()

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 import os
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
 
-from actmeasure import problems
 from actmeasure.errors import PlanError, quoted, shown
 from actmeasure.evaluation import evaluate
 from actmeasure.inspection.advice import HIGH, LOW, Advice, Agreement, Confidence
@@ -29,7 +27,6 @@ from actmeasure.inspection.schedules import (
     with_schedules,
 )
 from actmeasure.inspection.usual_policies import ComparedPolicy, usual_policies
-from actmeasure.interrupts import deferred_interrupts
 from actmeasure.model import Model
 from actmeasure.planning.baselines import Control, values_of
 from actmeasure.planning.budget import Budget, why_open
@@ -42,6 +39,8 @@ from actmeasure.settings import amount
 
 __all__ = ["advise"]
 
+#: Time limit, unless another one or a budget is given.
+DEFAULT_SECONDS = 60.0
 #: Tolerance of the plan, relative to the largest reward.
 PLAN_TOLERANCE = 1e-7
 #: Tolerance of the frontier, relative to the difference between free inspections and none.
@@ -50,6 +49,8 @@ FRONTIER_TOLERANCE = 1e-3
 PLAN_SHARE, POLICY_SHARE, FRONTIER_SHARE = 0.4, 0.35, 0.4
 #: The same for the frontier of a model, which has no resampled models to solve afterwards.
 LAST_SHARE = 0.9
+#: Seconds for a part of the advice, even where less time remains.
+LEAST_PART_SECONDS = 0.2
 
 
 def advise(
@@ -60,8 +61,9 @@ def advise(
     currency: str = "",
     period: str = "period",
     title: str = "Inspection plan",
-    time_limit: float | None = 60.0,
+    time_limit: float | None = DEFAULT_SECONDS,
     progress: Callable[[str], None] | None = None,
+    budget: Budget | None = None,
 ) -> Advice:
     """Plan when to inspect and what to do, with exact costs, a comparison with usual policies and the uncertainty of the plan.
 
@@ -79,6 +81,8 @@ def advise(
         Seconds for everything; `Advice.notes` names the parts for which there was no time. There is always a plan.
     progress : function, optional
         Called with the name of each step.
+    budget : Budget, optional
+        Instead of `time_limit`; a limit on work holds for each search. Its clock starts anew.
 
     Returns
     -------
@@ -95,15 +99,10 @@ def advise(
     """
     prices = Economics.load(economics) if isinstance(economics, (str, os.PathLike)) else economics
     model, units = _model_and_units(problem, prices, price, currency, period)
-    budget = Budget.of_time_limit(time_limit)
+    budget = Budget.of(None if budget is not None and time_limit == DEFAULT_SECONDS else time_limit, budget=budget)
     fit = problem if isinstance(problem, Fit) else None
-    with deferred_interrupts():
-        tell = progress or (lambda _: None)
-        tell("getting ready")
-        _warm_up()
-        budget.start()
-        with budget.deferred_interrupts():
-            return _AdviceRun(model, units, budget, tell).advice(title, fit, prices)
+    with budget.deferred_interrupts():
+        return _AdviceRun(model, units, budget, progress or (lambda _: None)).advice(title, fit, prices)
 
 
 def _model_and_units(
@@ -148,7 +147,7 @@ class _AdviceRun:
         solved = self._plan()
         if why_open(solved.stopped, self.model.discount):
             self.notes.append(diagnostic("plan-not-closed", stopped=solved.stopped, discount=self.model.discount))
-        anywhere = completed(self.model, solved.schedule, self.tolerance, self._seconds(PLAN_SHARE))
+        anywhere = completed(self.model, solved.schedule, self.tolerance, self._share(PLAN_SHARE))
         others = self._policies(solved)
         frontier = self._frontier(solved, others, FRONTIER_SHARE if fit else LAST_SHARE)
         others = [self._as_on_frontier(policy, frontier) for policy in others]
@@ -181,17 +180,15 @@ class _AdviceRun:
     def _plan(self) -> Solution:
         """Solve the model in a fraction of the time or, if that is too short for any bound, in all of it."""
         try:
-            return solve(self.model, "optimal", self.tolerance, self._seconds(PLAN_SHARE))
+            return solve(self.model, "optimal", self.tolerance, budget=self._share(PLAN_SHARE))
         except PlanError:
             if self.budget.seconds is None or self.budget.is_over:
                 raise
-            return solve(self.model, "optimal", self.tolerance, self._seconds(1.0))
+            return solve(self.model, "optimal", self.tolerance, budget=self._share(1.0))
 
-    def _seconds(self, share: float) -> float | None:
-        """Return a fraction of the remaining seconds, at least 0.2; None without a time limit."""
-        if self.budget.seconds is None:
-            return None
-        return round(max(share * (self.budget.seconds - self.budget.elapsed), 0.2), 1)
+    def _share(self, share: float) -> Budget:
+        """Return a budget for one part of the advice, with a fraction of the remaining time."""
+        return self.budget.separate(share, at_least=LEAST_PART_SECONDS)
 
     def _has_time(self, part: str) -> bool:
         """Return whether there is time for a part of the advice; if not, note a diagnostic."""
@@ -240,8 +237,8 @@ class _AdviceRun:
             frontier = tradeoff(
                 self.model,
                 self._frontier_tolerance(others),
-                self._seconds(share),
-                lambda now: self.tell(f"other prices of an inspection: {now.solved} solved"),
+                progress=lambda now: self.tell(f"other prices of an inspection: {now.solved} solved"),
+                budget=self._share(share),
             )
         except PlanError:
             self.notes.append(diagnostic("frontier-failed", discount=self.model.discount))
@@ -326,12 +323,13 @@ def confidence(
         if budget.is_over:
             break
         tell(f"resampled model {number} of {asked}{_time_left(budget, number - 1, asked)}")
-        limit = budget.left(at_least=0.05)
         try:
-            solution = solve(other, "optimal", tolerance, limit)
+            solution = solve(other, "optimal", tolerance, budget=budget.separate())
         except PlanError:  # no time for a bound on it
             break
-        schedules.append(valid_on_other_models(other, completed(other, solution.schedule, tolerance, limit)))
+        schedules.append(
+            valid_on_other_models(other, completed(other, solution.schedule, tolerance, budget.separate()))
+        )
         values.append(evaluate(other, followed).discounted_return)
         best.append(max(solution.value, values[-1]))
     if not schedules:
@@ -376,20 +374,3 @@ def _quantile(values: list[float], share: float) -> float:
     if not values:
         return math.nan
     return sorted(values)[min(len(values) - 1, math.floor(share * len(values)))]
-
-
-_is_warm = threading.Event()
-
-
-def _warm_up() -> None:
-    """Advise on tiny models, once per process, so that compiling does not count against the time limit."""
-    if _is_warm.is_set():
-        return
-    tiny = problems.measuring_value()
-    hidden = tiny.replace(initial=[0.5, 0.5, *[0.0] * (tiny.n_states - 2)], reveal_start=False)
-    budget = Budget()
-    with budget.deferred_interrupts():
-        for model in (tiny, hidden):
-            _AdviceRun(model, Units(), budget, lambda _: None).advice("", None, None)
-        if not budget.is_interrupted:
-            _is_warm.set()

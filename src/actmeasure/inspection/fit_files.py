@@ -17,6 +17,7 @@ from actmeasure.files.checks import FIT_FORMAT, FIT_VERSION, quote
 from actmeasure.inspection.diagnostics import SEVERITIES, Diagnostic
 from actmeasure.inspection.fitting import Fit
 from actmeasure.inspection.goodness import Goodness, GoodnessTest
+from actmeasure.settings import LARGEST_COUNT
 
 __all__ = ["load_fit", "save_fit"]
 
@@ -34,9 +35,7 @@ ARRAYS = {
 #: Arrays that a fit without a bootstrap does not have.
 OPTIONAL = ("low", "high", "bootstrap")
 #: Tolerance of sums of probabilities.
-ROUNDING = 1e-6
-#: Largest number of inspections or periods.
-MOST = 1 << 53
+SUM_TOLERANCE = 1e-6
 
 Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)]
 Finite = Annotated[float, msgspec.Meta(ge=-1e300, le=1e300)]
@@ -84,7 +83,7 @@ class _StoredGoodness(msgspec.Struct, forbid_unknown_fields=True):
         return Goodness(tests, tuple(one.diagnostic() for one in self.findings), self.replicates)
 
 
-class _About(msgspec.Struct, forbid_unknown_fields=True):
+class _FitDescription(msgspec.Struct, forbid_unknown_fields=True):
     """The fields of a fit that are not arrays, as they are in the JSON of an archive."""
 
     format: str
@@ -142,10 +141,10 @@ def checked_path(path: str | os.PathLike[str]) -> Path:
     return file_path
 
 
-def _converted(about: dict[str, Any]) -> _About:
+def _converted(about: dict[str, Any]) -> _FitDescription:
     """Return the JSON of an archive as checked fields; raise a `FitError` that names the key of anything wrong."""
     try:
-        return msgspec.convert(_upgraded(about), _About)
+        return msgspec.convert(_upgraded(about), _FitDescription)
     except (msgspec.ValidationError, OverflowError) as error:
         problem, _, key = str(error).partition(" - at `$.")
         where = f"{key.rstrip('`')}: " if key else ""
@@ -207,7 +206,7 @@ def _check_shapes(shapes: Shapes) -> int:
     return 16 * (n_actions + 1) * (n_states + 1)
 
 
-def _fit(about: _About, arrays: Arrays) -> Fit:
+def _fit(about: _FitDescription, arrays: Arrays) -> Fit:
     _check_names(about)
     _check_arrays(arrays)
     parts: dict[str, Any] = {name: arrays.get(name) for name in ARRAYS}
@@ -219,7 +218,7 @@ def _fit(about: _About, arrays: Arrays) -> Fit:
     return Fit(goodness=None if about.goodness is None else about.goodness.goodness(), **parts)
 
 
-def _check_names(about: _About) -> None:
+def _check_names(about: _FitDescription) -> None:
     """Raise a `FitError` if names are missing or given twice, or do not match each other."""
     states, actions = about.state_names, about.action_names
     for kind, names in (("state", states), ("action", actions)):
@@ -244,20 +243,22 @@ def _check_arrays(arrays: Arrays) -> None:
         values = arrays.get(name, arrays["probabilities"])
         with np.errstate(over="ignore", invalid="ignore"):
             sound = (
-                (values >= 0) & (values <= 1 + ROUNDING) & (np.abs(values.sum(axis=-1, keepdims=True) - 1) < ROUNDING)
+                (values >= 0)
+                & (values <= 1 + SUM_TOLERANCE)
+                & (np.abs(values.sum(axis=-1, keepdims=True) - 1) < SUM_TOLERANCE)
             )
         if not np.all(np.where(known, sound, np.isnan(values))):
             raise FitError(f"{name!r} has rows that are not probabilities; the file is damaged")
     if "low" in arrays:
         low, high = arrays["low"], arrays["high"]
         # Comparisons with NaN are false: it is accepted only where the probability is not known.
-        sound = (low >= 0) & (low <= high) & (high <= 1 + ROUNDING)
+        sound = (low >= 0) & (low <= high) & (high <= 1 + SUM_TOLERANCE)
         if not np.all(np.where(known, sound, sound | np.isnan(low) | np.isnan(high))):
             raise FitError("'low' and 'high' are not the ends of intervals of probabilities; the file is damaged")
     initial = arrays["initial"]
     with np.errstate(over="ignore", invalid="ignore"):
-        if not np.all(initial >= 0) or not abs(initial.sum() - 1) < ROUNDING:
+        if not np.all(initial >= 0) or not abs(initial.sum() - 1) < SUM_TOLERANCE:
             raise FitError("'initial' is not a distribution over its states; the file is damaged")
     for name in ("inspected", "exposure"):
-        if not np.all((arrays[name] >= 0) & (arrays[name] <= MOST)):
+        if not np.all((arrays[name] >= 0) & (arrays[name] <= LARGEST_COUNT)):
             raise FitError(f"{name!r} holds numbers that cannot be counts; the file is damaged")

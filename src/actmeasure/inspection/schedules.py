@@ -20,7 +20,7 @@ from actmeasure.planning.budget import Budget
 from actmeasure.planning.frontier import Frontier, FrontierPiece
 from actmeasure.planning.solution import Solution
 from actmeasure.planning.solve import solve
-from actmeasure.planning.tradeoff import Line, Piece, envelope, envelope_values, price_at_bound
+from actmeasure.planning.tradeoff import Piece, PriceLine, envelope, envelope_values, price_at_bound
 from actmeasure.schedule import BlindPlan, Schedule
 
 __all__ = [
@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 #: Relative difference up to which exact values count as equal.
-ROUNDING = 1e-9
+EQUAL_VALUES = 1e-9
 #: Largest number of states for which `completed` adds plans.
 MOST_STATES = 500
 #: Visits are summed until the remaining weight is below this, or up to this number of plans.
@@ -64,7 +64,7 @@ def belief_after(model: Model, state: int | None, actions: Iterable[int] = ()) -
 
 def is_rounding(difference: float, value: float) -> bool:
     """Return whether a difference between exact values may come from rounding alone."""
-    return abs(difference) <= ROUNDING * (1 + abs(value))
+    return abs(difference) <= EQUAL_VALUES * (1 + abs(value))
 
 
 def best_of(solution: Solution, others: Iterable[tuple[str, Schedule]], upper: float) -> tuple[Solution, str]:
@@ -97,7 +97,7 @@ def reachable_part(model: Model, schedule: Schedule) -> Schedule:
     return Schedule(plans, schedule.n_states, schedule.start)
 
 
-def completed(model: Model, schedule: Schedule, tolerance: float, time_limit: float | None) -> Schedule:
+def completed(model: Model, schedule: Schedule, tolerance: float, budget: Budget) -> Schedule:
     """Return the schedule with plans also for states that are not observed when it is followed, if there is time to find them.
 
     The best plan from a known state does not depend on the start, so they are those of the model with a uniform start.
@@ -108,7 +108,7 @@ def completed(model: Model, schedule: Schedule, tolerance: float, time_limit: fl
     anywhere = model.replace(initial=running / running.sum(), reveal_start=True)
     plans: dict[int, BlindPlan] = {}
     with contextlib.suppress(PlanError):  # without discount, some states may have no finite value
-        plans = dict(solve(anywhere, "optimal", tolerance / running.sum(), time_limit).schedule)
+        plans = dict(solve(anywhere, "optimal", tolerance / running.sum(), budget=budget).schedule)
     return Schedule(plans | dict(schedule), model.n_states, schedule.start)
 
 
@@ -271,15 +271,15 @@ def _break_even(frontier: Frontier, pieces: list[Piece]) -> tuple[float, float]:
     return low, max(low, pieces[-1].low, confirmed)
 
 
-def _is_same(one: Line, other: Line) -> bool:
+def _is_same(one: PriceLine, other: PriceLine) -> bool:
     """Return whether two schedules have the same value at every price, up to rounding."""
     return is_rounding(one.reward - other.reward, one.reward) and is_rounding(one.looks - other.looks, one.looks)
 
 
-def _lines(frontier: Frontier) -> list[Line]:
+def _lines(frontier: Frontier) -> list[PriceLine]:
     """Return the values of the frontier's schedules as lines in the price."""
     return [
-        Line(piece.schedule, piece.evaluation, piece.discounted_reward, piece.discounted_looks)
+        PriceLine(piece.schedule, piece.evaluation, piece.discounted_reward, piece.discounted_looks)
         for piece in frontier.pieces
     ]
 
@@ -301,7 +301,7 @@ def priced_schedules(
         if budget.is_over:
             in_time = False
         else:
-            schedule = completed(at_price(model, inside), schedule, tolerance, budget.left(at_least=0.05))
+            schedule = completed(at_price(model, inside), schedule, tolerance, budget.separate())
         schedules.append(
             PricedSchedule(
                 piece.low, piece.high, schedule, frozenset(piece.line.schedule), inside,
@@ -311,13 +311,13 @@ def priced_schedules(
     return tuple(schedules), in_time
 
 
-def _line(model: Model, schedule: Schedule, evaluation: Evaluation) -> Line:
+def _line(model: Model, schedule: Schedule, evaluation: Evaluation) -> PriceLine:
     """Return the value of a schedule as a line in the price."""
     reward, looks = evaluation.discounted_reward, evaluation.discounted_measurements
     if not isinstance(model.measuring_cost, float):
         looks = max(0.0, reward - evaluation.discounted_return)
         looks = 0.0 if is_rounding(looks, reward) else looks
-    return Line(schedule, evaluation, reward, looks)
+    return PriceLine(schedule, evaluation, reward, looks)
 
 
 def _inside(low: float, high: float, own: float) -> float:

@@ -121,7 +121,7 @@ def _longest(plan: Schedule) -> int:
 
 def _always(model: Model, period: str, budget: Budget) -> ComparedPolicy:
     """Return the policy that inspects in every period."""
-    solution = solve(model, "always", time_limit=budget.left(at_least=0.05))
+    solution = solve(model, "always", budget=budget.separate())
     return ComparedPolicy("always", solution.schedule, solution.evaluation, period)
 
 
@@ -129,7 +129,7 @@ def _never(model: Model, period: str, longest: int, budget: Budget) -> ComparedP
     """Return the best policy found that never inspects."""
     tolerance = 1e-6 * (float(np.abs(model.rewards).max()) or 1.0)
     in_rounds = best_rounds(model, longest, budget.part(0.5))
-    solution = solve(model, "never", tolerance, budget.left(at_least=0.05))
+    solution = solve(model, "never", tolerance, budget=budget.separate())
     best, _ = best_of(solution, [("in rounds", in_rounds)], math.inf)
     bound = solution.method_upper
     is_closed = solution.stopped in ("closed", "done") or (bound is not None and bound - best.value <= tolerance)

@@ -11,14 +11,11 @@ import numpy as np
 
 from actmeasure.kernels.jit import no_refcount
 from actmeasure.kernels.learned_model import Counts, any_of, count, greedy_action, is_full, largest_value, make_counts
-from actmeasure.kernels.simulate import Record, World, first_state, move, write
-from actmeasure.kernels.streams import AGENT, WORLD, random, seed_stream
+from actmeasure.kernels.simulate import EPISODE, NOTHING, STATE, Run, World, run_step, start_episode
+from actmeasure.kernels.streams import random
 
 #: Entries of `memory`: the state that is taken for the current one, and the last action.
 BELIEVED, ACTION = 0, 1
-#: Entries of `position` in a run: the episode in the record, the state of the world, and whether the episode is running.
-EPISODE, STATE, RUNNING = 0, 1, 2
-NOTHING = -1
 
 
 class AmrlQParameters(NamedTuple):
@@ -55,46 +52,19 @@ def make_tables(n_states: int, n_actions: int, costs: Any, bias: float, capacity
 
 
 @no_refcount
-def run(
-    world: World,
-    tables: AmrlQTables,
-    parameters: AmrlQParameters,
-    likely: int,
-    entropy: Any,
-    first_episode: int,
-    max_steps: int,
-    record: Record,
-    position: Any,
-    world_stream: Any,
-    agent_stream: Any,
-) -> bool:
-    """Play all episodes of `record` on a model; return False if the counts need more capacity.
-
-    Then call it again with larger counts and the same `position`, int64 (3,), zeros at first.
-    """
-    n_actions = world.dynamics.n_actions
-    n_states = world.dynamics.terminal.shape[0]
-    while position[EPISODE] < record.steps.shape[0]:
-        episode = position[EPISODE]
-        if not position[RUNNING]:
-            seed_stream(world_stream, entropy, first_episode + episode, WORLD)
-            seed_stream(agent_stream, entropy, first_episode + episode, AGENT)
-            position[STATE] = first_state(world, world_stream)
-            begin(tables, position[STATE] if world.reveal_start else NOTHING, likely, n_states, agent_stream)
-            position[RUNNING] = True
-        explores = first_episode + episode < parameters.exploring_episodes
+def play(world: World, tables: AmrlQTables, parameters: AmrlQParameters, likely: int, run: Run) -> bool:
+    """Play the episodes of a run; return False if the counts need more capacity: then call it again with larger counts."""
+    n_actions, n_states = world.dynamics.n_actions, world.dynamics.terminal.shape[0]
+    while run.position[EPISODE] < run.record.steps.shape[0]:
+        if start_episode(world, run):
+            begin(tables, run.position[STATE] if world.reveal_start else NOTHING, likely, n_states, run.agent_stream)
+        if is_full(tables.counts):
+            return False
+        explores = run.first_episode + run.position[EPISODE] < parameters.exploring_episodes
         random_decisions = parameters.random_decisions if explores else 0.0
-        while position[RUNNING] and record.steps[episode] < max_steps:
-            if is_full(tables.counts):
-                return False
-            action, measure = decide(tables, n_actions, random_decisions, agent_stream)
-            cost = world.dynamics.costs[position[STATE] * n_actions + action] if measure else 0.0
-            position[STATE], reward, ended = move(world, position[STATE], action, world_stream)
-            write(record, episode, reward, cost, measure, ended)
-            observe(tables, parameters, n_actions, reward, position[STATE] if measure else NOTHING, ended, agent_stream)
-            position[RUNNING] = not ended
-        position[RUNNING] = False
-        position[EPISODE] += 1
+        action, measure = decide(tables, n_actions, random_decisions, run.agent_stream)
+        reward, _, observation, ended = run_step(world, run, action, measure)
+        observe(tables, parameters, n_actions, reward, observation, ended, run.agent_stream)
     return True
 
 

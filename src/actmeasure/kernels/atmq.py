@@ -14,16 +14,13 @@ import numpy as np
 from actmeasure.kernels.jit import no_refcount
 from actmeasure.kernels.learned_model import Counts, any_of, count, is_full, make_counts
 from actmeasure.kernels.particles import Particles, draw, exclude_end, know, make_particles, moved, predict
-from actmeasure.kernels.simulate import Record, World, first_state, move, write
-from actmeasure.kernels.streams import AGENT, WORLD, random, seed_stream
+from actmeasure.kernels.simulate import EPISODE, NOTHING, STATE, Run, World, run_step, start_episode
+from actmeasure.kernels.streams import random
 
 #: Entries of `memory`: which of the two particle sets is the current belief, the last action, the number of states in `ready`.
 NOW, ACTION, READY = 0, 1, 2
 #: Entries of `sums`: the sum of `best` over all states, and the largest reward so far.
 BEST_SUM, LARGEST_REWARD = 0, 1
-#: Entries of `position` in a run: the episode in the record, the state of the world, and whether the episode is running.
-EPISODE, STATE, RUNNING = 0, 1, 2
-NOTHING = -1
 #: Relative difference of values below which they are ties.
 TIE = 1e-12
 
@@ -80,45 +77,19 @@ def make_tables(
 
 
 @no_refcount
-def run(
-    world: World,
-    tables: AtmqTables,
-    parameters: AtmqParameters,
-    start_states: Any,
-    start_probabilities: Any,
-    entropy: Any,
-    first_episode: int,
-    max_steps: int,
-    record: Record,
-    position: Any,
-    world_stream: Any,
-    agent_stream: Any,
+def play(
+    world: World, tables: AtmqTables, parameters: AtmqParameters, start_states: Any, start_probabilities: Any, run: Run
 ) -> bool:
-    """Play all episodes of `record` on a model; return False if the counts need more capacity.
-
-    Then call it again with larger counts and the same `position`, int64 (3,), zeros at first.
-    """
-    n_actions = world.dynamics.n_actions
-    while position[EPISODE] < record.steps.shape[0]:
-        episode = position[EPISODE]
-        if not position[RUNNING]:
-            seed_stream(world_stream, entropy, first_episode + episode, WORLD)
-            seed_stream(agent_stream, entropy, first_episode + episode, AGENT)
-            position[STATE] = first_state(world, world_stream)
-            shown = position[STATE] if world.reveal_start else NOTHING
-            begin(tables, shown, start_states, start_probabilities, agent_stream)
-            position[RUNNING] = True
-        while position[RUNNING] and record.steps[episode] < max_steps:
-            if is_full(tables.counts):
-                return False
-            action, measure = decide(tables, parameters, agent_stream)
-            cost = world.dynamics.costs[position[STATE] * n_actions + action] if measure else 0.0
-            position[STATE], reward, ended = move(world, position[STATE], action, world_stream)
-            write(record, episode, reward, cost, measure, ended)
-            observe(tables, parameters, reward, cost, position[STATE] if measure else NOTHING, ended, agent_stream)
-            position[RUNNING] = not ended
-        position[RUNNING] = False
-        position[EPISODE] += 1
+    """Play the episodes of a run; return False if the counts need more capacity: then call it again with larger counts."""
+    while run.position[EPISODE] < run.record.steps.shape[0]:
+        if start_episode(world, run):
+            shown = run.position[STATE] if world.reveal_start else NOTHING
+            begin(tables, shown, start_states, start_probabilities, run.agent_stream)
+        if is_full(tables.counts):
+            return False
+        action, measure = decide(tables, parameters, run.agent_stream)
+        reward, cost, observation, ended = run_step(world, run, action, measure)
+        observe(tables, parameters, reward, cost, observation, ended, run.agent_stream)
     return True
 
 

@@ -29,15 +29,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from actmeasure.kernels.blind import Dynamics, relative_error
+from actmeasure.kernels.dynamics import Dynamics, relative_error
 from actmeasure.kernels.jit import inner, no_refcount
 
 #: Beliefs whose probabilities differ relatively by less than this are one node.
-SAME = 1e-13
+SAME_NODE = 1e-13
 #: Beliefs that are one node have hashes of probabilities rounded to multiples of this; others rarely do.
 GRID = 1e-12
 #: Relative difference below which two upper bounds are a tie.
-TIE = 1e-12
+BOUND_TIE = 1e-12
 #: A weight below this is dropped before it loses digits; its value is less than `DROPPED`, as models have no values above 1e100.
 LEAST_WEIGHT, DROPPED = 1e-290, 1e-150
 #: A margin above this is due to a child without a lower bound, and is computed again when it may have one.
@@ -218,7 +218,7 @@ def find_or_add(graph: Graph, bounds: Bounds, scratch: Scratch, count: int) -> i
         same_size = graph.offsets[node + 1] - graph.offsets[node] == count
         if graph.hashes[node] == code and same_size:
             difference = _difference(graph, node, scratch)
-            if difference <= SAME:
+            if difference <= SAME_NODE:
                 found, scratch.difference[0] = node, difference
         slot = (slot + np.uint64(1)) & mask
     for i in range(count):
@@ -413,7 +413,7 @@ def back_up(graph: Graph, bounds: Bounds, discount: float, node: int) -> int:
             if look_lower > lower:
                 safest, lower = 2 * action + 1, look_lower
         out = graph.exit_choice[node]
-        if out >= 0 and choice_upper(graph, discount, node, out) >= upper - TIE * (1 + abs(upper)):
+        if out >= 0 and choice_upper(graph, discount, node, out) >= upper - BOUND_TIE * (1 + abs(upper)):
             best = out
         child = graph.child[node, best // 2]
         if best % 2 == 0 or child < 0:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from actmeasure.kernels.jit import no_refcount
-from actmeasure.kernels.simulate import Record, World, first_state, move, write
+from actmeasure.kernels.simulate import NOTHING, Record, World, first_state, step
 from actmeasure.kernels.streams import WORLD, seed_stream
 from actmeasure.kernels.trace import KNOWN, MEASURE, REPEAT, Plans
 
@@ -19,8 +19,6 @@ from actmeasure.kernels.trace import KNOWN, MEASURE, REPEAT, Plans
 PLAN, STEP, ORIGIN, TAKEN = 0, 1, 2, 3
 #: Values of `PLAN` without a plan: there is none for `ORIGIN`; or the one of `ORIGIN` is over, with no known state to go on from.
 NO_PLAN, PLAN_OVER = -1, -2
-#: Observation: nothing was seen.
-NOTHING = -1
 
 
 class Guide(NamedTuple):
@@ -87,7 +85,6 @@ def run(
 
     Returns whether the schedule had a decision at every step; if not, `progress` is where it had none.
     """
-    n_actions = world.dynamics.n_actions
     for episode in range(record.steps.shape[0]):
         seed_stream(stream, entropy, first_episode + episode, WORLD)
         state = first_state(world, stream)
@@ -97,9 +94,7 @@ def run(
             if progress[PLAN] < 0:
                 return False
             action, measure = decide(guide, progress)
-            cost = world.dynamics.costs[state * n_actions + action] if measure else 0.0
-            state, reward, ended = move(world, state, action, stream)
-            write(record, episode, reward, cost, measure, ended)
+            state, _, _, ended = step(world, record, episode, state, action, measure, stream)
             if not ended:
                 observe(guide, progress, state if measure else NOTHING)
     return True

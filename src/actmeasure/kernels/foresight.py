@@ -15,7 +15,7 @@ from actmeasure.kernels import follow_schedule
 from actmeasure.kernels.follow_schedule import PLAN, Guide
 from actmeasure.kernels.jit import no_refcount
 from actmeasure.kernels.learned_model import Counts, any_of, count, is_full, make_counts
-from actmeasure.kernels.simulate import Record, World, move, write
+from actmeasure.kernels.simulate import NOTHING, Record, World, step
 
 #: Entries of `memory`.
 #: Number of states seen so far.
@@ -39,9 +39,8 @@ CONFIRMS = 8
 
 #: Entries of `budget`: cost of exploratory looks so far, and their largest total cost.
 SPENT, LIMIT = 0, 1
-NOTHING = -1
 #: Values that differ by less than this fraction of the precision are ties.
-TIE = 1e-3
+TIE_FRACTION = 1e-3
 #: Exploration has stalled after this many steps per state seen, plus a constant, without an under-sampled pair.
 STALL_STEPS_PER_STATE, STALL_STEPS = 2, 50
 
@@ -106,9 +105,7 @@ def play(
         if is_full(tables.counts):
             return state
         action, look = decide(tables, parameters, guide, progress, n_actions, agent_stream)
-        cost = world.dynamics.costs[state * n_actions + action] if look else 0.0
-        state, reward, ended = move(world, state, action, world_stream)
-        write(record, episode, reward, cost, look, ended)
+        state, reward, cost, ended = step(world, record, episode, state, action, look, world_stream)
         observe(tables, parameters, guide, progress, n_actions, reward, cost, state if look else NOTHING, ended)
     return NOTHING
 
@@ -240,7 +237,7 @@ def explore(tables: ForesightTables, parameters: ForesightParameters, n_actions:
     state = tables.memory[STATE]
     if state == NOTHING:
         return any_of(n_actions, stream)
-    best, chosen, ties, tie = -np.inf, 0, 0, TIE * parameters.precision
+    best, chosen, ties, tie = -np.inf, 0, 0, TIE_FRACTION * parameters.precision
     for action in range(n_actions):
         value = pair_value(tables, parameters, state * n_actions + action)
         if value > best + tie:
@@ -310,7 +307,7 @@ def reach(tables: ForesightTables, parameters: ForesightParameters, n_actions: i
             best, pair = -np.inf, 0
             for action in range(n_actions):
                 value = pair_value(tables, parameters, state * n_actions + action)
-                if value > best + TIE * parameters.precision:
+                if value > best + TIE_FRACTION * parameters.precision:
                     best, pair = value, state * n_actions + action
             probability = 1.0
             if tables.counts.measured[pair] >= tables.needed[pair]:

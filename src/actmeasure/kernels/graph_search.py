@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from actmeasure.kernels.belief_graph import (
+    BOUND_TIE,
     EXPANDED,
     NONE,
     STAMP,
-    TIE,
     Bounds,
     Graph,
     Scratch,
@@ -24,7 +24,7 @@ from actmeasure.kernels.belief_graph import (
     node_of,
     renew_tip,
 )
-from actmeasure.kernels.blind import ROUNDING, Dynamics
+from actmeasure.kernels.dynamics import EPSILON, Dynamics
 from actmeasure.kernels.jit import no_refcount
 from actmeasure.kernels.mixture_bound import lower_by_mixture
 
@@ -109,7 +109,7 @@ def descend(
 @no_refcount
 def _fell(graph: Graph, node: int, before: float, share: float) -> bool:
     """Whether the upper bound of a node fell by more than a share of its gap, so that something else may look better now."""
-    return bool(before - graph.upper[node] > share * max(before - graph.lower[node], TIE))
+    return bool(before - graph.upper[node] > share * max(before - graph.lower[node], BOUND_TIE))
 
 
 @no_refcount
@@ -343,13 +343,13 @@ def _solve_cycle(graph: Graph, bounds: Bounds, scratch: Scratch, discount: float
             values[i] = best
     if change > 0 and discount == 1:
         return  # nothing is proved
-    slack = change / (1 - discount) * (1 + TIE) if change > 0 else 0.0
+    slack = change / (1 - discount) * (1 + BOUND_TIE) if change > 0 else 0.0
     for i in range(size):
         node = cycle[i]
         for choice in range(2 * graph.child.shape[1]):
             if leaving[i] >= values[i] and choice_upper(graph, discount, node, choice) == leaving[i]:
                 graph.exit_choice[node] = choice
-        rounding = ROUNDING * abs(values[i]) if change > 0 else 0.0
+        rounding = EPSILON * abs(values[i]) if change > 0 else 0.0
         graph.upper[node] = min(graph.upper[node], values[i] + (slack + rounding))
         if graph.known[node] >= 0:
             bounds.upper[graph.known[node]] = graph.upper[node]
@@ -361,7 +361,7 @@ def _allow_free_cycles(graph: Graph, scratch: Scratch, cycle: Any, stamp: int) -
 
     The cycle as a whole may lose while a shorter one inside it does not. These nodes are the largest set in which each has a
     blind action without loss to another one of the set: nodes without one are removed until none is left to remove. A set that is
-    too large only makes the upper bounds larger, so rewards down to -TIE count as no loss.
+    too large only makes the upper bounds larger, so rewards down to -BOUND_TIE count as no loss.
     """
     size = cycle.shape[0]
     free = scratch.free
@@ -385,7 +385,7 @@ def _has_free_choice(graph: Graph, cycle: Any, free: Any, i: int, stamp: int) ->
     for action in range(graph.child.shape[1]):
         child = graph.child[node, action]
         stays = child >= 0 and graph.mark[child] == stamp
-        if stays and graph.reward[node, action] > -TIE and free[_index(cycle, child)]:
+        if stays and graph.reward[node, action] > -BOUND_TIE and free[_index(cycle, child)]:
             return True
     return False
 

@@ -28,7 +28,7 @@ from __future__ import annotations
 import numpy as np
 
 from actmeasure.kernels.belief_graph import DROPPED, NONE, Bounds, Graph, Scratch
-from actmeasure.kernels.blind import relative_error
+from actmeasure.kernels.dynamics import relative_error
 from actmeasure.kernels.jit import no_refcount
 
 #: The most actions that are followed back from a node.

@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from actmeasure.kernels.blind import Dynamics, Weights, expected, make_weights, push, total
+from actmeasure.kernels.dynamics import Dynamics, Weights, expected, make_weights, push, total
 from actmeasure.kernels.jit import no_refcount
 
 #: Difference of values that counts as a tie, so that rounding does not decide between actions.
-TIE = 1e-9
+CONTROL_TIE = 1e-9
 #: Difference of probabilities up to which two beliefs are the same.
-SAME = 1e-12
+SAME_BELIEF = 1e-12
 #: A path is not followed further for a possible gain below this.
 NEGLIGIBLE = 1e-10
 #: Discounted probability of still running below which the rest of an episode counts for nothing.
@@ -79,8 +79,8 @@ def control(paths: Paths, room: Room, count: int) -> int:
         best = max(best, room.means[action])
     chosen, best_tie = 0, -np.inf
     for action in range(room.means.shape[0]):
-        is_equal = room.means[action] >= best - TIE * (mass + abs(best))
-        if is_equal and room.ties[action] > best_tie + TIE * mass:
+        is_equal = room.means[action] >= best - CONTROL_TIE * (mass + abs(best))
+        if is_equal and room.ties[action] > best_tie + CONTROL_TIE * mass:
             chosen, best_tie = action, room.ties[action]
     return chosen
 
@@ -103,7 +103,7 @@ def _is_earlier(room: Room, count: int, mass: float) -> bool:
     farthest = 0.0 if count == room.n_marked[0] else np.inf
     for i in range(count):
         farthest = max(farthest, abs(room.weights.values[i] / mass - room.earlier[room.weights.states[i]]))
-    return bool(farthest <= SAME)
+    return bool(farthest <= SAME_BELIEF)
 
 
 @no_refcount

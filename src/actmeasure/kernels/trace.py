@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from actmeasure.kernels.blind import Dynamics, Weights, expected, make_weights, push, total
+from actmeasure.kernels.dynamics import Dynamics, Weights, expected, make_weights, push, total
 from actmeasure.kernels.jit import compiled, no_refcount
 
 MEASURE, KNOWN, END, REPEAT = 0, 1, 2, 3
@@ -43,7 +43,7 @@ class Trace(NamedTuple):
     entry_weights: Any  # float64 (n_entries,)
 
 
-class Outcome(NamedTuple):
+class PlanEnd(NamedTuple):
     """The result of following one plan."""
 
     steps: int  # how many of its actions could be taken before the episode was surely over
@@ -155,7 +155,7 @@ def follow_plans(
 
 
 @no_refcount
-def _follow(model: Dynamics, plans: Plans, plan: int, count: int, room: PlanRoom) -> Outcome:
+def _follow(model: Dynamics, plans: Plans, plan: int, count: int, room: PlanRoom) -> PlanEnd:
     """Follow a plan from the first `count` weights of `room.current`, which then hold what it leads to."""
     current, scratch = room.current, room.scratch
     ends = False
@@ -174,11 +174,11 @@ def _follow(model: Dynamics, plans: Plans, plan: int, count: int, room: PlanRoom
             current.states[i], current.values[i] = scratch.states[i], scratch.values[i]
         ends = ends or ended
         steps += 1
-    return Outcome(steps, count, ends, cost, measured)
+    return PlanEnd(steps, count, ends, cost, measured)
 
 
 @no_refcount
-def _enter(plans: Plans, plan: int, node: int, outcome: Outcome, room: PlanRoom) -> int:
+def _enter(plans: Plans, plan: int, node: int, outcome: PlanEnd, room: PlanRoom) -> int:
     """Store the result of following a node's plan; returns FITS, what is wrong with the plan, or SHORT_OF_ROOM."""
     first = room.counts[ENTRIES]
     if first + outcome.possible > room.entry_nodes.shape[0]:

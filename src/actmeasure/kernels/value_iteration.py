@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from actmeasure.kernels.blind import ROUNDING, Dynamics, relative_error
+from actmeasure.kernels.dynamics import EPSILON, Dynamics, relative_error
 from actmeasure.kernels.jit import no_refcount
 
 
@@ -115,7 +115,7 @@ def informed_sweep(model: Dynamics, discount: float, values: Any, vectors: Any, 
             scale = abs(model.rewards[row]) + 2 * discount * scale
             ahead = discount * min(seen, best_unseen)
             unseen = model.rewards[row] + ahead + error * (scale + abs(ahead))
-            cost = model.costs[row] * (1 - 4 * ROUNDING)
+            cost = model.costs[row] * (1 - 4 * EPSILON)
             looking = model.rewards[row] - cost + discount * seen + error * (scale + abs(discount * seen))
             largest = max(largest, vectors[state, 2 * action] - unseen)
             vectors[state, 2 * action] = min(vectors[state, 2 * action], unseen)

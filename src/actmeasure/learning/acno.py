@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 #: Largest value of a setting that is a whole number.
-MOST = 10**9
+LARGEST_SETTING = 10**9
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class PlanningSettings:
     def __post_init__(self) -> None:
         object.__setattr__(self, "discount", checked_discount(self.discount))
         for name, least in (("simulations", 1), ("depth", 1), ("particles", 1), ("nodes", 2)):
-            object.__setattr__(self, name, whole(getattr(self, name), name, least, MOST, AgentError))
+            object.__setattr__(self, name, whole(getattr(self, name), name, least, LARGEST_SETTING, AgentError))
         object.__setattr__(self, "ucb", None if self.ucb is None else not_negative(self.ucb, "ucb"))
         if not isinstance(self.rollout, str) or self.rollout not in ROLLOUTS:
             raise AgentError(unknown_name("rollout", self.rollout, ROLLOUTS))
@@ -115,7 +115,7 @@ class PlanningAgent(LearningAgent):
     Attributes
     ----------
     planner : POMCP or None
-        The planner of the current episode. `planner.lost` counts how often no particle agreed with what was seen.
+        The planner of the current episode. `planner.deprivations` counts how often no particle agreed with what was seen.
     """
 
     types: ClassVar[dict[str, str]] = saving.TYPES
@@ -255,7 +255,7 @@ class ObserveThenPlanSettings(PlanningSettings):
         self._set("learning_rate", probability(self.learning_rate, "learning_rate", AgentError))
         self._set("exploring_discount", own_discount(self.exploring_discount, "exploring_discount"))
         self._set("horizon", whole(self.horizon, "horizon", 1, 10**4, AgentError))
-        self._set("visits", whole(self.visits, "visits", 1, MOST, AgentError))
+        self._set("visits", whole(self.visits, "visits", 1, LARGEST_SETTING, AgentError))
         self._set("log_term", not_negative(self.log_term, "log_term"))
 
     def _set(self, name: str, value: Any) -> None:

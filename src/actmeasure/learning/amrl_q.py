@@ -13,8 +13,9 @@ from actmeasure.belief import Belief
 from actmeasure.decision import Decision
 from actmeasure.episodes import Episodes
 from actmeasure.errors import AgentError
-from actmeasure.kernels import amrl_q, streams
+from actmeasure.kernels import amrl_q
 from actmeasure.kernels.learned_model import INITIAL_CAPACITY
+from actmeasure.kernels.simulate import NOTHING
 from actmeasure.learning import saving
 from actmeasure.learning.agent import Task, checked_state
 from actmeasure.learning.learning_agent import (
@@ -29,7 +30,7 @@ from actmeasure.learning.learning_agent import (
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
 from actmeasure.settings import probability
-from actmeasure.world import record, world
+from actmeasure.world import new_run, world
 
 __all__ = ["AmrlQAgent", "AmrlQSettings"]
 
@@ -90,7 +91,7 @@ class AmrlQAgent(CompiledLearner):
         super().__init__()
         self.settings: AmrlQSettings = chosen(AmrlQSettings, PRESETS, preset, current_names(type(self), settings))
         self._random_decisions = 0.0
-        self._likely = amrl_q.NOTHING
+        self._likely = NOTHING
         self._tables: amrl_q.AmrlQTables
         self._parameters: amrl_q.AmrlQParameters
 
@@ -116,7 +117,7 @@ class AmrlQAgent(CompiledLearner):
         self.note_start(observation)
         explores = self.episodes_done < self._parameters.exploring_episodes
         self._random_decisions = self._parameters.random_decisions if explores else 0.0
-        shown = amrl_q.NOTHING if observation is None else observation
+        shown = NOTHING if observation is None else observation
         amrl_q.begin(self._tables, shown, self._likely, self.prepared().n_states, self._stream)
 
     def decide(self) -> Decision:
@@ -125,16 +126,13 @@ class AmrlQAgent(CompiledLearner):
 
     def observe(self, reward: float, cost: float, observation: int | None, terminated: bool, truncated: bool) -> None:
         self._grow_if_full()
-        seen = amrl_q.NOTHING if observation is None else checked_state(observation, self.prepared().n_states)
+        seen = NOTHING if observation is None else checked_state(observation, self.prepared().n_states)
         n_actions = self.prepared().n_actions
         amrl_q.observe(self._tables, self._parameters, n_actions, float(reward), seen, bool(terminated), self._stream)
 
     def run(self, model: Model, seed: int, first_episode: int, max_steps: int, episodes: Episodes) -> None:
-        entropy, stream, position = streams.entropy_words(seed), streams.make_stream(), np.zeros(3, np.int64)
-        while not amrl_q.run(
-            world(model), self._tables, self._parameters, self._likely, entropy, first_episode, max_steps, record(episodes),
-            position, stream, self._stream,
-        ):  # fmt: skip
+        run = new_run(episodes, seed, first_episode, max_steps, self._stream)
+        while not amrl_q.play(world(model), self._tables, self._parameters, self._likely, run):
             self._grow_if_full()
 
     def q_values(self) -> FloatArray:

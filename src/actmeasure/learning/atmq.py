@@ -13,9 +13,10 @@ from actmeasure.belief import Belief
 from actmeasure.decision import Decision
 from actmeasure.episodes import Episodes
 from actmeasure.errors import AgentError
-from actmeasure.kernels import atmq, streams
+from actmeasure.kernels import atmq
 from actmeasure.kernels.atmq import AtmqParameters
 from actmeasure.kernels.learned_model import INITIAL_CAPACITY, Counts
+from actmeasure.kernels.simulate import NOTHING
 from actmeasure.learning import saving
 from actmeasure.learning.agent import Task, checked_state
 from actmeasure.learning.learning_agent import (
@@ -29,7 +30,7 @@ from actmeasure.learning.learning_agent import (
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
 from actmeasure.settings import probability, truth, whole
-from actmeasure.world import record, world
+from actmeasure.world import new_run, world
 
 __all__ = ["ATMQ", "DYNA_ATMQ", "AtmqAgent", "AtmqSettings", "DynaAtmqAgent"]
 
@@ -223,7 +224,7 @@ class AtmqAgent(CompiledLearner):
 
     def begin(self, observation: int | None) -> None:
         self.note_start(observation)
-        shown = atmq.NOTHING if observation is None else observation
+        shown = NOTHING if observation is None else observation
         atmq.begin(self._tables, shown, *self._first, self._stream)
 
     def decide(self) -> Decision:
@@ -232,15 +233,12 @@ class AtmqAgent(CompiledLearner):
 
     def observe(self, reward: float, cost: float, observation: int | None, terminated: bool, truncated: bool) -> None:
         self._grow_if_full()
-        seen = atmq.NOTHING if observation is None else checked_state(observation, self.prepared().n_states)
+        seen = NOTHING if observation is None else checked_state(observation, self.prepared().n_states)
         atmq.observe(self._tables, self._parameters, float(reward), float(cost), seen, bool(terminated), self._stream)
 
     def run(self, model: Model, seed: int, first_episode: int, max_steps: int, episodes: Episodes) -> None:
-        entropy, stream, position = streams.entropy_words(seed), streams.make_stream(), np.zeros(3, np.int64)
-        while not atmq.run(
-            world(model), self._tables, self._parameters, *self._first, entropy, first_episode, max_steps, record(episodes),
-            position, stream, self._stream,
-        ):  # fmt: skip
+        run = new_run(episodes, seed, first_episode, max_steps, self._stream)
+        while not atmq.play(world(model), self._tables, self._parameters, *self._first, run):
             self._grow_if_full()
 
     def q_values(self, optimistic: bool = False) -> FloatArray:

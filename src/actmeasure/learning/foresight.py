@@ -64,10 +64,13 @@ from actmeasure.learning.agent import Task, checked_state
 from actmeasure.learning.learning_agent import CompiledLearner, chosen, own_discount, settings_signature
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
-from actmeasure.planning.optimal import solve_within
+from actmeasure.planning.budget import Budget
+from actmeasure.planning.optimal import NEGLIGIBLE_GAP
+from actmeasure.planning.solution import Solution
+from actmeasure.planning.solve import solve
 from actmeasure.policy import guide_for
 from actmeasure.schedule import BlindPlan, Schedule
-from actmeasure.settings import probability, real, whole
+from actmeasure.settings import LARGEST_COUNT, probability, real, whole
 from actmeasure.world import ENDINGS, flat_plans, record, world
 
 __all__ = [
@@ -210,14 +213,12 @@ class ForesightState:
         fields = {name: arrays[name].item() for name in STATE_TYPES}
         most = {"phase": len(Phase) - 1, "plan_failed": 1, "plan_is_precise": 1}
         for name, kind in STATE_TYPES.items():
-            if kind == "<i8" and not 0 <= fields[name] <= most.get(name, MOST):
+            if kind == "<i8" and not 0 <= fields[name] <= most.get(name, LARGEST_COUNT):
                 raise AgentError(f"{name!r} is {fields[name]}, which is out of range; the file is damaged")
         flags = {name: bool(fields[name]) for name in ("plan_failed", "plan_is_precise")}
         return cls(**fields | flags | {"phase": Phase(fields["phase"])})
 
 
-#: Largest count of episodes or steps in files.
-MOST = 1 << 53
 #: The fields of the state in files, and their types.
 STATE_TYPES = {
     "phase": "<i8", "explored": "<i8", "plans_made": "<i8", "planned_at": "<i8", "plan_failed": "<i8", "plan_is_precise": "<i8",
@@ -323,7 +324,7 @@ class ForesightAgent(CompiledLearner):
 
     def observe(self, reward: float, cost: float, observation: int | None, terminated: bool, truncated: bool) -> None:
         self._grow_if_full()
-        seen = foresight.NOTHING if observation is None else checked_state(observation, self.prepared().n_states)
+        seen = simulate.NOTHING if observation is None else checked_state(observation, self.prepared().n_states)
         foresight.observe(
             self._tables, self._parameters, self._plan.guide, self._progress, self.prepared().n_actions, float(reward),
             float(cost), seen, bool(terminated),
@@ -337,7 +338,7 @@ class ForesightAgent(CompiledLearner):
             self.reseed(seed, first_episode + episode)
             state = int(simulate.first_state(arrays, stream))
             self._begin(state if model.reveal_start else None, first_episode + episode)
-            while state != foresight.NOTHING:
+            while state != simulate.NOTHING:
                 self._grow_if_full()
                 state = foresight.play(
                     arrays, self._tables, self._parameters, self._plan.guide, self._progress, state, max_steps, written,
@@ -407,7 +408,8 @@ class ForesightAgent(CompiledLearner):
         """
         model, state = self.model(), self.state
         work = max(1, self.settings.beliefs // divisor)
-        schedule, state.value, state.upper = solve_within(model, self.settings.tolerance, work)
+        found = _solved(model, self.settings.tolerance, work)
+        schedule, state.value, state.upper = found.schedule, found.value, found.upper
         present = self._value_of_plan(model)
         is_kept = present >= state.value - is_followed * self.settings.tolerance * abs(state.value)
         if is_kept:
@@ -474,7 +476,7 @@ class ForesightAgent(CompiledLearner):
     def _known_start(self) -> int:
         """Return the state in which episodes begin that do not show it, if there is only one, or else `NOTHING`."""
         start = self.prepared().start
-        return int(start.states[0]) if start is not None and len(start.states) == 1 else foresight.NOTHING
+        return int(start.states[0]) if start is not None and len(start.states) == 1 else simulate.NOTHING
 
     def _start(self, task: Task) -> Belief:
         """Return the start as other agents do; where none was told or shown, the uniform belief over the states seen."""
@@ -552,7 +554,7 @@ class ForesightAgent(CompiledLearner):
         return outlook(
             self._evidence(),
             lambda counts, ends: self._learned_model(self._parameters.discount, None, ends, counts),
-            self._plan.schedule if is_valid else solve_within(model, self.settings.tolerance, work)[0],
+            self._plan.schedule if is_valid else _solved(model, self.settings.tolerance, work).schedule,
             self.settings.tolerance,
             work,
             self._reach(),
@@ -571,7 +573,7 @@ class ForesightAgent(CompiledLearner):
         """Return the current state if it is known, else the belief after the plan's actions; empty if that is unknown too."""
         task = self.prepared()
         state, (plan, _, origin, taken) = int(self._tables.memory[foresight.STATE]), self._progress.tolist()
-        if state != foresight.NOTHING:
+        if state != simulate.NOTHING:
             return Belief.at(state)
         if self._tables.memory[foresight.OFF_SCHEDULE] or plan < 0:
             return Belief(np.zeros(0, np.int64), np.zeros(0))
@@ -605,7 +607,7 @@ class ForesightAgent(CompiledLearner):
             raise AgentError("the states it has seen are not states; the file is damaged")
         if arrays["state_values"][-1] != 0 or (arrays["needed"] < 1).any():
             raise AgentError("its tables contradict each other; the file is damaged")
-        if not all(0 <= arrays[name] <= MOST for name in MEMORY):
+        if not all(0 <= arrays[name] <= LARGEST_COUNT for name in MEMORY):
             raise AgentError("what it remembers of its last episode is out of range; the file is damaged")
         hidden = not task.reveal_start and (task.start is None or len(task.start.states) > 1)
         self.state = ForesightState.restored(arrays)
@@ -640,6 +642,16 @@ class ForesightAgent(CompiledLearner):
 
 
 ForesightAgent.__signature__ = settings_signature(ForesightSettings())  # type: ignore[attr-defined]
+
+
+def _solved(model: Model, tolerance: float, beliefs: int) -> Solution:
+    """Solve a model to a relative tolerance, or until the work of that many beliefs is spent.
+
+    Deterministic, and Ctrl-C is held back until the end: an agent that plans as it learns must not depend on the clock or on
+    when a key was pressed.
+    """
+    budget = Budget(work=beliefs, interruptible=False)
+    return solve(model, tolerance=NEGLIGIBLE_GAP, relative_tolerance=tolerance, budget=budget)
 
 
 # What may still be gained by further measurements
@@ -726,7 +738,7 @@ def outlook(
     for i in range(samples):
         model = build(*evidence.redrawn(rng))
         values[i] = evaluate(model, schedule).discounted_return
-        gains[i] = max(0.0, solve_within(model, tolerance, beliefs)[1] - values[i])
+        gains[i] = max(0.0, _solved(model, tolerance, beliefs).value - values[i])
     low, high = np.quantile(values, [0.05, 0.95])
     value = evaluate(build(evidence.counts, evidence.ends), schedule).discounted_return
     return Outlook(value, float(low), float(high), float(gains.mean()), float(np.quantile(gains, 0.95)), unexplored)

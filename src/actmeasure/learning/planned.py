@@ -11,14 +11,14 @@ from actmeasure.belief import Belief
 from actmeasure.decision import Decision
 from actmeasure.episodes import Episodes
 from actmeasure.errors import AgentError, PlanError, quoted
-from actmeasure.kernels import act_randomly, follow_schedule, streams
+from actmeasure.kernels import follow_schedule, simulate, streams
 from actmeasure.learning.agent import Agent, CompiledAgent, Task, checked_state
 from actmeasure.model import Model
 from actmeasure.planning.pomcp import POMCP
 from actmeasure.policy import Policy, guide_for
 from actmeasure.schedule import Schedule
 from actmeasure.settings import probability
-from actmeasure.world import record, world
+from actmeasure.world import new_run, record, world
 
 __all__ = ["PolicyAgent", "PomcpAgent", "RandomAgent", "ScheduleAgent", "guide_for"]
 
@@ -189,17 +189,14 @@ class RandomAgent(CompiledAgent):
         """Do nothing: every step is decided alike."""
 
     def decide(self) -> Decision:
-        return Decision(*act_randomly.decide(self._n_actions, self.measure_probability, self._stream))
+        return Decision(*simulate.decide_randomly(self._n_actions, self.measure_probability, self._stream))
 
     def observe(self, reward: float, cost: float, observation: int | None, terminated: bool, truncated: bool) -> None:
         """Do nothing: outcomes are not used."""
 
     def run(self, model: Model, seed: int, first_episode: int, max_steps: int, episodes: Episodes) -> None:
-        entropy = streams.entropy_words(seed)
-        act_randomly.run(
-            world(model), self.measure_probability, entropy, first_episode, max_steps, record(episodes),
-            streams.make_stream(), self._stream,
-        )  # fmt: skip
+        run = new_run(episodes, seed, first_episode, max_steps, self._stream)
+        simulate.run_randomly(world(model), self.measure_probability, run)
 
     def __repr__(self) -> str:
         return f"RandomAgent(measure_probability={self.measure_probability:g})"

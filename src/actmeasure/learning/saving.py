@@ -24,7 +24,7 @@ from actmeasure.files.checks import check_keys, flag, number
 from actmeasure.kernels.learned_model import INITIAL_CAPACITY, Counts, make_counts
 from actmeasure.learning.agent import Task
 from actmeasure.learning.learning_agent import LearningAgent, current_names
-from actmeasure.settings import LARGEST_RETURN, whole
+from actmeasure.settings import LARGEST_COUNT, LARGEST_RETURN, whole
 
 __all__ = ["TYPES", "are_most_frequent", "check_shapes", "counts_from", "load_agent", "save_agent", "stored"]
 
@@ -45,8 +45,6 @@ TASK_TYPES = {
     "seen_times": "<i8",
 }
 SUFFIX = ".npz"
-#: Largest number of episodes done.
-MOST_EPISODES = 1 << 53
 
 
 def save_agent(agent: LearningAgent, path: str | os.PathLike[str]) -> None:
@@ -108,7 +106,7 @@ def _agent(
     agent = kind(**about["settings"])
     agent.prepare(_task(about, arrays))
     agent.restore(arrays)
-    agent.episodes_done = whole(about["episodes_done"], "episodes_done", most=MOST_EPISODES)
+    agent.episodes_done = whole(about["episodes_done"], "episodes_done", most=LARGEST_COUNT)
     agent.starts = _seen_starts(arrays, agent.prepared().n_states)
     return agent
 

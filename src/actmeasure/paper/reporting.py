@@ -123,7 +123,7 @@ def _shown(frame: pd.DataFrame, caption: str, columns: list[Column], file: str) 
 
 FORESIGHT = "Foresight"
 #: Returns that differ by less count as equal.
-SAME = 0.005
+SAME_RETURN = 0.005
 
 
 def _findings(found: PaperTables, differences: pd.DataFrame) -> list[Any]:
@@ -150,8 +150,8 @@ def _defaults(cells: pd.DataFrame) -> list[str]:
     gain = ours["scalarized_return"] - ours["published_return"]
     best = ours.iloc[int(gain.to_numpy().argmax())]
     return [
-        f"With default settings the paper's agents earn more than published in {int((gain > SAME).sum())} of "
-        f"{len(ours)} cells and less in {int((gain < -SAME).sum())}; the largest gain is "
+        f"With default settings the paper's agents earn more than published in {int((gain > SAME_RETURN).sum())} of "
+        f"{len(ours)} cells and less in {int((gain < -SAME_RETURN).sum())}; the largest gain is "
         f"{number_text(gain.max(), 2)} ({best['agent']}, {best['problem']}), the largest loss "
         f"{number_text(max(0.0, -gain.min()), 2)}."
     ]

@@ -33,7 +33,9 @@ LONGEST_PATH = 5_000
 #: Relative gain from which on a plan replaces another.
 BETTER = 1e-10
 #: States planned for between two checks of the budget.
-PIECE = 32
+STATES_PER_CHECK = 32
+#: A state loses if its value is below minus this; what is above may be rounding.
+LOSING = 1e-12
 #: Loss that stands for minus infinity while ways out of a state are compared, as a multiple of the largest value.
 LARGE_LOSS = 1e6
 ENDINGS: dict[int, Ending] = {
@@ -197,7 +199,7 @@ class _Stops:
     def _improve(self, budget: Budget) -> bool:
         """Replace plans by strictly better ones, and plan for states that have none yet; returns whether anything changed."""
         changed, looked_at = False, np.zeros(self.model.n_states, dtype=bool)
-        while len(states := np.flatnonzero(self._paths.touched & ~looked_at)[:PIECE]) and not budget.stops():
+        while len(states := np.flatnonzero(self._paths.touched & ~looked_at)[:STATES_PER_CHECK]) and not budget.stops():
             looked_at[states] = True
             plans, values = self._best_plans(self._paths, states)
             known = self._paths.known[states]
@@ -228,11 +230,11 @@ class _Stops:
         left when states from which every plan loses, or leads to such a state, are removed repeatedly.
         """
         free = self._paths.touched.copy()
-        below = np.flatnonzero(free & (self._paths.known < -stopping.SAME))
+        below = np.flatnonzero(free & (self._paths.known < -LOSING))
         while len(below):
             paths = self._paths._replace(known=np.where(free, 0.0, -np.inf), touched=self._paths.touched.copy())
             plans: dict[int, BlindPlan] = {}
-            for piece in np.array_split(below, -(-len(below) // PIECE)):
+            for piece in np.array_split(below, -(-len(below) // STATES_PER_CHECK)):
                 if budget.stops():
                     return
                 best, values = self._best_plans(paths, piece)

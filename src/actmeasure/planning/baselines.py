@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from actmeasure.belief import Belief
 from actmeasure.evaluation import evaluate
-from actmeasure.kernels.stopping import TIE
+from actmeasure.kernels.stopping import CONTROL_TIE
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
 from actmeasure.planning.bounds import ALMOST_ONE, free_action_values, informed_bounds, mdp_values, start_bound
@@ -115,8 +115,8 @@ class Control:
 def _choose(means: FloatArray, ties: FloatArray) -> npt.NDArray[np.int64]:
     """Return the actions (last axis) with the highest mean, and among equals the first with the highest tie value."""
     best = means.max(axis=-1, keepdims=True)
-    ties = np.where(means >= best - TIE * (1 + np.abs(best)), ties, -np.inf)
-    return np.asarray(np.argmax(ties >= ties.max(axis=-1, keepdims=True) - TIE, axis=-1))
+    ties = np.where(means >= best - CONTROL_TIE * (1 + np.abs(best)), ties, -np.inf)
+    return np.asarray(np.argmax(ties >= ties.max(axis=-1, keepdims=True) - CONTROL_TIE, axis=-1))
 
 
 def always_schedule(control: Control) -> Schedule:

@@ -13,7 +13,7 @@ from actmeasure.belief import Belief
 from actmeasure.errors import PlanError
 from actmeasure.kernels import belief_graph as kernel
 from actmeasure.kernels.belief_graph import NODES, Bounds, Graph, Scratch
-from actmeasure.kernels.blind import ROUNDING, relative_error
+from actmeasure.kernels.dynamics import EPSILON, relative_error
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
 from actmeasure.schedule import BlindPlan, Schedule
@@ -229,15 +229,15 @@ def lower_upper_bounds(graph: Graph, bounds: Bounds, discount: float, on_the_way
     """
     n_nodes = int(graph.counts[NODES])
     for nodes in (np.flatnonzero(graph.expanded[:n_nodes]), on_the_way):
-        part = _Part.of(graph, bounds, discount, nodes)
-        if part is not None:
+        equations = _OptimalityEquations.of(graph, bounds, discount, nodes)
+        if equations is not None:
             break
     else:
         return
     proved = graph.upper[nodes].copy()
     for _ in range(MOST_ROUNDS):
-        part.choose_shown(proved)
-        found = part.solve(proved, discount)
+        equations.choose_shown(proved)
+        found = equations.solve(proved, discount)
         lowered = float(np.max(proved - found))
         proved = np.minimum(proved, found)
         if lowered <= SETTLED * float(np.abs(proved).max()):
@@ -247,7 +247,7 @@ def lower_upper_bounds(graph: Graph, bounds: Bounds, discount: float, on_the_way
     bounds.upper[graph.known[known]] = graph.upper[known]
 
 
-class _Part:
+class _OptimalityEquations:
     """The optimality equations of some nodes: blind choices lead to one node, looks to all states that are possible there."""
 
     def __init__(
@@ -263,7 +263,7 @@ class _Part:
         self.counts_as_shown = np.zeros(beliefs.shape, dtype=bool)
 
     @classmethod
-    def of(cls, graph: Graph, bounds: Bounds, discount: float, nodes: IntArray) -> _Part | None:
+    def of(cls, graph: Graph, bounds: Bounds, discount: float, nodes: IntArray) -> _OptimalityEquations | None:
         """Return the equations of expanded nodes, or None if they are too many."""
         position = np.full(int(graph.counts[NODES]), -1)
         position[nodes] = np.arange(len(nodes))
@@ -322,7 +322,7 @@ class _Part:
                 break
             backed_up, choices = self.back_up(values)
             excess = max(0.0, float(np.max(backed_up - values)))
-            above = excess / (1 - discount) * (1 + 1e-9) + ROUNDING * np.abs(values) * (excess > 0)
+            above = excess / (1 - discount) * (1 + 1e-9) + EPSILON * np.abs(values) * (excess > 0)
             proved = np.minimum(proved, values + above)
             if excess <= SETTLED * float(np.abs(values).max()) or np.array_equal(choices, before):
                 break

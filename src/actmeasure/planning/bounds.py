@@ -30,7 +30,7 @@ from actmeasure import markov
 from actmeasure.errors import PlanError
 from actmeasure.kernels import value_iteration as kernel
 from actmeasure.kernels.belief_graph import Bounds
-from actmeasure.kernels.blind import ROUNDING, relative_error
+from actmeasure.kernels.dynamics import EPSILON, relative_error
 from actmeasure.model import Model
 from actmeasure.model.structure import end_components
 from actmeasure.model.transitions import FloatArray
@@ -139,7 +139,7 @@ def informed_bounds(
     arrays = dynamics(model)
     values = mdp_values(model, budget) if free_values is None else free_values.copy()
     vectors = np.repeat(_action_bounds(model, values), 2, axis=1)
-    vectors[:, 1::2] -= model.measuring_costs * (1 - 4 * ROUNDING)
+    vectors[:, 1::2] -= model.measuring_costs * (1 - 4 * EPSILON)
     vectors[model.terminal] = 0.0
     ceiling, scratch = _ceiling(values, vectors), np.empty(2 * model.n_actions)
     for _ in range(MOST_INFORMED_SWEEPS):

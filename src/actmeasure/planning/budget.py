@@ -17,6 +17,8 @@ from actmeasure.settings import real, whole
 
 __all__ = ["Budget", "Progress", "Stopped", "why_open"]
 
+#: Seconds of a search that shares a budget, even where less time remains: enough for the bounds of a small model.
+LEAST_SECONDS = 0.05
 #: Why planning stopped; see `Solution.stopped`.
 Stopped = Literal["closed", "time", "beliefs", "interrupted", "memory", "exhausted", "done"]
 
@@ -81,8 +83,23 @@ class Budget:
             raise PlanError(f"progress is {quoted(self.progress)}, expected True, False or a function")
 
     @classmethod
-    def of_time_limit(cls, time_limit: float | None, progress: bool | Callable[[Progress], None] = False) -> Budget:
-        """Return a budget for an argument `time_limit`, which a `PlanError` names if it is not a number above 0 or None."""
+    def of(
+        cls,
+        time_limit: float | None,
+        progress: bool | Callable[[Progress], None] = False,
+        budget: Budget | None = None,
+    ) -> Budget:
+        """Return the budget for the arguments `time_limit`, `progress` and `budget` of a planning function, its clock at 0.
+
+        A `PlanError` names the argument that is wrong, or says that a budget was given as well as a time limit or progress.
+        """
+        if budget is not None:
+            if not isinstance(budget, Budget):
+                raise PlanError(f"the budget is {quoted(budget)}, expected a Budget")
+            if time_limit is not None or progress is not False:
+                raise PlanError("a budget has its own time limit and progress; leave time_limit and progress out")
+            budget.start()
+            return budget
         if time_limit is not None and not real(time_limit, "time_limit", PlanError, "seconds above 0, or None") > 0:
             raise PlanError(f"time_limit is {time_limit!r}, expected seconds above 0, or None for no limit")
         return cls(None if time_limit is None else float(time_limit), progress=progress)
@@ -93,9 +110,14 @@ class Budget:
         return running_time() - self._begun
 
     @property
+    def remaining(self) -> float:
+        """Seconds until the time limit, negative after it; infinite without one."""
+        return math.inf if self.seconds is None else self.seconds - self.elapsed
+
+    @property
     def is_out_of_time(self) -> bool:
         """Whether the time limit has passed."""
-        return self.seconds is not None and self.elapsed >= self.seconds
+        return self.remaining <= 0
 
     @property
     def is_interrupted(self) -> bool:
@@ -123,24 +145,36 @@ class Budget:
                 "allow more time"
             )
 
-    def left(self, at_least: float) -> float | None:
-        """Return the seconds that are left, not less than `at_least`; None without a time limit."""
-        return None if self.seconds is None else max(self.seconds - self.elapsed, at_least)
-
     def part(self, share: float, seconds: float = math.inf) -> Budget:
-        """Return a budget for a part of the planning, with the same record.
+        """Return a budget for a part of one search: with the same clock and the same record of bounds.
 
-        It has a share of the time that is left, and at most `seconds` from now, even if this budget has no limit at all. Where
+        It has a share of the remaining time, and at most `seconds` from now, even if this budget has no limit at all. Where
         only the work is limited, parts are not limited in time either, so that planning stays deterministic. The part counts
         its own work, up to the same limit.
         """
         part = copy(self)
-        part.spent = 0
-        if self.work is None or self.seconds is not None:
-            left = math.inf if self.seconds is None else self.seconds - self.elapsed
-            limit = self.elapsed + min(share * left, seconds)
-            part.seconds = None if math.isinf(limit) else limit
+        part.spent, limit = 0, self._share(share, seconds)
+        part.seconds = None if limit is None else self.elapsed + limit
         return part
+
+    def separate(
+        self,
+        share: float = 1.0,
+        seconds: float = math.inf,
+        at_least: float = LEAST_SECONDS,
+        progress: bool | Callable[[Progress], None] = False,
+    ) -> Budget:
+        """Return a budget for one of several searches that share this one: with its own clock, work and record of bounds.
+
+        Its limits are those of `part`, with at least `at_least` seconds where there is a time limit.
+        """
+        limit = self._share(share, seconds)
+        return Budget(None if limit is None else max(limit, at_least), self.work, progress, self.interruptible)
+
+    def _share(self, share: float, seconds: float) -> float | None:
+        """Return a share of the remaining time, at most `seconds`; None for no limit on the time."""
+        limit = min(share * self.remaining, seconds)
+        return None if math.isinf(limit) or (self.seconds is None and self.work is not None) else limit
 
     def start(self) -> None:
         """Set the clock to 0, with nothing spent and nothing recorded."""

@@ -21,7 +21,7 @@ from actmeasure.errors import PlanError
 from actmeasure.evaluation import Evaluation, evaluate
 from actmeasure.kernels import belief_graph, graph_search
 from actmeasure.kernels.belief_graph import Bounds, Graph, Scratch
-from actmeasure.kernels.blind import ROUNDING, Dynamics
+from actmeasure.kernels.dynamics import EPSILON, Dynamics
 from actmeasure.markov import RoundingError
 from actmeasure.model import Model
 from actmeasure.planning.act_then_measure import ActThenMeasure
@@ -39,7 +39,7 @@ from actmeasure.planning.solution import Plan
 from actmeasure.schedule import Schedule
 from actmeasure.world import dynamics
 
-__all__ = ["Never", "Optimal", "Search", "solve_within"]
+__all__ = ["NEGLIGIBLE_GAP", "Never", "Optimal", "Search"]
 
 # Planning methods.
 
@@ -94,26 +94,6 @@ class Never:
         """Return the best schedule found, an upper bound on the optimum, and one on schedules that never look."""
         best = _plan_by_search(model, budget, self.tolerance, self.relative_tolerance, may_look=False)
         return best.plan(start_bound(model, *informed_bounds(model, budget)), method_upper=best.search.upper)
-
-
-def solve_within(model: Model, tolerance: float, beliefs: int) -> tuple[Schedule, float, float]:
-    """Return the best schedule found with a limit on the work, its value, and an upper bound on the optimum.
-
-    Deterministic, and Ctrl-C is held back until the end: an agent that plans as it learns must not depend on the clock or on
-    when a key was pressed.
-
-    Parameters
-    ----------
-    model : Model
-        With a discount below 1.
-    tolerance : float
-        Planning ends when the bounds differ by at most this share of the value.
-    beliefs : int
-        Limit on the work; see `Budget`.
-    """
-    budget = Budget(work=beliefs, interruptible=False)
-    best = _plan_by_search(model, budget, NEGLIGIBLE_GAP, tolerance, may_look=True)
-    return best.schedule, best.value, max(best.search.upper, best.value)
 
 
 def _plan_by_search(model: Model, budget: Budget, tolerance: float, relative: float, may_look: bool) -> _Best:
@@ -230,7 +210,7 @@ MOST_SLOW, MOST_STALLED = 3, 20
 #: Largest size of the graph in bytes, with what is copied while it grows; the search ends there.
 MOST_BYTES = 4 << 30
 #: States or nodes handled between two checks of the budget.
-PIECE = 256
+NODES_PER_CHECK = 256
 #: Rounds before `_settle` is first called: at a discount of at least `NEAR_ONE`, and below. A call takes as long as several
 #: rounds.
 NEAR_ONE, FIRST_NEAR_ONE, FIRST_BELOW = 0.998, 16, 64
@@ -239,7 +219,7 @@ MOST_BETWEEN = 1024
 #: `_settle` is called sooner again if it left less than this fraction of the gap, and later otherwise.
 WORTH_SETTLING = 0.95
 #: Relative error of a back-up, times 1 / (1 - discount), below which a gap cannot be closed further.
-ROUNDED = 256 * ROUNDING
+ROUNDED = 256 * EPSILON
 #: Work of one round, in beliefs: about as long as it takes to add that many. It counts where rounds add few beliefs.
 ROUND_WORK = 40
 
@@ -447,4 +427,4 @@ class Search:
 
 
 def _pieces(items: npt.NDArray[np.int64]) -> list[npt.NDArray[np.int64]]:
-    return [items[i : i + PIECE] for i in range(0, len(items), PIECE)]
+    return [items[i : i + NODES_PER_CHECK] for i in range(0, len(items), NODES_PER_CHECK)]

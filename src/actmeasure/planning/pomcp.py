@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -21,9 +20,11 @@ from actmeasure.model.transitions import FloatArray
 from actmeasure.planning.bounds import q_mdp
 from actmeasure.planning.budget import Budget
 from actmeasure.settings import MOST_EPISODES, MOST_STEPS, discount_factor, real, truth, whole
+from actmeasure.statistics import Interval
+from actmeasure.text import interval_text
 from actmeasure.world import world
 
-__all__ = ["LARGEST_DISCOUNT", "POMCP", "ROLLOUTS", "Mean", "SimulatedReturn", "least_reward", "simulate"]
+__all__ = ["LARGEST_DISCOUNT", "POMCP", "ROLLOUTS", "SimulatedReturn", "least_reward", "simulate"]
 
 #: Rollout policies by name: how a simulation is continued below the tree.
 ROLLOUTS = {"random": pomcp.RANDOM, "blind": pomcp.BLIND, "q-mdp": pomcp.GIVEN, "looking": pomcp.LOOKING}
@@ -78,9 +79,9 @@ class POMCP:
         False: decisions depend on random numbers.
     value : float
         Mean simulated return of the last decision.
-    made_up : int
+    reinvigorated : int
         Number of particles that were replaced so far, because the episode went on where theirs ended.
-    lost : int
+    deprivations : int
         Number of times that all particles had ended and were replaced by states drawn uniformly.
 
     Examples
@@ -142,7 +143,7 @@ class POMCP:
         self._stream = streams.make_stream()
         self.reseed(whole(seed, "seed", error=PlanError))
         self.value = 0.0
-        self.made_up, self.lost = 0, 0
+        self.reinvigorated, self.deprivations = 0, 0
         self._last: Decision | None = None
         self._started = False
 
@@ -214,9 +215,9 @@ class POMCP:
         if outcome is not None:
             self._particles[:] = outcome
             return
-        made_up = pomcp.move_particles(self._world, self._particles, action, self._stream)
-        self.made_up += int(made_up)
-        self.lost += int(made_up == len(self._particles))
+        replaced = pomcp.move_particles(self._world, self._particles, action, self._stream)
+        self.reinvigorated += int(replaced)
+        self.deprivations += int(replaced == len(self._particles))
 
     def q_values(self) -> Any:
         """Return the mean simulated return of each action, without and with a look, float64 (A, 2); nan where never tried."""
@@ -226,6 +227,16 @@ class POMCP:
     def belief(self) -> Belief:
         """Return the distribution of the particles."""
         return Belief.from_distribution(np.bincount(self._particles, minlength=self.model.n_states))
+
+    @property
+    def made_up(self) -> int:
+        """The former name of `reinvigorated`."""
+        return self.reinvigorated
+
+    @property
+    def lost(self) -> int:
+        """The former name of `deprivations`."""
+        return self.deprivations
 
     @property
     def depth(self) -> int:
@@ -272,59 +283,47 @@ def _not_negative(exploration: Any) -> float:
 
 
 @dataclass(frozen=True)
-class Mean:
-    """A mean over episodes and its 95 % interval by Student's t; the limits are nan for one episode, or equal ones."""
-
-    value: float
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, found: FloatArray) -> Mean:
-        """Return the mean and interval of one number for each episode, shape (n,)."""
-        return cls(*statistics.mean(found))
-
-    def __str__(self) -> str:
-        return f"{self.value:.4g}" if math.isnan(self.low) else f"{self.value:.4g} ({self.low:.4g} to {self.high:.4g})"
-
-
-@dataclass(frozen=True)
 class SimulatedReturn:
-    """Return, measurements and steps of a planner, estimated from simulated episodes.
+    """Return, measurements and steps of a planner: means over simulated episodes with their 95 % intervals.
 
     Attributes
     ----------
-    discounted_return, scalarized_return : Mean
+    discounted_return, scalarized_return : Interval
         Reward minus measuring cost, with the model's discount and without one.
-    measurements, steps : Mean
+    measurements, steps : Interval
     episodes : int
         Number of episodes that were finished.
     seconds : float
     stopped : str
         `done`, `time` or `interrupted`.
-    lost : int
-        Number of times that all particles of a belief had ended, as `POMCP.lost`.
+    deprivations : int
+        Number of times that all particles of a belief had ended, as `POMCP.deprivations`.
     """
 
-    discounted_return: Mean
-    scalarized_return: Mean
-    measurements: Mean
-    steps: Mean
+    discounted_return: Interval
+    scalarized_return: Interval
+    measurements: Interval
+    steps: Interval
     episodes: int
     seconds: float
     stopped: str
-    lost: int
+    deprivations: int
+
+    @property
+    def lost(self) -> int:
+        """The former name of `deprivations`."""
+        return self.deprivations
 
     def __str__(self) -> str:
         rows = {
             "discounted return": self.discounted_return, "return": self.scalarized_return,
             "looks": self.measurements, "steps": self.steps,
         }  # fmt: skip
-        lines = [f"{name:<18} {mean}" for name, mean in rows.items()]
+        lines = [f"{name:<18} {interval_text(mean)}" for name, mean in rows.items()]
         lines.append(f"{'episodes':<18} {self.episodes} in {self.seconds:.1f} s; the intervals cover 95 %")
-        if self.lost:
+        if self.deprivations:
             lines.append(
-                f"All particles of a belief had ended {self.lost} times and were drawn anew; use more particles."
+                f"All particles of a belief had ended {self.deprivations} times and were drawn anew; use more particles."
             )
         if self.stopped != "done":
             reason = "the time limit was reached" if self.stopped == "time" else "it was interrupted"
@@ -338,7 +337,7 @@ def simulate(
     seed: int = 0,
     max_steps: int = 200,
     time_limit: float | None = None,
-    progress: Callable[[int, Mean], None] | None = None,
+    progress: Callable[[int, Interval], None] | None = None,
 ) -> SimulatedReturn:
     """Estimate the return of a planner by simulated episodes on the model it plans on.
 
@@ -371,30 +370,24 @@ def simulate(
         raise PlanError(f"the planner is {quoted(planner)}, expected a POMCP")
     count, seed = whole(episodes, "episodes", 1, MOST_EPISODES, PlanError), whole(seed, "seed", error=PlanError)
     max_steps = whole(max_steps, "max_steps", 1, MOST_STEPS, PlanError)
-    budget = Budget(None if time_limit is None else _seconds(time_limit))
+    budget = Budget.of(time_limit)
     arrays, entropy, stream = world(planner.model), streams.entropy_words(seed), streams.make_stream()
-    results, lost, stopped = np.zeros((count, 4)), planner.lost, None
+    results, before, stopped = np.zeros((count, 4)), planner.deprivations, None
     with budget.deferred_interrupts():
         for episode in range(count):
             planner.reseed(seed, episode)
             streams.seed_stream(stream, entropy, episode, streams.WORLD)
             results[episode] = _one_episode(planner, arrays, stream, max_steps)
             if progress is not None:
-                progress(episode + 1, Mean.of(results[: episode + 1, 0]))
+                progress(episode + 1, statistics.mean(results[: episode + 1, 0]))
             stopped = budget.stops()
             if stopped is not None:
                 break
     done = results[: episode + 1]
     stopped = "done" if len(done) == count or stopped is None else stopped
-    discounted, total, looks, steps = (Mean.of(done[:, column]) for column in range(4))
-    return SimulatedReturn(discounted, total, looks, steps, len(done), budget.elapsed, stopped, planner.lost - lost)
-
-
-def _seconds(limit: float) -> float:
-    found = real(limit, "time_limit", PlanError)
-    if not found > 0:
-        raise PlanError(f"time_limit is {limit!r}, expected a number of seconds above 0")
-    return found
+    discounted, total, looks, steps = (statistics.mean(done[:, column]) for column in range(4))
+    deprivations = planner.deprivations - before
+    return SimulatedReturn(discounted, total, looks, steps, len(done), budget.elapsed, stopped, deprivations)
 
 
 def _one_episode(planner: POMCP, arrays: World, stream: FloatArray, max_steps: int) -> tuple[float, float, int, int]:

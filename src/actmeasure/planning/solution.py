@@ -155,7 +155,7 @@ class Solution:
         shape : (rows, columns), optional
             Of the lake; a square by default.
         """
-        from actmeasure.planning.lake_plot import plot_lake
+        from actmeasure.planning.plots import plot_lake
 
         return plot_lake(self, path, shape)
 

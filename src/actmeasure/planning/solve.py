@@ -6,7 +6,8 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass, replace
-from typing import Any, Protocol, runtime_checkable
+from importlib import import_module
+from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 
@@ -22,14 +23,15 @@ from actmeasure.planning.optimal import Never, Optimal
 from actmeasure.planning.solution import Plan, Solution
 from actmeasure.settings import real
 
-__all__ = ["METHODS", "Method", "method_of", "register", "solve"]
+__all__ = ["METHODS", "Method", "has_setting", "method_of", "module_of", "register", "solve"]
 
 
 @runtime_checkable
 class Method(Protocol):
     """A planning method: an object with settings, and `solve`.
 
-    Settings are attributes. If it is a dataclass with a field `tolerance`, it gets the one that `am.solve` is called with.
+    Settings are attributes. If it is a dataclass with fields `tolerance` or `relative_tolerance`, they get the values that
+    `am.solve` is called with. A method with a relative tolerance is a search: it spends `budget.work`.
     """
 
     def solve(self, model: Model, budget: Budget) -> Plan:
@@ -50,7 +52,7 @@ METHODS: dict[str, Method] = {
     "never": Never(),
 }
 #: Relative amount by which the value of a schedule may exceed the upper bound because of rounding.
-ROUNDING = 1e-7
+BOUND_SLACK = 1e-7
 #: Largest k of `every-k`.
 LARGEST_K = 10_000
 EVERY = re.compile(r"every-([1-9][0-9]*)")
@@ -63,6 +65,7 @@ def solve(
     time_limit: float | None = None,
     progress: bool | Callable[[Progress], None] = False,
     *,
+    relative_tolerance: float | None = None,
     budget: Budget | None = None,
 ) -> Solution:
     """Find a schedule: what to do and when to look, with its exact value and an upper bound on the optimum.
@@ -75,13 +78,17 @@ def solve(
         best moment to look along its control. `atm-qmdp`: as the paper runs it, which can go round in a cycle without end.
         `atm-linear`: the paper's equations as printed, whose claimed value is not what the schedule earns. `always`: look at
         every step. `never`: the best plan that never looks. `every-3` (any number): look at every third step. A name given to
-        `register`, or an object with a method `solve(model, budget)`.
+        `register`, `package.module:Name` for a method of another package (see `register`), or an object with a method
+        `solve(model, budget)`.
     tolerance : float
+        Planning ends when upper - lower is at most this.
     time_limit : float, optional
         Seconds. `optimal`, `never` and `atm` then return the best so far with the bounds they have; so does Ctrl-C. The other
         methods have nothing to return before they are done.
     progress : bool or function
         True prints the bounds as they get closer; a function is called with every `Progress`.
+    relative_tolerance : float, optional
+        Planning also ends when upper - lower is at most this share of |lower|; by default the setting of the method, 0.
     budget : Budget, optional
         Instead of `time_limit` and `progress`: a limit on the work as well, which makes the result independent of the machine's
         speed. Its clock starts anew.
@@ -104,15 +111,23 @@ def solve(
         raise PlanError(f"the model is {quoted(model)}, expected a Model")
     if not 0 < real(tolerance, "tolerance", PlanError, "a number above 0, such as 1e-6") < math.inf:
         raise PlanError(f"tolerance is {tolerance!r}, expected a number above 0, such as 1e-6")
-    budget = _budget(budget, time_limit, progress)
-    plan = _with_tolerance(chosen, float(tolerance)).solve(model, budget)
+    if relative_tolerance is not None:
+        expected = "a number that is 0 or more, such as 1e-3"
+        if not 0 <= real(relative_tolerance, "relative_tolerance", PlanError, expected) < math.inf:
+            raise PlanError(f"relative_tolerance is {relative_tolerance!r}, expected {expected}")
+    budget = Budget.of(time_limit, progress, budget)
+    plan = _with_tolerances(chosen, float(tolerance), relative_tolerance).solve(model, budget)
     if not isinstance(plan, Plan):
         raise PlanError(f"the method {quoted(method)} returned {quoted(plan)}, expected a Plan")
     return _solution(model, method if isinstance(method, str) else type(method).__name__, plan, budget)
 
 
 def register(name: str, method: Method) -> None:
-    """Make a planning method available as `solve(model, name)`, and in everything that takes a method's name.
+    """Make a planning method available by name: in `solve`, in `tradeoff`, and in studies.
+
+    A registration lasts as long as the process. Workers of a study import the module in which the method's class is defined, so
+    that module should register it. Commands know a method that is not part of the library by the name `package.module:Name`,
+    where Name is an object with a method `solve`, or a class of such objects that takes no arguments; it needs no registration.
 
     Parameters
     ----------
@@ -137,6 +152,8 @@ def register(name: str, method: Method) -> None:
         raise PlanError(f"the name of a planning method is {quoted(name)}, expected some text")
     if name.startswith("every-"):
         raise PlanError(f"the name {quoted(name)} begins with every-, which stands for Every(k); choose another name")
+    if ":" in name:
+        raise PlanError(f"the name {quoted(name)} has a colon, as package.module:Name; choose another name")
     if name in METHODS:
         raise PlanError(f"the planning method {quoted(name)} exists already; choose another name")
     _check_method(method)
@@ -144,7 +161,10 @@ def register(name: str, method: Method) -> None:
 
 
 def method_of(method: str | Method) -> Method:
-    """Return the method of a name, or the method itself; an unknown name is a `PlanError` that suggests a similar one."""
+    """Return the method of a name, or the method itself; an unknown name is a `PlanError` that suggests a similar one.
+
+    The name `package.module:Name` imports a method from a module.
+    """
     if not isinstance(method, str):
         if isinstance(method, type) and hasattr(method, "solve"):
             raise PlanError(f"the method is the class {method.__name__}, expected an object: {method.__name__}()")
@@ -153,6 +173,8 @@ def method_of(method: str | Method) -> Method:
         raise PlanError(unknown_name("method", method, [*METHODS, "every-3"]))
     if method in METHODS:
         return METHODS[method]
+    if ":" in method:
+        return _imported_method(method)
     every = EVERY.fullmatch(method)
     if every is not None and len(every[1]) <= len(str(LARGEST_K)) and int(every[1]) <= LARGEST_K:
         return Every(int(every[1]))
@@ -165,6 +187,26 @@ def method_of(method: str | Method) -> Method:
     raise PlanError(unknown_name("method", method, [*METHODS, "every-3"]))
 
 
+def module_of(method: str) -> str:
+    """Return the name of the module in which the class of a method is defined."""
+    return type(method_of(method)).__module__
+
+
+def _imported_method(name: str) -> Method:
+    """Return the method of a name `package.module:Name`; if that is a class, an object of it."""
+    module, _, attribute = name.partition(":")
+    try:
+        found = getattr(import_module(module), attribute)
+        method = found() if isinstance(found, type) else found
+    except Exception as error:  # whatever a module raises when it is imported, or a class when it is called
+        raise PlanError(
+            f"the method {quoted(name)} cannot be imported: {type(error).__name__}: {error}; expected package.module:Name of a "
+            "module that is installed, or on the path of Python, and a class without arguments, or an object, in it"
+        ) from error
+    _check_method(method)
+    return cast("Method", method)
+
+
 def _check_method(method: Any) -> None:
     if isinstance(method, type) or not isinstance(method, Method):
         raise PlanError(
@@ -172,22 +214,16 @@ def _check_method(method: Any) -> None:
         )
 
 
-def _with_tolerance(method: Method, tolerance: float) -> Method:
-    """Return the method with this tolerance, if that is one of its settings."""
-    if is_dataclass(method) and any(field.name == "tolerance" for field in fields(method)):
-        return replace(method, tolerance=tolerance)
-    return method
+def has_setting(method: Method, name: str) -> bool:
+    """Return whether a method is a dataclass with a field of this name, which `solve` may set."""
+    return is_dataclass(method) and any(field.name == name for field in fields(method))
 
 
-def _budget(budget: Budget | None, time_limit: float | None, progress: bool | Callable[[Progress], None]) -> Budget:
-    if budget is not None:
-        if not isinstance(budget, Budget):
-            raise PlanError(f"the budget is {quoted(budget)}, expected a Budget")
-        if time_limit is not None or progress is not False:
-            raise PlanError("a budget has its own time limit and progress; leave time_limit and progress out")
-        budget.start()
-        return budget
-    return Budget.of_time_limit(time_limit, progress)
+def _with_tolerances(method: Method, tolerance: float, relative: float | None) -> Method:
+    """Return the method with these tolerances, as far as they are among its settings."""
+    given = {"tolerance": tolerance, "relative_tolerance": None if relative is None else float(relative)}
+    changes = {name: value for name, value in given.items() if value is not None and has_setting(method, name)}
+    return cast("Method", replace(cast("Any", method), **changes)) if changes else method
 
 
 def _solution(model: Model, name: str, plan: Plan, budget: Budget) -> Solution:
@@ -223,7 +259,7 @@ def _solution(model: Model, name: str, plan: Plan, budget: Budget) -> Solution:
 def _check_bound(model: Model, value: float, upper: float) -> None:
     """Raise an error if a value exceeds the upper bound by more than rounding."""
     scale = 1 + abs(upper) + float(np.abs(model.rewards).max())
-    if value <= upper + ROUNDING * scale:
+    if value <= upper + BOUND_SLACK * scale:
         return
     if model.discount == 1:
         raise PlanError(

@@ -23,14 +23,14 @@ from actmeasure.model.transitions import FloatArray
 from actmeasure.planning.budget import Budget, Stopped
 from actmeasure.planning.frontier import Frontier, FrontierPiece
 from actmeasure.planning.solution import Solution
-from actmeasure.planning.solve import solve
+from actmeasure.planning.solve import Method, method_of, solve
 from actmeasure.schedule import Schedule
 from actmeasure.settings import real, whole
 
 __all__ = [
-    "Line",
     "Piece",
     "PriceBounds",
+    "PriceLine",
     "PriceSearch",
     "TradeoffProgress",
     "crossing",
@@ -49,7 +49,9 @@ def tradeoff(
     time_limit: float | None = None,
     progress: bool | Callable[[TradeoffProgress], None] = False,
     *,
+    method: str | Method = "optimal",
     horizon: int = 200,
+    budget: Budget | None = None,
 ) -> Frontier:
     """Find the frontier between reward and looks: the best schedules for every price of a look.
 
@@ -63,8 +65,13 @@ def tradeoff(
         Seconds. When they are over, or Ctrl-C is pressed, the frontier so far is returned, with the gap that is left.
     progress : bool or function
         True prints how the gap closes; a function is called with every `TradeoffProgress`, also while a price is being solved.
+    method : str or Method
+        How the model is solved at each price, as for `solve`. With other methods than `optimal` the bounds are as sound, but may
+        stay further apart.
     horizon : int
         Steps for the undiscounted figures.
+    budget : Budget, optional
+        Instead of `time_limit`; a limit on work holds for the search at each price. Its clock starts anew.
 
     Returns
     -------
@@ -84,10 +91,11 @@ def tradeoff(
     asked = real(tolerance, "tolerance", PlanError, "a number above 0, such as 1e-3")
     if not 0 < asked < math.inf:
         raise PlanError(f"tolerance is {tolerance!r}, expected a finite number above 0, such as 1e-3")
-    budget = Budget.of_time_limit(time_limit)
+    budget = Budget.of(time_limit, budget=budget)
     steps = whole(horizon, "horizon", 1, LONGEST, PlanError)
     listener = _print_progress if progress is True else progress or None
-    search = PriceSearch(PriceBounds(model, asked, steps), budget, listener)
+    method_of(method)  # so that an unknown name is refused now
+    search = PriceSearch(PriceBounds(model, asked, steps), budget, listener, method)
     with budget.deferred_interrupts():
         search.run()
         if progress is True:
@@ -110,8 +118,8 @@ def _print_progress(progress: TradeoffProgress) -> None:
 SOLVING_SHARE = 0.25
 #: Time for the best schedule that never looks: the larger of these seconds and this multiple of the time of the first price.
 NEVER_SECONDS, NEVER_TIMES = 60.0, 5.0
-#: With a time limit, the share of the remaining time that a single price may take.
-TIME_SHARE = 0.25
+#: With a time limit, the share of the remaining time that a single price may take, and the least number of seconds.
+TIME_SHARE, LEAST_PRICE_SECONDS = 0.25, 1e-3
 #: The same when prices with the largest gaps are solved again at the end.
 LAST_TIME_SHARE = 0.6
 
@@ -136,6 +144,8 @@ class PriceSearch:
     budget : Budget
     listener : function, optional
         Called with every `TradeoffProgress`.
+    method : str or Method
+        How prices are solved.
     gap : float
         The largest gap when it was last reported.
     stops : dict
@@ -149,6 +159,7 @@ class PriceSearch:
     found: PriceBounds
     budget: Budget
     listener: Callable[[TradeoffProgress], None] | None
+    method: str | Method = "optimal"
     gap: float = math.inf
     stops: dict[float, Stopped] = field(default_factory=dict)
     unsolved: set[float] = field(default_factory=set)
@@ -195,7 +206,7 @@ class PriceSearch:
             ) from error
 
     def _solve(self, price: float, share: float = TIME_SHARE) -> None:
-        solution = self._solution(_at_price(self.found.model, price), "optimal", None, share)
+        solution = self._solution(_at_price(self.found.model, price), self.method, share)
         self.found.add_schedule(solution.schedule)
         self.found.add_bound(price, solution.upper)
         self.stops[price] = solution.stopped
@@ -204,16 +215,14 @@ class PriceSearch:
         # Without this solution only the break-even price is less precise, as bounds on the optimum hold for it too.
         with suppress(PlanError):
             limit = max(NEVER_SECONDS, NEVER_TIMES * self.budget.elapsed)
-            solution = self._solution(self.found.model, "never", limit)
+            solution = self._solution(self.found.model, "never", TIME_SHARE, limit)
             self.found.add_schedule(solution.schedule)
             if solution.method_upper is not None:
                 self.found.never_upper = solution.method_upper
 
-    def _solution(self, model: Model, method: str, limit: float | None, share: float = TIME_SHARE) -> Solution:
-        if self.budget.seconds is not None:
-            allowed = share * max(self.budget.seconds - self.budget.elapsed, 1e-3)
-            limit = allowed if limit is None else min(limit, allowed)
-        return solve(model, method, SOLVING_SHARE * self.found.tolerance, limit, lambda _: self._tell_again())
+    def _solution(self, model: Model, method: str | Method, share: float, seconds: float = math.inf) -> Solution:
+        budget = self.budget.separate(share, seconds, LEAST_PRICE_SECONDS, progress=lambda _: self._tell_again())
+        return solve(model, method, SOLVING_SHARE * self.found.tolerance, budget=budget)
 
     def _most_open(self) -> float | None:
         """Return the solved price with the largest gap, each once; None without a time limit, as gaps then have other reasons."""
@@ -248,7 +257,7 @@ class PriceSearch:
             return "interrupted"
         if is_short:
             return "time"
-        return "memory" if "memory" in reasons else "exhausted"
+        return next((reason for reason in ("beliefs", "memory") if reason in reasons), "exhausted")
 
 
 def _at_price(model: Model, price: float) -> Model:
@@ -278,7 +287,7 @@ class PriceBounds:
     tolerance : float
     horizon : int
         Steps for the undiscounted figures.
-    lines : list of Line
+    lines : list of PriceLine
         Schedules found, as lines in the price.
     uppers : dict
         Upper bounds on the optimum at the prices solved.
@@ -289,7 +298,7 @@ class PriceBounds:
     model: Model
     tolerance: float
     horizon: int
-    lines: list[Line] = field(default_factory=list)
+    lines: list[PriceLine] = field(default_factory=list)
     uppers: dict[float, float] = field(default_factory=dict)
     never_upper: float = math.inf
 
@@ -324,7 +333,7 @@ class PriceBounds:
             price = piece.low
             gap = float(np.interp(price, prices, uppers)) - piece.line.at(price)
             around = float(np.interp(price, prices, solved_gaps))
-            is_new = np.abs(tried - price).min() > ROUNDING * (1 + price) and price <= self._largest_price()
+            is_new = np.abs(tried - price).min() > EQUAL_WITHIN * (1 + price) and price <= self._largest_price()
             if is_new and gap > max(largest, around + CROSSING_SHARE * self.tolerance):
                 best, largest = price, gap
         return best
@@ -397,24 +406,24 @@ class PriceBounds:
         )
 
 
-def _line(model: Model, schedule: Schedule, horizon: int) -> Line:
+def _line(model: Model, schedule: Schedule, horizon: int) -> PriceLine:
     evaluation = evaluate(model, schedule, horizon)
     reward, looks = evaluation.discounted_reward, evaluation.discounted_measurements
     if not isinstance(model.measuring_cost, float):
         looks = reward - evaluation.discounted_return
         # A difference of equal sums is rounding, and no look.
-        looks = 0.0 if looks <= ROUNDING * (1 + abs(reward)) else looks
-    return Line(schedule, evaluation, reward, looks)
+        looks = 0.0 if looks <= EQUAL_WITHIN * (1 + abs(reward)) else looks
+    return PriceLine(schedule, evaluation, reward, looks)
 
 
 # Lines in the price, and envelopes.
 
-#: Relative difference up to which two numbers of looks are equal.
-ROUNDING = 1e-12
+#: Relative difference up to which two prices, or two numbers of looks, are equal.
+EQUAL_WITHIN = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class Line:
+class PriceLine:
     """A schedule as a line in the price: `reward - price * looks`."""
 
     schedule: Schedule
@@ -430,12 +439,12 @@ class Line:
 class Piece:
     """A line and the prices between which it is the highest."""
 
-    line: Line
+    line: PriceLine
     low: float
     high: float
 
 
-def envelope(lines: list[Line], negligible: float) -> list[Piece]:
+def envelope(lines: list[PriceLine], negligible: float) -> list[Piece]:
     """Return the upper envelope of lines for prices from 0 to infinity, without pieces that rise by less than `negligible`."""
     kept = [piece.line for piece in _highest(lines)]
     while len(kept) > 1:
@@ -447,13 +456,13 @@ def envelope(lines: list[Line], negligible: float) -> list[Piece]:
     return _highest(kept)
 
 
-def _highest(lines: list[Line]) -> list[Piece]:
+def _highest(lines: list[PriceLine]) -> list[Piece]:
     if not lines:
         return []
     line, low = max(lines, key=lambda line: (line.reward, -line.looks)), 0.0
     pieces: list[Piece] = []
     while True:
-        flatter = [other for other in lines if other.looks < line.looks - ROUNDING * (1 + line.looks)]
+        flatter = [other for other in lines if other.looks < line.looks - EQUAL_WITHIN * (1 + line.looks)]
         if not flatter:
             return [*pieces, Piece(line, low, math.inf)]
         # At a crossing of several, the flattest is the highest afterwards.
@@ -464,11 +473,11 @@ def _highest(lines: list[Line]) -> list[Piece]:
         line, low = after, high
 
 
-def crossing(steep: Line, flat: Line) -> float:
+def crossing(steep: PriceLine, flat: PriceLine) -> float:
     return (steep.reward - flat.reward) / (steep.looks - flat.looks)
 
 
-def _rise(lines: list[Line], i: int) -> float:
+def _rise(lines: list[PriceLine], i: int) -> float:
     """Return how far line `i` of an envelope rises above the others at most; not for the last line, which has no limit."""
     price = 0.0 if i == 0 else crossing(lines[i - 1], lines[i + 1])
     return lines[i].at(price) - lines[i + 1].at(price)

@@ -21,7 +21,7 @@ WIND = {-2: 0.02, -1: 0.14, 0: 0.68, 1: 0.14, 2: 0.02}
 #: Rows of the goal at the far end of the corridor.
 GOAL_ROWS = 3
 #: Number of states whose transitions are computed at once, which bounds the memory.
-PIECE = 2_000
+STATES_AT_ONCE = 2_000
 
 IntArray = npt.NDArray[np.int64]
 
@@ -154,7 +154,7 @@ def _table(corridor: Corridor, terminal: npt.NDArray[np.bool_]) -> Transitions:
     n_states, n_actions = len(terminal), len(ACCELERATIONS) ** 2
     sizes, successors, probabilities = [], [], []
     running = np.flatnonzero(~terminal)
-    for piece in np.array_split(running, -(-len(running) // PIECE)):
+    for piece in np.array_split(running, -(-len(running) // STATES_AT_ONCE)):
         reached = _reached(corridor, axis, piece)
         vx, vy = corridor.vx[piece] + corridor.top_speed, corridor.vy[piece] + corridor.top_speed
         chances = axis.chances[vx][:, :, None, :, None] * axis.chances[vy][:, None, :, None, :]

@@ -1,8 +1,9 @@
 """A digest of the code that the results of a trial depend on, so that stored results of other code are recognised.
 
-The digest covers the syntax of the modules that a trial runs: those of its agent, of its problem, of training or planning, and
-all that they import, found without importing anything. Comments, docstrings, formatting, error classes, model files, reports and
-the command line are left out, and so are other packages: `study.json` holds the versions of NumPy, SciPy and Numba.
+The digest covers the syntax of the modules that a trial runs: those of its agent or method, of its problem, of training or
+planning, and all that they import, found without importing anything. Comments, docstrings, formatting, error classes, model
+files, reports and the command line are left out, and so are other packages: `study.json` holds the versions of NumPy, SciPy and
+Numba.
 """
 
 from __future__ import annotations
@@ -17,9 +18,11 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from actmeasure import learning, problems
+from actmeasure.errors import StudyError, quoted
+from actmeasure.planning.solve import module_of
 from actmeasure.studies.spec import Trial
 
-__all__ = ["code_of", "module_digest", "what_computes"]
+__all__ = ["code_of", "module_digest", "own_module", "what_computes"]
 
 PACKAGE = "actmeasure"
 #: The module that runs every trial, and modules that belong to trials of training and of planning only.
@@ -51,7 +54,7 @@ LEFT_OUT = frozenset(
         "actmeasure.planning.solution",
         "actmeasure.text",
         "actmeasure.drawing",
-        "actmeasure.planning.lake_plot",
+        "actmeasure.planning.plots",
         "actmeasure.planning.frontier",
         "actmeasure.planning.explain",
         "actmeasure.learning.saving",
@@ -80,19 +83,40 @@ def code_of(trial: Trial) -> str:
         16 hexadecimal digits.
     """
     agent = None if trial.agent is None else trial.agent.name
-    return _code(agent, None if trial.problem.is_file else trial.problem.name)
+    return _code(agent, None if trial.problem.is_file else trial.problem.name, own_module(trial))
+
+
+def own_module(trial: Trial) -> str | None:
+    """Return the module of the planning method of a trial, if that is not part of this library; otherwise None."""
+    module = None if trial.agent is not None else module_of(trial.method)
+    if module is None or module.partition(".")[0] == PACKAGE:
+        return None
+    if not _is_importable(module):
+        raise StudyError(
+            f"the planning method {quoted(trial.method)} is defined in {module!r}, which workers cannot import; define and "
+            "register it in a module of its own that is installed, or on the path of Python"
+        )
+    return module
+
+
+def _is_importable(module: str) -> bool:
+    """Return whether another process can import a module: not the main program, nor a study file."""
+    try:
+        return module != "__main__" and find_spec(module) is not None
+    except (ImportError, ValueError):
+        return False
 
 
 def what_computes(trial: Trial) -> str:
     """Return what the digest of a trial's code depends on, in words: trials with the same words have the same digest."""
-    what = "plans" if trial.agent is None else trial.agent.name
+    what = trial.agent.name if trial.agent is not None else "plans" if own_module(trial) is None else trial.method
     return f"{what} on {'a model file' if trial.problem.is_file else trial.problem.name}"
 
 
 @cache
-def _code(agent: str | None, problem: str | None) -> str:
-    """Return the digest for an agent (a plan, if None) on a problem (a model file, if None)."""
-    roots = [ROOT]
+def _code(agent: str | None, problem: str | None, own: str | None) -> str:
+    """Return the digest for an agent (a plan, if None) on a problem (a model file, if None), with a method's own module."""
+    roots = [ROOT] if own is None else [ROOT, own]
     if agent in learning.AGENTS:
         roots.append(learning.AGENTS[agent].__module__)
     if problem in problems.PROBLEMS:

@@ -14,8 +14,7 @@ from typing import NamedTuple
 
 from actmeasure.model import Model
 from actmeasure.planning.optimal import MOST_BYTES
-from actmeasure.planning.solve import method_of
-from actmeasure.studies.plans import SEARCHES
+from actmeasure.studies.plans import is_search
 from actmeasure.studies.spec import AgentSpec, Trial, canonical
 from actmeasure.studies.trial import build_model, new_agent
 
@@ -81,8 +80,7 @@ class ExpenseEstimator:
         base = WORKER_BYTES + n_states * n_actions * PAIR_BYTES
         problem = canonical(trial.problem.identity())
         if trial.agent is None:
-            searches = isinstance(method_of(trial.method), SEARCHES)
-            beliefs = trial.settings["beliefs"] if searches else 0
+            beliefs = trial.settings["beliefs"] if is_search(trial.method) else 0
             steps = min(1 / (1 - discount), LONGEST_HORIZON) if discount < 1 else LONGEST_HORIZON
             kind = canonical([trial.method, dict(trial.settings), discount])
             work = LEAST + 1e-6 * PLAN_WEIGHT * n_states * steps

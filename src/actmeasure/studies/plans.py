@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from actmeasure.evaluation import evaluate
 from actmeasure.interrupts import deferred_interrupts
 from actmeasure.model import Model
 from actmeasure.planning.budget import Budget
-from actmeasure.planning.optimal import NEGLIGIBLE_GAP, Never, Optimal
+from actmeasure.planning.optimal import NEGLIGIBLE_GAP
 from actmeasure.planning.solution import Solution
-from actmeasure.planning.solve import method_of, solve
+from actmeasure.planning.solve import has_setting, method_of, solve
 from actmeasure.studies.spec import Trial
 
-__all__ = ["SEARCHES", "plan_by_work", "run_plan"]
+__all__ = ["is_search", "plan_by_work", "run_plan"]
 
-#: Methods that use up a budget of work and have a relative tolerance.
-SEARCHES = (Optimal, Never)
+
+def is_search(method: str) -> bool:
+    """Return whether a method spends a budget of work, up to a relative tolerance."""
+    return has_setting(method_of(method), "relative_tolerance")
 
 
 def run_plan(trial: Trial, model: Model) -> dict[str, Any]:
     """Return the columns of a planning trial: evaluation over `max_steps` steps, bounds on the optimum, why planning ended."""
     plan = plan_by_work(model, trial.method, trial.settings["tolerance"], trial.settings["beliefs"])
-    searches = isinstance(method_of(trial.method), SEARCHES)
     found = evaluate(model, plan.schedule, horizon=trial.max_steps)
     return {
         "discounted_return": [found.discounted_return],
@@ -31,7 +31,7 @@ def run_plan(trial: Trial, model: Model) -> dict[str, Any]:
         "reward": [found.reward],
         "measurements": [found.measurements],
         "steps": [found.steps],
-        "lower": [plan.value if searches else plan.lower],
+        "lower": [plan.value if is_search(trial.method) else plan.lower],
         "upper": [plan.upper],
         "stopped": [plan.stopped],
     }
@@ -46,9 +46,7 @@ def plan_by_work(model: Model, method: str, tolerance: float, beliefs: int) -> S
         After Ctrl-C.
     """
     with deferred_interrupts() as interrupts:
-        chosen = method_of(method)
-        if isinstance(chosen, SEARCHES):
-            chosen, tolerance = replace(chosen, relative_tolerance=tolerance), NEGLIGIBLE_GAP
-        found = solve(model, chosen, tolerance, budget=Budget(work=beliefs))
+        absolute = NEGLIGIBLE_GAP if is_search(method) else tolerance
+        found = solve(model, method, absolute, relative_tolerance=tolerance, budget=Budget(work=beliefs))
         interrupts.check()
     return found

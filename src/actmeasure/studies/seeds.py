@@ -25,7 +25,7 @@ from actmeasure.kernels.jit import running_time
 from actmeasure.learning.agent import Agent
 from actmeasure.learning.train import train
 from actmeasure.model import Model
-from actmeasure.settings import whole
+from actmeasure.settings import MOST_EPISODES, whole
 from actmeasure.studies.pool import Worker, WorkerDiedError, WorkerPool, available_cores
 from actmeasure.studies.progress import SeedProgress
 from actmeasure.studies.seed_runs import LAST, SeedRuns, Stopped
@@ -36,8 +36,8 @@ __all__ = ["AgentMaker", "FinishedEpisodes", "Training", "train_agent", "train_s
 STARTING_SECONDS = 3.0
 #: Seconds that a run is tried in this process before it is known how long it is going to take.
 TRIAL_SECONDS = 1.0
-#: Most seeds, and most episodes of all seeds together: the results of more fit into no memory.
-MOST_SEEDS, MOST_EPISODES = 10**6, 10**9
+#: Most seeds. All seeds together have at most `MOST_EPISODES` episodes: the results of more fit into no memory.
+MOST_SEEDS = 10**6
 #: Largest number that fits into a column of a table, and into a kernel.
 LARGEST = 2**63 - 1
 #: Least number of seconds between two deliveries of finished episodes.

@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from actmeasure.errors import StudyError, quoted
 from actmeasure.files.atomic import explain
-from actmeasure.settings import real, whole
+from actmeasure.settings import MOST_EPISODES, real, whole
 
 __all__ = [
     "COUNTS",
     "FORMAT",
-    "MOST",
     "AgentSpec",
     "Part",
     "ProblemSpec",
@@ -212,7 +211,9 @@ class Study:
 
 def checked_count(value: Any, which: str, what: str) -> int:
     """Return the integer setting `which` of a part, or raise an error that calls it `what`."""
-    return whole(value, what, COUNTS[which], LARGEST - MOST if which == "first_seed" else MOST, StudyError)
+    return whole(
+        value, what, COUNTS[which], LARGEST - MOST_EPISODES if which == "first_seed" else MOST_EPISODES, StudyError
+    )
 
 
 def checked_tolerance(value: Any, what: str) -> float:
@@ -257,10 +258,6 @@ def _distinct(trials: Iterable[Trial]) -> list[Trial]:
 
 def _at_most(count: int | None, most: int) -> int | None:
     return None if count is None else min(count, most)
-
-
-#: Most seeds or episodes: the results of more fit into no memory.
-MOST = 10**9
 
 
 @dataclass(frozen=True)
@@ -349,7 +346,7 @@ class AgentSpec:
         object.__setattr__(self, "settings", plain_settings(self.settings, f"the agent {label!r}"))
         for what in ("seeds", "episodes"):
             if getattr(self, what) is not None:
-                count = whole(getattr(self, what), f"{what} of the agent {label!r}", 1, MOST, StudyError)
+                count = whole(getattr(self, what), f"{what} of the agent {label!r}", 1, MOST_EPISODES, StudyError)
                 object.__setattr__(self, what, count)
 
     def identity(self) -> dict[str, Any]:

@@ -77,7 +77,7 @@ def study_from_toml(text: str, place: Path) -> Study:
         raise StudyError(f"{place}{where}: {said}") from None
     except RecursionError:
         raise StudyError(f"{place}: its arrays and tables are nested too deeply; write it in a simpler way") from None
-    reader = _Reader(place, lines)
+    reader = _StudyReader(place, lines)
     try:
         table = msgspec.convert(data, StudyTable)
     except msgspec.ValidationError as error:
@@ -183,7 +183,7 @@ class _PlacedError(StudyError):
     """An error whose message begins with file and line."""
 
 
-class _Reader:
+class _StudyReader:
     """Makes a study from the tables of a file; errors name the line.
 
     Parameters

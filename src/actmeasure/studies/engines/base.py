@@ -8,6 +8,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -52,7 +53,10 @@ class Order(NamedTuple):
 
     def packed(self) -> tuple[str, bytes | None]:
         """Return the arguments of `perform`."""
-        return json.dumps({"trial": self.trial.to_json(), "code": self.code}), self.contents
+        from actmeasure.studies.code import own_module
+
+        order = {"trial": self.trial.to_json(), "code": self.code, "module": own_module(self.trial)}
+        return json.dumps(order), self.contents
 
 
 class Outcome(NamedTuple):
@@ -93,6 +97,8 @@ def perform(packed: str, contents: bytes | None) -> Report:
 
         order = json.loads(packed)
         trial = Trial.from_json(order["trial"])
+        if order["module"] is not None:
+            import_module(order["module"])  # which registers the planning method, if it has a name
         if code_of(trial) != order["code"]:
             raise StudyError(OTHER_CODE)
         begun = time.perf_counter()  # without importing, which happens once

@@ -85,7 +85,7 @@ class RayEngine:
     ) -> Iterator[Outcome | None]:
         """See `Engine.run`."""
         with _connected(self.address, self._workers) as ray, redirect_stdout(_WithoutRay(sys.stdout)):
-            queue = _Queue(ray, orders, self._workers, note)
+            queue = _ClusterQueue(ray, orders, self._workers, note)
             try:
                 while queue.is_busy and not interrupts.requested:
                     self.at_once = max(1, min(int(queue.count_processors()), self._workers or MANY))
@@ -100,7 +100,7 @@ class RayEngine:
                 queue.cancel()
 
 
-class _Queue:
+class _ClusterQueue:
     """Orders that wait, and those submitted to the cluster."""
 
     def __init__(self, ray: Any, orders: Sequence[Order], workers: int | None, note: Callable[[str], None]) -> None:

@@ -1,10 +1,10 @@
-"""Pictures of the plans of a solution on the map of its lake."""
+"""Pictures of planning: plans on the map of a lake, the frontier between reward and looks, and why a plan looks."""
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -15,20 +15,35 @@ from scipy import sparse
 from scipy.sparse import linalg
 
 from actmeasure.belief import Belief
-from actmeasure.drawing import INK, LARGEST, check_path, new_figure, save_figure
+from actmeasure.drawing import INK, LARGEST, check_path, matplotlib_for, new_figure, save_figure
 from actmeasure.errors import PlanError, quoted
 from actmeasure.evaluation import plan_chain
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
 from actmeasure.schedule import BlindPlan
+from actmeasure.text import shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from actmeasure.planning.explain import Explanation
+    from actmeasure.planning.frontier import Frontier
     from actmeasure.planning.solution import Solution
 
-__all__ = ["FAINT", "RARE", "MeanPath", "draw_path", "is_lake", "mean_path", "plot_lake"]
+__all__ = [
+    "FAINT",
+    "RARE",
+    "MeanPath",
+    "draw_path",
+    "is_lake",
+    "mean_path",
+    "plot_explanation",
+    "plot_frontier",
+    "plot_lake",
+]
+
+# Plans on the map of a lake
 
 LAKE_ACTIONS = ("left", "down", "right", "up")
 #: Smallest width of a picture and largest width of a cell, in inches.
@@ -255,3 +270,139 @@ def _beside(positions: FloatArray, lane: float) -> FloatArray:
     )
     shift = np.vstack([sides[:1], (sides[:-1] + sides[1:]) / 2, sides[-1:]])
     return np.asarray(positions + lane * shift)
+
+
+# The frontier between reward and looks
+
+BOUND_GREY, BAND_GREY = "0.45", "0.88"
+#: Width and height in inches.
+FRONTIER_SIZE = (9.0, 3.6)
+#: Last price of the picture, as a multiple of the last price at which the schedule changes.
+PRICE_MARGIN = 1.3
+
+
+def plot_frontier(frontier: Frontier, path_or_axes: str | os.PathLike[str] | Sequence[Any] | None = None) -> Any:
+    """Draw a frontier on a pair of axes, into a file or on a new figure; returns the axes."""
+    matplotlib_for("Frontier.plot")
+    if isinstance(path_or_axes, (str, os.PathLike)):
+        place = check_path(path_or_axes)
+        figure = new_figure("Frontier.plot", *FRONTIER_SIZE)
+        axes = _draw_frontier(frontier, figure.subplots(1, 2))
+        save_figure(figure, place)
+        return axes
+    return _draw_frontier(frontier, _shown_axes() if path_or_axes is None else _checked_axes(path_or_axes))
+
+
+def _draw_frontier(frontier: Frontier, axes: Any) -> Any:
+    _draw_values(frontier, axes[0])
+    _draw_rewards(frontier, axes[1])
+    return axes
+
+
+def _shown_axes() -> Any:
+    """Return two new axes that a notebook or `pyplot.show` shows."""
+    from matplotlib import pyplot
+
+    return pyplot.subplots(1, 2, figsize=FRONTIER_SIZE, layout="constrained")[1]
+
+
+def _checked_axes(axes: Any) -> Any:
+    pair = np.asarray(axes, dtype=object).ravel()
+    if len(pair) != 2 or not all(hasattr(one, "fill_between") for one in pair):
+        raise PlanError(f"plot was given {quoted(axes)}, expected a path, two matplotlib axes, or nothing")
+    return pair
+
+
+def _draw_values(frontier: Frontier, axes: Any) -> None:
+    end = _last_price(frontier)
+    crossings = [piece.low for piece in frontier.pieces if piece.low < end]
+    prices = np.unique([*crossings, *frontier.prices[frontier.prices <= end], end])
+    lower, upper = np.array([frontier.value(price) for price in prices]).T
+    low, high = frontier.break_even
+    if low < end:
+        # With an edge, an interval that has closed to a point is still visible.
+        axes.axvspan(
+            low, min(high, end), facecolor=BAND_GREY, edgecolor=BOUND_GREY, linewidth=1, label="looking breaks even"
+        )
+    axes.plot(prices, upper, color=BOUND_GREY, linestyle="--", linewidth=1, label="at most")
+    axes.plot(prices, lower, color=INK, linewidth=1.5, label="achieved")
+    axes.plot(crossings[1:], [frontier.value(p)[0] for p in crossings[1:]], "o", color=INK, markersize=3)
+    _label_axes(axes, "price of a look" if _is_number(frontier) else "price (times the cost table)", "discounted value")
+
+
+def _draw_rewards(frontier: Frontier, axes: Any) -> None:
+    looks = np.array([piece.discounted_looks for piece in frontier.pieces])
+    rewards = np.array([piece.discounted_reward for piece in frontier.pieces])
+    budgets = np.linspace(looks.min(), looks.max(), 201)
+    upper = [frontier.budget(float(budget)).upper for budget in budgets]
+    axes.plot(budgets, upper, color=BOUND_GREY, linestyle="--", linewidth=1, label="at most")
+    axes.plot(looks, rewards, color=INK, linewidth=1.5, marker="o", markersize=3, label="schedules and coin tosses")
+    _label_axes(axes, "discounted looks" if _is_number(frontier) else "discounted cost at price 1", "discounted reward")
+
+
+def _label_axes(axes: Any, across: str, up: str) -> None:
+    axes.set_xlabel(across)
+    axes.set_ylabel(up)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False)
+
+
+def _last_price(frontier: Frontier) -> float:
+    """Return the last price of the picture, beyond the last change of schedule."""
+    interesting = [frontier.pieces[-1].low, *(price for price in frontier.break_even if math.isfinite(price))]
+    return PRICE_MARGIN * max(interesting) or PRICE_MARGIN * (float(frontier.prices[-1]) or 1.0)
+
+
+def _is_number(frontier: Frontier) -> bool:
+    return isinstance(frontier.model.measuring_cost, float)
+
+
+# Why a plan looks
+
+BLIND_GREY = "#c9d1d6"
+#: Most characters of a title.
+TITLE_WIDTH = 150
+
+
+def plot_explanation(explanation: Explanation, path: str | os.PathLike[str] | None = None) -> Figure:
+    """Draw the measuring value along a plan, and save the picture if a path is given; returns the figure."""
+    place = None if path is None else check_path(path)
+    steps = explanation.steps
+    names = [explanation.model.action_name(step.action) for step in steps]
+    values = np.array([step.measuring_value for step in steps])
+    numbers = np.arange(1, len(steps) + 1)
+    figure = new_figure("Explanation.plot", min(LARGEST, max(4.8, 1.2 + 0.55 * len(steps))), 3.6)
+    axes = figure.add_subplot()
+    looks = np.array([step.looks for step in steps])
+    shown = np.isfinite(values)
+    axes.bar(
+        numbers[shown & ~looks], values[shown & ~looks], 0.6, color=BLIND_GREY, edgecolor=INK, label="goes on blind"
+    )
+    axes.bar(numbers[shown & looks], values[shown & looks], 0.6, color=INK, edgecolor=INK, label="looks")
+    axes.axhline(0, color=INK, linewidth=1)
+    for number in numbers[~shown]:
+        axes.annotate("?", (number, 0), (0, 4), textcoords="offset points", ha="center", fontsize=12)
+    axes.margins(y=0.22)
+    for number in numbers[looks & shown]:
+        value = values[number - 1]
+        axes.annotate(
+            "look", (number, value), (0, 4 if value >= 0 else -4), textcoords="offset points", ha="center",
+            va="bottom" if value >= 0 else "top", fontweight="bold",
+        )  # fmt: skip
+    _label_steps(axes, numbers, names)
+    axes.set_xlim(0.2, len(steps) + 0.8)
+    axes.set_ylabel("measuring value\n(above 0: look)")
+    axes.set_title(shortened(explanation.title, TITLE_WIDTH), fontsize=10, loc="left", wrap=True)
+    axes.spines[["top", "right"]].set_visible(False)
+    if place is not None:
+        save_figure(figure, place)
+    return figure
+
+
+def _label_steps(axes: Axes, numbers: npt.NDArray[np.int64], names: list[str]) -> None:
+    """Label the bars with step and action, some of them only where there are many."""
+    stride = max(1, math.ceil(len(numbers) / 18))
+    axes.set_xticks(
+        numbers[::stride], [f"{number}\n{name}" for number, name in zip(numbers, names, strict=True)][::stride]
+    )
+    axes.set_xlabel("step and its action")

@@ -8,8 +8,8 @@ import numpy as np
 
 from actmeasure.kernels.jit import inner, no_refcount
 
-#: Twice the unit roundoff u = 2^-53, the relative error of one floating-point operation.
-ROUNDING = 2.0**-52
+#: Machine epsilon, twice the unit roundoff u = 2^-53 (the largest relative error of one floating-point operation).
+EPSILON = 2.0**-52
 
 
 @inner
@@ -20,7 +20,7 @@ def relative_error(terms: Any) -> Any:
     that do not sum to 1 exactly contribute as much as `Transitions` leaves uncorrected. The bound is 4 n u + 32 u, which covers
     both and a dozen more operations. Numbers of both signs have this error relative to sum_i p_i |x_i|.
     """
-    return ROUNDING * (2 * terms + 16)
+    return EPSILON * (2 * terms + 16)
 
 
 class Dynamics(NamedTuple):

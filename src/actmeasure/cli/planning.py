@@ -1,0 +1,354 @@
+"""The commands `solve` and `tradeoff`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from actmeasure.cli.output import (
+    Json,
+    Plot,
+    TimeLimit,
+    model_json,
+    picture_path,
+    print_json,
+    say,
+    schedule_json,
+    status_line,
+)
+from actmeasure.cli.problem import Cost, Discount, Problem, Settings, read_model, read_settings
+from actmeasure.errors import PlanError
+
+if TYPE_CHECKING:
+    from actmeasure.model import Model
+    from actmeasure.planning.budget import Progress
+    from actmeasure.planning.frontier import BudgetPlan, Frontier, FrontierPiece
+    from actmeasure.planning.solution import Solution
+    from actmeasure.planning.tradeoff import TradeoffProgress
+    from actmeasure.schedule import Schedule
+
+__all__ = ["register"]
+
+#: Methods, in the help of options.
+METHOD_NAMES = (
+    "optimal, atm, atm-qmdp, atm-linear, always, never, every-3 (any number), package.module:Name of your own"
+)
+#: The method that has options of its own.
+POMCP_METHOD = "pomcp"
+
+Simulations = Annotated[
+    int | None, typer.Option(metavar="N", help="With pomcp: simulations for each decision, 25,000 unless told.")
+]
+Depth = Annotated[int | None, typer.Option(metavar="N", help="With pomcp: steps that it looks ahead, 25 unless told.")]
+Episodes = Annotated[
+    int | None, typer.Option(metavar="N", help="With pomcp: episodes that are simulated, 100 unless told.")
+]
+Seed = Annotated[int | None, typer.Option(help="With pomcp: of the random numbers, 0 unless told.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command(
+        epilog="Examples:  actmeasure solve frozen-lake  |  "
+        "actmeasure solve frozen-lake --set size=8 --set variant=slippery --cost 0.01  |  "
+        "actmeasure solve frozen-lake --set size=20 --set seed=3 --time-limit 10 --plot plans.png  |  "
+        "actmeasure solve machine.json --method every-3 --json  |  "
+        "actmeasure solve frozen-lake --method pomcp --simulations 5000"
+    )(solve)
+    app.command(
+        epilog="Examples:  actmeasure tradeoff measuring-value  |  actmeasure tradeoff frozen-lake --plot tradeoff.png  |  "
+        "actmeasure tradeoff frozen-lake --budget 1.5  |  actmeasure tradeoff machine.json --time-limit 60 --json"
+    )(tradeoff)
+
+
+# solve
+
+
+def solve(
+    problem: Problem,
+    cost: Cost = None,
+    discount: Discount = None,
+    method: Annotated[str, typer.Option(help=f"{METHOD_NAMES}, or pomcp.")] = "optimal",
+    tolerance: Annotated[float, typer.Option(help="How close the bounds on the optimum should come.")] = 1e-6,
+    time_limit: TimeLimit = None,
+    settings: Settings = None,
+    as_json: Json = False,
+    plot: Plot = None,
+    simulations: Simulations = None,
+    depth: Depth = None,
+    episodes: Episodes = None,
+    seed: Seed = None,
+) -> None:
+    """Plan what to do and when to look, and prove how good that is.
+
+    The value is exact; the optimum lies between the bounds. For lakes --plot draws the plans on the map, for other models
+    what a look is worth along the first plan. With --method pomcp decisions are planned by simulation as they come up, and
+    what they earn is simulated.
+    """
+    given = read_settings(settings)
+    options = _PomcpOptions(simulations, depth, episodes, seed)
+    if method == POMCP_METHOD:
+        if plot is not None:
+            raise PlanError(
+                "pomcp makes no plans in advance that could be drawn; leave --plot out, or use another method"
+            )
+        _solve_by_simulation(read_model(problem, given, cost, discount), options, time_limit, as_json)
+        return
+    options.refuse(method)
+    model = read_model(problem, given, cost, discount)
+    place = picture_path(plot)
+    from actmeasure.planning.solve import solve as solve_model
+
+    with status_line() as show:
+        solution = solve_model(model, method, tolerance, time_limit, lambda now: show(_solve_progress(now)))
+    if as_json:
+        print_json(_solution_json(solution))
+    else:
+        typer.echo(solution.table())
+    if place is not None:
+        _draw(solution, place, given)
+        say(f"Picture: {place}")
+
+
+def _solve_progress(now: Progress) -> str:
+    gap = now.upper - now.lower
+    return f"{now.lower:.6g} <= optimum <= {now.upper:.6g}, gap {gap:.2g}, {now.seconds:.0f} s"
+
+
+def _draw(solution: Solution, place: Path, settings: Mapping[str, Any]) -> None:
+    shape = _lake_shape(solution.model, settings)
+    if shape is not None:
+        solution.plot(place, shape)
+        return
+    first = int(solution.model.initial_states[0]) if solution.model.start_is_known else None
+    solution.explain(first).plot(place)
+
+
+def _lake_shape(model: Model, settings: Mapping[str, Any]) -> tuple[int, int] | None:
+    """Return rows and columns of a lake's map; None for other models, and for lakes from a file that cannot be a square."""
+    from actmeasure.planning.plots import is_lake
+
+    if not is_lake(model):
+        return None
+    if rows := settings.get("map"):
+        return len(rows), len(rows[0])
+    side = math.isqrt(model.n_states)
+    return (side, side) if side * side == model.n_states else None
+
+
+def _solution_json(solution: Solution) -> dict[str, Any]:
+    from actmeasure.planning.solution import solution_notes
+
+    result = solution.evaluation
+    schedule = schedule_json(solution.model, solution.schedule)
+    for plan in schedule["plans"]:
+        plan["value"] = float(solution.values[plan["state"]])
+    return {
+        "method": solution.method,
+        "value": solution.value,
+        "lower": solution.lower,
+        "upper": solution.upper,
+        "gap": solution.gap,
+        "stopped": solution.stopped,
+        "notes": list(solution_notes(solution)),
+        "claimed": solution.claimed,
+        "method_upper": solution.method_upper,
+        "seconds": solution.seconds,
+        "looks": result.measurements,
+        "discounted_looks": result.discounted_measurements,
+        "reward": result.reward,
+        "discounted_reward": result.discounted_reward,
+        "steps": result.steps,
+        "ending_probability": result.ending_probability,
+        "model": model_json(solution.model),
+        **schedule,
+    }
+
+
+@dataclass(frozen=True)
+class _PomcpOptions:
+    """Options that are for pomcp alone; None where they are not given."""
+
+    simulations: int | None
+    depth: int | None
+    episodes: int | None
+    seed: int | None
+
+    def refuse(self, method: str) -> None:
+        """Raise an error if an option is given that does not go with another method."""
+        for name, value in asdict(self).items():
+            if value is not None:
+                raise PlanError(f"--{name} is for --method {POMCP_METHOD}, but the method is {method!r}; leave it out")
+
+
+def _solve_by_simulation(model: Model, options: _PomcpOptions, time_limit: float | None, as_json: bool) -> None:
+    """Run POMCP in simulated episodes, and print its return."""
+    from actmeasure.planning import POMCP
+    from actmeasure.planning.pomcp import simulate
+    from actmeasure.statistics import Interval
+    from actmeasure.text import interval_text
+
+    given = {name: value for name, value in asdict(options).items() if value is not None}
+    episodes, seed = given.pop("episodes", 100), given.pop("seed", 0)
+    planner = POMCP(model, **given)
+    settings = {"simulations": planner.simulations, "depth": planner.depth}
+    with status_line() as show:
+
+        def progress(done: int, so_far: Interval) -> None:
+            show(f"episode {done} of {episodes}, discounted return {interval_text(so_far)}")
+
+        found = simulate(planner, episodes, seed, time_limit=time_limit, progress=progress)
+    if as_json:
+        figures = {
+            name: value._asdict() if isinstance(value, Interval) else value for name, value in asdict(found).items()
+        }
+        print_json({"method": POMCP_METHOD, **settings, "seed": seed, **figures, "model": model_json(model)})
+    else:
+        typer.echo(f"POMCP, {settings['simulations']:,} simulations a decision, depth {settings['depth']}\n\n{found}")
+
+
+# tradeoff
+
+
+def tradeoff(
+    problem: Problem,
+    discount: Discount = None,
+    method: Annotated[str, typer.Option(help=f"How each price is solved: {METHOD_NAMES}.")] = "optimal",
+    tolerance: Annotated[float, typer.Option(help="How close the bounds should come at every price.")] = 1e-3,
+    time_limit: TimeLimit = None,
+    budget: Annotated[
+        float | None,
+        typer.Option(metavar="LOOKS", help="Also show the best within this number of expected discounted looks."),
+    ] = None,
+    settings: Settings = None,
+    as_json: Json = False,
+    plot: Plot = None,
+) -> None:
+    """Show the best schedules for every price of a look, and the price above which looking is never worth it."""
+    if budget is not None and not 0 <= budget < math.inf:
+        raise PlanError(f"budget is {budget:g}, expected a finite number of looks that is 0 or more")
+    model = read_model(problem, read_settings(settings), discount=discount)
+    place = picture_path(plot)
+    from actmeasure.planning.tradeoff import tradeoff as trade
+
+    with status_line() as show:
+        frontier = trade(model, tolerance, time_limit, lambda now: show(_tradeoff_progress(now)), method=method)
+    allowed = None if budget is None else frontier.budget(budget)
+    if as_json:
+        print_json(_frontier_json(frontier, allowed))
+    else:
+        typer.echo(_frontier_text(frontier, allowed))
+    if place is not None:
+        frontier.plot(place)
+        say(f"Picture: {place}")
+
+
+def _tradeoff_progress(now: TradeoffProgress) -> str:
+    gap = f", gap {now.gap:.2g}" if math.isfinite(now.gap) else ""
+    return f"{now.solved} price{'s' * (now.solved != 1)} solved{gap}, {now.seconds:.0f} s"
+
+
+def _frontier_text(frontier: Frontier, allowed: BudgetPlan | None) -> str:
+    from actmeasure.text import text_table
+
+    cells = [
+        (
+            f"{piece.low:.4g} to {piece.high:.4g}",
+            *(f"{value:.4f}" for value in (piece.discounted_reward, piece.discounted_looks)),
+            *(f"{value:.4g}" for value in (piece.reward, piece.measurements, piece.steps)),
+        )
+        for piece in frontier.pieces
+    ]
+    price = "price of a look" if _is_number(frontier.model) else "price (times the costs)"
+    head = (price, "discounted: reward", _unit(frontier.model), "undiscounted: reward", "looks", "steps")
+    lines = [*text_table(head, cells, "<>>>>>"), "", _break_even(*frontier.break_even), *_certainty(frontier)]
+    return "\n".join(lines if allowed is None else [*lines, *_budget_lines(frontier.model, allowed)])
+
+
+def _is_number(model: Model) -> bool:
+    return isinstance(model.measuring_cost, float)
+
+
+def _unit(model: Model) -> str:
+    """Return the unit in which a schedule spends: looks or, where they cost differently, their cost at price 1."""
+    return "looks" if _is_number(model) else "cost of looks"
+
+
+def _break_even(low: float, high: float) -> str:
+    from actmeasure.text import break_even_text
+
+    return break_even_text(low, high)
+
+
+def _certainty(frontier: Frontier) -> list[str]:
+    """Return how much better any schedule could be and, where that is above the tolerance, why."""
+    if frontier.closed:
+        return [f"Nothing is better by more than {frontier.gap:.2g} at any price ({frontier.seconds:.2g} s)."]
+    if math.isinf(frontier.gap):
+        most = "How much better something could be is not known for every price"
+    else:
+        most = f"Nothing is better by more than {frontier.gap:.2g} at any price"
+    return [f"{most}, above the tolerance of {frontier.tolerance:g} ({frontier.seconds:.2g} s).", frontier.note]
+
+
+def _budget_lines(model: Model, allowed: BudgetPlan) -> list[str]:
+    unit = _unit(model)
+    lines = [
+        "",
+        f"Within {allowed.budget:g} discounted {unit}: reward {allowed.reward:.6g} (nothing better than {allowed.upper:.6g}) "
+        f"with {allowed.looks:.4g} {unit}.",
+    ]
+    if len(allowed.pieces) > 1:
+        lines.append(f"Toss a coin once, at the start: the first schedule with probability {allowed.probability:.4g}.")
+    for number, piece in enumerate(allowed.pieces, start=1):
+        lines += [
+            "",
+            f"Schedule {number} ({piece.discounted_looks:.4g} {unit}):",
+            *_schedule_lines(model, piece.schedule),
+        ]
+    return lines
+
+
+def _schedule_lines(model: Model, schedule: Schedule, most: int = 20) -> list[str]:
+    lines = [f"  {line}" for line in schedule.describe(model).splitlines()]
+    return lines[:most] + ([f"  ... and {len(lines) - most} more plans"] if len(lines) > most else [])
+
+
+def _frontier_json(frontier: Frontier, allowed: BudgetPlan | None) -> dict[str, Any]:
+    low, high = frontier.break_even
+    found: dict[str, Any] = {
+        "break_even": [low, high],
+        "gap": frontier.gap,
+        "tolerance": frontier.tolerance,
+        "stopped": frontier.stopped,
+        "notes": [frontier.note] if frontier.note else [],
+        "seconds": frontier.seconds,
+        "prices": frontier.prices.tolist(),
+        "lower": frontier.lower.tolist(),
+        "upper": frontier.upper.tolist(),
+        "model": model_json(frontier.model),
+        "pieces": [_piece_json(frontier.model, piece) for piece in frontier.pieces],
+    }
+    if allowed is not None:
+        found["budget"] = {
+            "looks_allowed": allowed.budget,
+            "reward": allowed.reward,
+            "looks": allowed.looks,
+            "upper": allowed.upper,
+            "probability_of_first": allowed.probability,
+            "pieces": [frontier.pieces.index(piece) for piece in allowed.pieces],
+        }
+    return found
+
+
+def _piece_json(model: Model, piece: FrontierPiece) -> dict[str, Any]:
+    figures = ("low", "high", "discounted_reward", "discounted_looks", "reward", "measurements", "steps")
+    return {
+        **{name: getattr(piece, name) for name in figures},
+        **schedule_json(model, piece.schedule),
+    }
