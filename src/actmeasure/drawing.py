@@ -6,13 +6,13 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from actmeasure.errors import MissingExtraError, PlanError, quoted
+from actmeasure.errors import PlanError, import_extra, quoted
 from actmeasure.files.atomic import check_place
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["INK", "LARGEST", "check_path", "matplotlib_for", "new_figure", "pandas_for", "save_figure"]
+__all__ = ["INK", "LARGEST", "check_path", "matplotlib_for", "new_figure", "save_figure"]
 
 #: Supported file name endings.
 SUFFIXES = (".png", ".svg", ".pdf", ".jpg", ".jpeg")
@@ -49,19 +49,7 @@ def save_figure(figure: Figure, place: Path) -> None:
         raise PlanError(f"the picture {str(place)!r} cannot be written: {error.strerror or error}") from error
 
 
-def pandas_for(feature: str) -> Any:
-    """Import and return `pandas`; a `MissingExtraError` names the feature if it is not installed."""
-    try:
-        import pandas
-    except ImportError as error:
-        raise MissingExtraError(feature, "data") from error
-    return pandas
-
-
 def matplotlib_for(feature: str) -> Any:
-    """Import and return `matplotlib` with `matplotlib.figure`; a `MissingExtraError` likewise."""
-    try:
-        import matplotlib.figure
-    except ImportError as error:
-        raise MissingExtraError(feature, "plots") from error
-    return matplotlib
+    """Import and return `matplotlib` with `matplotlib.figure`; a `MissingExtraError` names the feature if it is missing."""
+    import_extra("matplotlib.figure", feature, "plots")
+    return import_extra("matplotlib", feature, "plots")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from actmeasure.errors import MissingExtraError
+from actmeasure.errors import import_extra
 from actmeasure.model.transitions import FloatArray
 
 if TYPE_CHECKING:
@@ -62,12 +62,10 @@ class Episodes:
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a table with a row per episode (needs the extra `data`)."""
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise MissingExtraError("Episodes.to_pandas", "data") from error
+        pandas = import_extra("pandas", "Episodes.to_pandas", "data")
         columns = {field.name: getattr(self, field.name) for field in fields(self)}
-        return pd.DataFrame(columns, index=pd.RangeIndex(len(self), name="episode"))
+        frame: pd.DataFrame = pandas.DataFrame(columns, index=pandas.RangeIndex(len(self), name="episode"))
+        return frame
 
     def __repr__(self) -> str:
         if not len(self):

@@ -19,6 +19,7 @@ __all__ = [
     "MOST_EPISODES",
     "MOST_STEPS",
     "amount",
+    "discount_factor",
     "make_by_name",
     "probability",
     "real",
@@ -59,12 +60,21 @@ def probability(value: Any, name: str, error: type[ActMeasureError] = ModelError
     return found
 
 
-def amount(value: Any, name: str, above_zero: bool = False) -> float:
-    """Return a finite number of 0 or more, or above 0, as a float; a `ModelError` names it otherwise."""
+def amount(value: Any, name: str, above_zero: bool = False, error: type[ActMeasureError] = ModelError) -> float:
+    """Return a finite number of 0 or more, or above 0, as a float, or raise `error`."""
     expected = "a finite number above 0" if above_zero else "a finite number that is 0 or more"
-    found = real(value, name, expected=expected)
+    found = real(value, name, error, expected)
     if not 0 <= found < np.inf or (above_zero and found == 0):
-        raise ModelError(f"{name} is {value!r}, expected {expected}")
+        raise error(f"{name} is {value!r}, expected {expected}")
+    return found
+
+
+def discount_factor(value: Any, name: str, error: type[ActMeasureError] = ModelError) -> float:
+    """Return a number above 0 and at most 1 as a float, or raise `error`."""
+    expected = "a number above 0 and at most 1, such as 0.95"
+    found = real(value, name, error, expected)
+    if not 0 < found <= 1:
+        raise error(f"{name} is {quoted(value)}, expected {expected}")
     return found
 
 

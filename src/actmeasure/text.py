@@ -15,7 +15,9 @@ __all__ = [
     "belief_text",
     "break_even_text",
     "interval_text",
+    "number_text",
     "percent",
+    "plain_number",
     "short_number",
     "shortened",
     "some_states",
@@ -76,6 +78,27 @@ def percent(probability: float) -> str:
 def short_number(value: float, form: str = ".4f") -> str:
     """Return a formatted number, without the sign of -0, or a question mark for nan."""
     return "?" if math.isnan(value) else f"{round(value, 12) + 0.0:{form}}"
+
+
+def plain_number(value: float) -> str:
+    """Return a number with four significant digits, or all digits of its whole part, and without -0.
+
+    Examples
+    --------
+    >>> [plain_number(x) for x in (1234567.8, 12.3456, 0.012345678, 0.5, -0.0, 3)]
+    ['1,234,568', '12.35', '0.01235', '0.5', '0', '3']
+    """
+    if value == 0 or abs(value) < 1e-12:
+        return "0"
+    digits = max(0, 3 - math.floor(math.log10(abs(value))))
+    text = f"{value:,.{min(digits, 12)}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def number_text(value: float, digits: int) -> str:
+    """Return a number for a page: `digits` digits after the point, a typographic minus sign, and no sign of -0."""
+    text = f"{value:,.{digits}f}"
+    return text.replace("-", "\N{MINUS SIGN}") if float(text.replace(",", "")) != 0 else text.lstrip("-")
 
 
 def shortened(plan: str, most: int) -> str:

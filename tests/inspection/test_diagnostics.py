@@ -6,10 +6,10 @@ import pytest
 
 import actmeasure as am
 from actmeasure.inspection.diagnostics import SEVERITIES, Diagnostic, diagnostic
-from actmeasure.inspection.text import SENTENCES
+from actmeasure.inspection.text import PROBLEMS, SENTENCES, problem_text
 
 DETAILS = {
-    "lines-skipped": {"count": 7, "lines": (3, 1200), "problem": "the unit is empty"},
+    "lines-skipped": {"count": 7, "lines": (3, 1200), "problem": "unit-empty"},
     "dates-to-periods": {"period": "year"},
     "times-divided": {"length": 0.5},
     "records-merged": {"records": 1},
@@ -17,7 +17,7 @@ DETAILS = {
     "actions-filled-in": {"periods": 3, "action": "wait", "actions": 1},
     "units-without-change": {"units": 2, "all_units": 1000},
     "times-look-like-dates": {},
-    "state-seen-once": {"state": "B", "place": "records.csv, line 5"},
+    "state-seen-once": {"state": "B", "file": "records.csv", "line": 5},
     "state-never-seen": {"state": "B"},
     "assumed-transitions": {"action": "repair", "states": ("3", "4")},
     "assumption-not-needed": {"action": "repair", "target": "1"},
@@ -45,22 +45,36 @@ DETAILS = {
     "model-does-not-fit": {},
     "failure-without-running-cost": {"state": "5"},
     "noticed-state-in-plan": {"state": "5"},
-    "plan-not-closed": {"stopped": "time", "reason": "The time limit was over."},
-    "plan-from-other-search": {"source": "'never inspect'"},
+    "plan-not-closed": {"stopped": "time", "discount": 0.9},
+    "plan-from-other-search": {"source": "frontier"},
     "states-without-plan": {},
     "part-interrupted": {"part": "policies"},
     "part-out-of-time": {"part": "prices"},
-    "policy-out-of-time": {"policy": "never inspecting"},
-    "policy-failed": {"policy": "never inspecting", "reason": "there is no discount"},
-    "frontier-failed": {"reason": "there is no discount"},
-    "frontier-not-closed": {"gap": 12.5, "currency": "EUR", "reason": "The time limit was over."},
+    "policy-out-of-time": {"policy": "never"},
+    "policy-failed": {"policy": "never", "discount": 1.0},
+    "policy-not-closed": {},
+    "policy-search-stopped": {},
+    "longest-interval-is-best": {"tried": 1, "period": "year"},
+    "longer-intervals-not-tried": {"tried": 30, "period": "year"},
+    "frontier-failed": {"discount": 0.9},
+    "frontier-not-closed": {"gap": 12.5, "currency": "EUR", "stopped": "time", "discount": 0.9},
     "plans-at-prices-incomplete": {},
     "no-resampled-models": {},
     "resampled-models-incomplete": {"done": 2, "requested": 50},
     "stored-text": {"text": "A sentence."},
 }  # fmt: skip
 SOME_SENTENCES = {
-    "lines-skipped": "Left out, as requested: 7 broken lines (3, 1,200, ...). Line 3: the unit is empty.",
+    "lines-skipped": "Left out, as requested: 7 broken lines (3, 1,200, ...). Line 3: the unit is empty; name the "
+    "unit.",
+    "state-seen-once": "State 'B' was seen only once (records.csv, line 5): a typing error, or too rare to estimate its "
+    "transitions.",
+    "plan-from-other-search": "The plan is the best schedule found, by the search over other prices; the search for the plan "
+    "itself found none as good in its time.",
+    "policy-failed": "No comparison with never inspecting: no finite value or bound was found; allow more time, or use a "
+    "discount below 1.",
+    "longest-interval-is-best": "The best interval is the longest that was tried, 1 year; longer ones may be better.",
+    "longer-intervals-not-tried": "Intervals above 30 years were not tried, to save time.",
+    "frontier-failed": "Other prices of an inspection could not be tried: there was no time for a bound; allow more time.",
     "actions-filled-in": "3 periods without a recorded action count as 'wait', the only action.",
     "assumed-transitions": "Assumed, as requested: 'repair' changes nothing, from 3, 4; the records contain no information about "
     "that.",
@@ -71,7 +85,20 @@ SOME_SENTENCES = {
     "was then seen in 2 4 times; 3.2 were expected.",
     "difference-age": "Of 12 times that a unit was seen in 1, after several actions, 0 to 5 years from the unit's first record, "
     "it was then seen in 2 4 times; 3.2 were expected.",
-    "frontier-not-closed": "At other prices a schedule could be better by up to 12.5 EUR. The time limit was over.",
+    "frontier-not-closed": "At other prices a schedule could be better by up to 12.5 EUR. The time limit was reached: more time "
+    "may close the gap.",
+}
+#: A cell that cannot be read, and the problem and sentence that it gives.
+BROKEN = {
+    ("", "0", "1"): ("unit-empty", "the unit is empty"),
+    ("a", " ", "1"): ("time-empty", "the time is empty"),
+    ("a", "-1", "1"): ("time-negative", "the time '-1' is negative"),
+    ("a", "1.5", "1"): ("time-not-whole", "is not a whole number of periods"),
+    ("a", "inf", "1"): ("time-unusable", "the time 'inf' is not a usable number"),
+    ("a", "soon", "1"): ("time-not-read", "is neither a number nor a date"),
+    ("a", "2024-05-31", "1"): ("date-without-period", "is a date"),
+    ("a", "0", "x" * 500): ("unknown-name", "unknown state"),
+    ("a\0", "0", "1"): ("not-text", "is not UTF-8 text"),
 }
 
 
@@ -109,6 +136,37 @@ def test_names_are_kept_and_shown_escaped():
 def test_a_missing_detail_is_not_worded():
     with pytest.raises(KeyError):
         str(Diagnostic("few-units", "warning", {}, {}))
+
+
+@pytest.mark.parametrize("cells", BROKEN)
+def test_the_problem_of_a_skipped_line_is_data(cells, tmp_path):
+    problem, words = BROKEN[cells]
+    unit, time, state = ([one, "a", "a", "b", "b"] for one in cells)
+    table = {"unit": unit, "time": [time[0], 0, 1, 0, 2], "state": [state[0], "1", "2", "1", "1"]}
+    given = {"default_action": "wait", "bootstrap": 0, "goodness": 0, "states": ["1", "2"]}
+    fit = am.fit(table, **given, skip_broken=True)
+    skipped = fit.notes[0]
+    assert (skipped.code, skipped.names["problem"], skipped.numbers["lines"]) == ("lines-skipped", problem, (1,))
+    assert words in str(skipped)
+    assert all(len(value) <= 100 for value in skipped.names.values())
+    fit.save(tmp_path / "fit.npz")
+    assert am.Fit.load(tmp_path / "fit.npz").notes == fit.notes
+    with pytest.raises(am.errors.FitError, match=r"row 1: .*skip_broken=True") as error:
+        am.fit(table, **given)
+    assert words in str(error.value)
+
+
+def test_every_problem_of_a_line_is_worded():
+    seen = {problem for problem, _ in BROKEN.values()}
+    assert seen | {"wrong-width", "dates-and-numbers"} == set(PROBLEMS)
+    rows = problem_text("wrong-width", {"fields": 1, "expected": 4, "delimiter": ";"})
+    assert rows.startswith("it has 1 field, expected 4")
+
+
+def test_sentences_of_earlier_files_are_kept():
+    skipped = diagnostic("lines-skipped", count=1, lines=(3,), problem="the unit is empty; name the unit")
+    assert str(skipped).endswith("Line 3: the unit is empty; name the unit.")
+    assert "(records.csv, line 5)" in str(diagnostic("state-seen-once", state="B", place="records.csv, line 5"))
 
 
 def test_files_keep_diagnostics(tmp_path):

@@ -214,10 +214,10 @@ def test_ageing_does_not_fit_and_is_told():
     said = " ".join(map(str, found.goodness.findings))
     assert "the time a unit has been in it matters (ageing)" in said
     assert "were expected" in said
-    assert "something does not fit" in found.summary()
+    assert ": significant misfit" in found.summary()
     few = am.fit(columns, structure="deteriorate", bootstrap=0, goodness=20)
     assert few.goodness.findings == ()
-    assert "too few of them to tell" in few.summary()
+    assert "too few of them for a significant result" in few.summary()
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ import pytest
 from simulated import CHAINS, records
 
 import actmeasure as am
-from actmeasure.inspection.advise import fit_diagnostics
+from actmeasure.inspection.advising import fit_diagnostics
 from actmeasure.inspection.diagnostics import diagnostic
 
 

@@ -1,4 +1,4 @@
-"""How sure a plan is when the model is a fit."""
+"""Uncertainty of a plan whose model is a fit."""
 
 import dataclasses
 
@@ -6,7 +6,7 @@ import pytest
 from machines import PRICES, machine
 
 import actmeasure as am
-from actmeasure.inspection.confidence import confidence
+from actmeasure.inspection.advising import confidence
 from actmeasure.inspection.diagnostics import diagnostic
 from actmeasure.inspection.page import page_html
 from actmeasure.inspection.schedules import valid_on_other_models
@@ -58,7 +58,7 @@ def test_advice_on_a_fit(fitted):
     assert len(found.confidence.values) == 8
     assert (found.confidence.losses >= 0).all()
     text = str(found)
-    assert "asked of 8 models fitted to resampled records" in text
+    assert "the best plans of 8 models fitted to resampled records" in text
     assert "same plan in" in text
     frame = found.to_frame()
     assert frame["same_plan"].between(0, 1).all()

@@ -98,7 +98,7 @@ def test_dragging_with_the_mouse(page, advice):
     page.mouse.up()
     assert len(marks) > 1
     assert page.inner_text("#price-words") != before
-    page.get_by_role("button", name="Price of now").click()
+    page.get_by_role("button", name="Present price").click()
     assert page.inner_text("#price-words") == before
     assert page.inner_text("#price-shown") == "40 EUR (now)"
 

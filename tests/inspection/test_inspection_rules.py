@@ -11,8 +11,8 @@ from machines import machine
 from strategies import examples, models, random_schedule
 
 import actmeasure as am
-from actmeasure.inspection.rules import Calendars, ConditionRules
 from actmeasure.inspection.schedules import discounted_value, discounted_values
+from actmeasure.inspection.usual_policies import Calendars, ConditionRules
 from actmeasure.planning.baselines import values_of
 from actmeasure.planning.budget import Budget
 
@@ -87,7 +87,7 @@ def test_searches_stop_when_the_time_is_over():
 
 
 def test_a_large_model_gets_shorter_intervals(monkeypatch):
-    monkeypatch.setattr("actmeasure.inspection.rules.MOST_WORK", 100)
+    monkeypatch.setattr("actmeasure.inspection.usual_policies.MOST_WORK", 100)
     assert ConditionRules(machine(), 50, Budget()).longest < 50
 
 

@@ -307,7 +307,7 @@ def test_bad_prices_and_budgets(lake):
         lake.schedule(math.nan)
     with pytest.raises(am.PlanError, match="budget is -1, expected"):
         lake.budget(-1)
-    with pytest.raises(am.PlanError, match="budget is 'two', expected a number"):
+    with pytest.raises(am.PlanError, match="budget is 'two', expected a finite number"):
         lake.budget("two")
 
 

@@ -21,8 +21,9 @@ from actmeasure.errors import StudyError
 from actmeasure.studies import AgentSpec, LocalEngine, Part, ProblemSpec, Study, report, run_study
 from actmeasure.studies.report import figures, tables
 from actmeasure.studies.report import study_report as study_report_module
-from actmeasure.studies.report.document import Column, Commands, number_text, render, table_of
+from actmeasure.studies.report.document import Column, Commands, render, table_of
 from actmeasure.studies.report.study_report import study_report
+from actmeasure.text import number_text
 
 EVIL = "<script>alert(1)</script> & \"quotes\" 'n' $\\frac{$ 1\x07 =cmd"
 

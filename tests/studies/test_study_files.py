@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import actmeasure as am
-from actmeasure.files.toml_places import toml_lines
+from actmeasure.files.toml_lines import toml_lines
 from actmeasure.studies import AgentSpec, Part, ProblemSpec, Study, read_study
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "study.toml"

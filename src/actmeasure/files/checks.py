@@ -19,12 +19,13 @@ import numpy as np
 import numpy.typing as npt
 
 from actmeasure.errors import ModelError, unknown_name
+from actmeasure.files.toml_lines import KeyPath
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray, IntArray, Transitions
 
 __all__ = [
     "FIT_FORMAT", "FIT_VERSION", "FORMAT", "VERSION", "Count", "Number", "Parts", "Strict", "Whole", "check_header", "check_keys",
-    "converted", "decimal_index", "flag", "number", "parse_json", "quote", "some_names", "unknown", "whole",
+    "converted", "decimal_index", "flag", "number", "parse_json", "quote", "some_names", "unknown", "validation_path", "whole",
 ]  # fmt: skip
 
 FORMAT = "actmeasure model"
@@ -85,6 +86,39 @@ def _short_integer(digits: str) -> int:
     return int(digits)
 
 
+#: A message of `msgspec` about a key.
+KEY_MESSAGE = re.compile("Object (?:missing required|contains unknown) field `(.*)`", re.DOTALL)
+
+
+def validation_path(error: msgspec.ValidationError, data: Mapping[str, object]) -> tuple[KeyPath, str | None]:
+    """Return the path to the value in `data` that msgspec refused, and the key that it lacks or must not have, or None.
+
+    The path ends before a mapping with arbitrary keys, which msgspec does not name.
+
+    Examples
+    --------
+    >>> data = {"part": [{"seeds": [1, "two"]}]}
+    >>> validation_path(msgspec.ValidationError("Expected `int`, got `str` - at `$.part[0].seeds[1]`"), data)
+    (('part', 0, 'seeds', 1), None)
+    >>> validation_path(msgspec.ValidationError("Object contains unknown field `sedes` - at `$.part[0]`"), data)
+    (('part', 0), 'sedes')
+    """
+    outermost = KEY_MESSAGE.fullmatch(str(error))
+    if outermost and outermost[1] in data:  # a key of the user may look like a path
+        return (), outermost[1]
+    problem, path = _problem_and_path(str(error))
+    key = KEY_MESSAGE.fullmatch(problem)
+    named = tuple(part for part in path[: path.index(None) if None in path else None] if part is not None)
+    return named, key[1] if key else None
+
+
+def _problem_and_path(message: str) -> tuple[str, list[str | int | None]]:
+    """Split a message of `msgspec`, such as "Expected `float`, got `str` - at `$.start[...]`"; None stands for "[...]"."""
+    problem, at, path = message.rpartition(" - at `$")
+    parts = re.findall(r"\.(\w+)|\[([0-9]+|\.\.\.)\]", path) if at else []
+    return problem if at else message, [name or (None if index == "..." else int(index)) for name, index in parts]
+
+
 def converted(value: Any, shape: type[T], place: str = "") -> T:
     """Convert parsed JSON to a struct or type, strictly; a `ModelError` names the key, its value and what is expected.
 
@@ -114,13 +148,13 @@ def converted(value: Any, shape: type[T], place: str = "") -> T:
 
 
 def _sentence(message: str, value: Any, shape: Any, place: str) -> str:
-    """Word a message of `msgspec`, such as "Expected `float`, got `str` - at `$.start[...]`"."""
-    if key := re.fullmatch("Object contains unknown field `(.*)`", message, re.DOTALL):
-        return _unknown_key(key[1], shape, place)
-    if key := re.fullmatch("Object missing required field `(.*)`", message):
+    """Word a message of `msgspec` about a value."""
+    if key := KEY_MESSAGE.fullmatch(message):
+        if key[1] in value:
+            return _unknown_key(key[1], shape, place)
         return f"{place or 'it'} has no {quote(key[1])}; add it, or the file is incomplete"
-    problem, _, path = message.partition(" - at ")
-    where, found = _at_path(value, path.strip("`$"))
+    problem, path = _problem_and_path(message)
+    where, found = _at_path(value, path)
     separator = ": " if place and where[:1] == "'" else ""
     return f"{place}{separator}{where} is {quote(found)}, expected {_expected(problem)}"
 
@@ -129,17 +163,14 @@ def _unknown_key(key: str, shape: Any, place: str) -> str:
     return f"{place}{': ' if place else ''}{unknown('key', key, shape.__struct_fields__)}"
 
 
-def _at_path(value: Any, path: str) -> tuple[str, Any]:
-    """Return words for a path of `msgspec`, such as ".states[1]" or ".start[...]", and the value that stands there."""
+def _at_path(value: Any, path: Iterable[str | int | None]) -> tuple[str, Any]:
+    """Return words for a path, such as `'states'[1]`, and the value that stands there."""
     words = ""
-    for name, index in re.findall(r"\.(\w+)|\[([0-9]+|\.\.\.)\]", path):
-        if name:
-            words, value = name, value[name]
-        elif index != "...":
-            words, value = f"{words}[{index}]", value[int(index)]
-        else:  # `msgspec` does not tell the key of a mapping's value
+    for part in path:
+        if part is None:  # `msgspec` does not tell the key of a mapping's value
             key = next(key for key, number in value.items() if not _is_finite(number))
             return f"{words!r} of {quote(key)}", value[key]
+        words, value = part if isinstance(part, str) else f"{words}[{part}]", value[part]
     return (words if words[:1] in ("", "[") else repr(words)), value
 
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from actmeasure.inspection.advice import Advice, StatePlan
-from actmeasure.inspection.advise import advise
-from actmeasure.inspection.confidence import Agreement, Confidence
+from actmeasure.inspection.advice import Advice, Agreement, Confidence, StatePlan
+from actmeasure.inspection.advising import advise
 from actmeasure.inspection.diagnostics import Diagnostic
-from actmeasure.inspection.economics import Economics
-from actmeasure.inspection.fit_result import Fit
-from actmeasure.inspection.fitting import fit
-from actmeasure.inspection.money import Units
+from actmeasure.inspection.economics import Economics, Units
+from actmeasure.inspection.fitting import Fit, fit
 from actmeasure.inspection.page import write_page
-from actmeasure.inspection.prices import PricedSchedule
-from actmeasure.inspection.rules import ComparedPolicy
+from actmeasure.inspection.schedules import PricedSchedule
+from actmeasure.inspection.usual_policies import ComparedPolicy
 
 __all__ = [
     "Advice",

@@ -9,29 +9,29 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from actmeasure.belief import Belief
-from actmeasure.drawing import pandas_for
+from actmeasure.errors import import_extra
 from actmeasure.evaluation import Evaluation
-from actmeasure.inspection.confidence import HIGH, Agreement, Confidence
 from actmeasure.inspection.diagnostics import Diagnostic
-from actmeasure.inspection.money import Units, plain_number
-from actmeasure.inspection.prices import PricedSchedule, own_price
-from actmeasure.inspection.rules import ComparedPolicy
-from actmeasure.inspection.schedules import discounted_visits, is_rounding
+from actmeasure.inspection.economics import Units
+from actmeasure.inspection.schedules import PricedSchedule, discounted_visits, is_rounding, own_price, plan_of
+from actmeasure.inspection.text import advice_text, plan_words
+from actmeasure.inspection.usual_policies import ComparedPolicy
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
 from actmeasure.planning.frontier import Frontier
 from actmeasure.schedule import BlindPlan, Schedule
+from actmeasure.text import plain_number
 
 if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = [
     "Advice",
+    "Agreement",
+    "Confidence",
     "StatePlan",
     "confidence_record",
     "plan_record",
-    "plan_words",
     "policy_record",
     "price_record",
     "summary",
@@ -39,6 +39,69 @@ __all__ = [
 
 #: Largest number of expected states that are shown in the order of their numbers; more are sorted by visits.
 MOST_IN_ORDER = 30
+#: Quantiles of the middle 90 % of the models.
+LOW, HIGH = 0.05, 0.95
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Agreement of the resampled models with the plan after one state.
+
+    Attributes
+    ----------
+    same_plan, same_action : float
+        Fraction of the models whose best plan is the same, and whose best plan begins with the same action.
+    earliest, latest : float
+        Ends of the middle 90 % of their times until the next inspection, in periods; infinite without an inspection.
+    """
+
+    same_plan: float
+    same_action: float
+    earliest: float
+    latest: float
+
+
+@dataclass(frozen=True, eq=False)
+class Confidence:
+    """The plan evaluated in the resampled models.
+
+    Attributes
+    ----------
+    agreement : dict from state to Agreement
+        The key of a start that is not shown is None.
+    values : float64 array, shape (n_models,)
+        Discounted return of the plan in each model, exactly.
+    best : float64 array, shape (n_models,)
+        Discounted return of each model's best plan.
+    asked : int
+        Number of resampled models; fewer are solved if time is short.
+    """
+
+    agreement: dict[int | None, Agreement]
+    values: FloatArray
+    best: FloatArray
+    asked: int
+
+    @property
+    def losses(self) -> FloatArray:
+        """Loss of the plan against the best plan of each model, shape (n_models,)."""
+        return np.maximum(self.best - self.values, 0.0)
+
+    @property
+    def value_range(self) -> tuple[float, float]:
+        """Ends of the middle 90 % of the plan's discounted returns in the models."""
+        low, high = np.quantile(self.values, [1 - HIGH, HIGH])
+        return float(low), float(high)
+
+    @property
+    def high_loss(self) -> float:
+        """The 95 % quantile of the losses."""
+        return float(np.quantile(self.losses, HIGH))
+
+    @property
+    def same_schedule(self) -> float:
+        """Mean over the plans of the fraction of models with the same plan."""
+        return float(np.mean([one.same_plan for one in self.agreement.values()]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +206,7 @@ class Advice:
 
     def price_text(self, price: float) -> str:
         """Return a price of an inspection in words; it multiplies the costs if the model has a table of them."""
-        return self.units.amount(price) if self.has_one_price else f"{plain_number(price)} times the costs of now"
+        return self.units.amount(price) if self.has_one_price else f"{plain_number(price)} times the present costs"
 
     @cached_property
     def rows(self) -> list[StatePlan]:
@@ -161,7 +224,7 @@ class Advice:
         return [self._row(state) for state in [*states, *order]]
 
     def _row(self, state: int | None) -> StatePlan:
-        plan = self.schedule.start if state is None else self.schedule[state]
+        plan = plan_of(self.schedule, state)
         assert plan is not None  # `rows` has the start only if there is a plan for it
         return StatePlan(
             state=state,
@@ -177,7 +240,7 @@ class Advice:
     def records(self) -> Iterator[dict[str, Any]]:
         """Yield the rows of the table of plans as mappings; keys contain the units."""
         for row in self.rows:
-            found: dict[str, Any] = {
+            record: dict[str, Any] = {
                 "state": row.name,
                 "plan": row.words,
                 f"inspect_after_{_word(self.units.period)}s": row.inspect_after,
@@ -185,20 +248,20 @@ class Advice:
                 "expected": row.is_expected,
             }
             if row.agreement is not None:
-                found["same_plan"] = row.agreement.same_plan
-                found["earliest_inspection"] = row.agreement.earliest
-                found["latest_inspection"] = row.agreement.latest
-            yield found
+                record["same_plan"] = row.agreement.same_plan
+                record["earliest_inspection"] = row.agreement.earliest
+                record["latest_inspection"] = row.agreement.latest
+            yield record
 
     def to_frame(self) -> pd.DataFrame:
         """Return the schedule as a table with a row per state (needs the extra `data`); costs are positive."""
-        pandas = pandas_for("Advice.to_frame")
+        pandas = import_extra("pandas", "Advice.to_frame", "data")
         frame: pd.DataFrame = pandas.DataFrame(list(self.records())).set_index("state")
         return frame
 
     def compare(self) -> pd.DataFrame:
         """Return the plan and the usual policies as a table (needs the extra `data`)."""
-        pandas = pandas_for("Advice.compare")
+        pandas = import_extra("pandas", "Advice.compare", "data")
         frame: pd.DataFrame = pandas.DataFrame([policy_record(self, one) for one in self.policies]).set_index("policy")
         return frame
 
@@ -215,24 +278,11 @@ class Advice:
         return (1 - discount) * evaluation.discounted_return
 
     def __str__(self) -> str:
-        from actmeasure.inspection.text import advice_text
-
         return advice_text(self)
 
     def __repr__(self) -> str:
         shown = self.units.money(self.value)
         return f"Advice({self.title}: {self.units.figure} {shown}, {len(self.schedule)} states planned, {self.seconds:.2g} s)"
-
-
-def plan_words(model: Model, units: Units, state: int | None, plan: BlindPlan) -> str:
-    """Return a plan after seeing a state (None: the start) in words, with the state that is known afterwards, if any."""
-    words = plan.describe(model, units.period)
-    if plan.then != "known":
-        return words
-    belief = Belief.start(model) if state is None else Belief.at(state)
-    for action in plan.actions:
-        belief = belief.predict(model, action)
-    return words if belief.known is None else f"{words}: {model.state_name(belief.known)}"
 
 
 def _word(text: str) -> str:
@@ -289,7 +339,7 @@ def _or_none(units: Units, value: float | None) -> float | None:
 def plan_record(advice: Advice, row: StatePlan) -> dict[str, Any]:
     """Return the plan after seeing a state as plain data."""
     model = advice.model
-    found: dict[str, Any] = {
+    record: dict[str, Any] = {
         "state": row.state,
         "name": row.name,
         "plan": row.words,
@@ -301,10 +351,10 @@ def plan_record(advice: Advice, row: StatePlan) -> dict[str, Any]:
         "expected": row.is_expected,
     }
     if row.agreement is not None:
-        found["same_plan"] = row.agreement.same_plan
-        found["same_action"] = row.agreement.same_action
-        found["inspect_after_90_percent"] = [row.agreement.earliest, row.agreement.latest]
-    return found
+        record["same_plan"] = row.agreement.same_plan
+        record["same_action"] = row.agreement.same_action
+        record["inspect_after_90_percent"] = [row.agreement.earliest, row.agreement.latest]
+    return record
 
 
 def policy_record(advice: Advice, policy: ComparedPolicy) -> dict[str, Any]:
@@ -315,7 +365,8 @@ def policy_record(advice: Advice, policy: ComparedPolicy) -> dict[str, Any]:
         "rule": policy.rule,
         **_figures(advice, policy.evaluation),
         "lost_discounted": advice.lost(policy),
-        "note": policy.note,
+        "note": "" if policy.note is None else str(policy.note),
+        "note_code": None if policy.note is None else policy.note.code,
     }
 
 
@@ -342,12 +393,10 @@ def confidence_record(sure: Confidence, units: Units) -> dict[str, Any]:
         "models": len(losses),
         "models_asked_for": sure.asked,
         "same_plan_on_average": sure.same_schedule,
-        f"{units.figure}_in_the_models_90_percent": sorted(
-            units.shown(float(one)) for one in np.quantile(sure.values, [1 - HIGH, HIGH])
-        ),
+        f"{units.figure}_in_the_models_90_percent": sorted(map(units.shown, sure.value_range)),
         "lost_if_the_model_is_wrong": {
             "mean": float(losses.mean()),
-            "95_percent_below": float(np.quantile(losses, HIGH)),
+            "95_percent_below": sure.high_loss,
             "largest": float(losses.max()),
         },
     }

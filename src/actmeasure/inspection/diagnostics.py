@@ -7,7 +7,7 @@ turns one into a sentence; the sentences are in `actmeasure.inspection.text`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 __all__ = ["SEVERITIES", "Diagnostic", "Severity", "diagnostic"]
@@ -16,62 +16,37 @@ Severity = Literal["info", "warning", "error"]
 Number = int | float | tuple[int | float, ...]
 Name = str | tuple[str, ...]
 
-#: Every code and its severity. "info": what was done; "warning": what makes a result less reliable; "error": what failed.
-SEVERITIES: dict[str, Severity] = {
-    # How the records were read.
-    "lines-skipped": "info",
-    "dates-to-periods": "info",
-    "times-divided": "info",
-    "records-merged": "info",
-    "default-action-not-recorded": "info",
-    "actions-filled-in": "info",
-    "units-without-change": "info",
-    "times-look-like-dates": "warning",
-    "state-seen-once": "warning",
-    "state-never-seen": "warning",
-    # What was assumed where the records contain no information.
-    "assumed-transitions": "info",
-    "assumption-not-needed": "info",
-    # Little data.
-    "few-units": "warning",
-    "action-without-data": "warning",
-    "action-without-data-in-states": "warning",
-    "little-exposure": "warning",
-    "estimation-not-converged": "warning",
-    "intervals-incomplete": "info",
-    "goodness-incomplete": "info",
-    # What records with such gaps do not determine, whatever their number.
-    "flat-directions": "warning",
-    "flat-directions-not-checked": "info",
-    "gaps-with-common-factor": "warning",
-    "several-chains": "warning",
-    # Goodness of fit: a test that fails, and its largest differences.
-    "misfit-gap": "warning",
-    "misfit-history": "warning",
-    "misfit-age": "warning",
-    "difference-gap": "warning",
-    "difference-history": "warning",
-    "difference-age": "warning",
-    # The plan.
-    "model-does-not-fit": "warning",
-    "failure-without-running-cost": "warning",
-    "noticed-state-in-plan": "warning",
-    "plan-not-closed": "warning",
-    "plan-from-other-search": "info",
-    "states-without-plan": "info",
-    # Parts of the advice that are incomplete.
-    "part-interrupted": "warning",
-    "part-out-of-time": "warning",
-    "policy-out-of-time": "warning",
-    "policy-failed": "error",
-    "frontier-failed": "error",
-    "frontier-not-closed": "warning",
-    "plans-at-prices-incomplete": "warning",
-    "no-resampled-models": "warning",
-    "resampled-models-incomplete": "warning",
-    # A sentence of a fit that was saved before diagnostics were stored as records.
-    "stored-text": "info",
-}
+#: The codes of each severity. "info": what was done; "warning": what makes a result less reliable; "error": what failed.
+CODES: dict[Severity, tuple[str, ...]] = {
+    "info": (
+        # How the records were read, and what was assumed where they contain no information.
+        "lines-skipped", "dates-to-periods", "times-divided", "records-merged", "default-action-not-recorded",
+        "actions-filled-in", "units-without-change", "assumed-transitions", "assumption-not-needed",
+        # Parts of the fit and of the advice that were left out.
+        "intervals-incomplete", "goodness-incomplete", "flat-directions-not-checked", "plan-from-other-search",
+        "states-without-plan", "longer-intervals-not-tried",
+        # A sentence of a fit that was saved before diagnostics were stored as records.
+        "stored-text",
+    ),
+    "warning": (
+        # Suspicious records, and little data.
+        "times-look-like-dates", "state-seen-once", "state-never-seen", "few-units", "action-without-data",
+        "action-without-data-in-states", "little-exposure", "estimation-not-converged",
+        # What records with such gaps do not determine, whatever their number.
+        "flat-directions", "gaps-with-common-factor", "several-chains",
+        # Goodness of fit: a test that fails, and its largest differences.
+        "misfit-gap", "misfit-history", "misfit-age", "difference-gap", "difference-history", "difference-age",
+        # The plan and the policies that it is compared with.
+        "model-does-not-fit", "failure-without-running-cost", "noticed-state-in-plan", "plan-not-closed", "policy-not-closed",
+        "policy-search-stopped", "longest-interval-is-best",
+        # Parts of the advice that are incomplete.
+        "part-interrupted", "part-out-of-time", "policy-out-of-time", "frontier-not-closed", "plans-at-prices-incomplete",
+        "no-resampled-models", "resampled-models-incomplete",
+    ),
+    "error": ("policy-failed", "frontier-failed"),
+}  # fmt: skip
+#: Every code and its severity.
+SEVERITIES = {code: severity for severity, codes in CODES.items() for code in codes}
 
 
 @dataclass(frozen=True)
@@ -103,19 +78,11 @@ class Diagnostic:
 
     def record(self) -> dict[str, Any]:
         """Return the fields for JSON, and the sentence as `text`."""
-        return {
-            "code": self.code,
-            "severity": self.severity,
-            "numbers": self.numbers,
-            "names": self.names,
-            "text": str(self),
-        }
+        return asdict(self) | {"text": str(self)}
 
 
 def diagnostic(code: str, **details: int | float | str | Sequence[int | float] | Sequence[str]) -> Diagnostic:
-    """Return the diagnostic with a code of `SEVERITIES`; details that are numbers, and empty lists, go to `numbers`, texts
-    to `names`.
-    """
+    """Return the diagnostic with a code and details: numbers and empty lists go to `numbers`, texts to `names`."""
     numbers: dict[str, Any] = {}
     names: dict[str, Any] = {}
     for key, value in details.items():

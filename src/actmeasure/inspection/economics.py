@@ -20,7 +20,9 @@ price = "20000 EUR"
 
 from __future__ import annotations
 
+import math
 import os
+import re
 import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,12 +33,15 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from actmeasure.errors import FitError, quoted, unknown_name
+from actmeasure.errors import FitError, quoted, shown, unknown_name
 from actmeasure.files.atomic import explain
-from actmeasure.files.toml_places import KeyLines, Place, validation_place
-from actmeasure.inspection.money import amount, discount_of_rate
+from actmeasure.files.checks import validation_path
+from actmeasure.files.toml_lines import KeyLines, KeyPath
+from actmeasure.model import Model
+from actmeasure.settings import discount_factor
+from actmeasure.text import plain_number
 
-__all__ = ["OTHERWISE", "Economics", "read_economics"]
+__all__ = ["DAYS", "OTHERWISE", "Economics", "Units", "read_economics"]
 
 FloatArray = npt.NDArray[np.float64]
 Table = TypeVar("Table", bound=msgspec.Struct)
@@ -50,6 +55,11 @@ FILE_KEYS = {
     "inspection_by_action": ("inspection", "by_action"),
     "failure_states": ("failure", "states"),
 }
+#: Length in days of the periods that can be converted into each other; a year is the mean one of the calendar.
+DAYS = {"day": 1.0, "week": 7.0, "month": 365.2425 / 12, "quarter": 365.2425 / 4, "year": 365.2425}
+AMOUNT = re.compile(r"\s*([+-]?[\d.,_'eE+-]*\d)\s*([^\d\s/%]+|%)?\s*(?:(?:/|per\s)\s*(\S+))?\s*")
+#: Averages of at least this many periods are rounded to whole periods.
+ROUGH = 100
 
 
 @dataclass(frozen=True)
@@ -99,10 +109,7 @@ class Economics:
         for name in ("currency", "period"):
             if not isinstance(getattr(self, name), str) or not getattr(self, name).strip():
                 raise FitError(f"{name} is {quoted(getattr(self, name))}, expected its name, such as EUR or year")
-        if isinstance(self.discount, bool) or not isinstance(self.discount, (int, float)) or not 0 < self.discount <= 1:
-            raise FitError(
-                f"discount is {quoted(self.discount)}, expected a number above 0 and at most 1, such as 0.97"
-            )
+        discount_factor(self.discount, "discount", FitError)
         if self.inspection_by_state and self.inspection_by_action:
             raise FitError("the inspection has prices by state and by action; give only one of the two")
         for what, prices in (
@@ -137,7 +144,7 @@ class Economics:
         for action in actions:
             if action not in self.actions:
                 raise FitError(
-                    f"{self.place(('actions',))}the action {action!r} has no price; add it to the prices of actions, "
+                    f"{self.location(('actions',))}the action {action!r} has no price; add it to the prices of actions, "
                     f"with 0 if it costs nothing"
                 )
             prices = self.actions[action]
@@ -146,24 +153,24 @@ class Economics:
                 missing = [state for state in states if state not in prices]
                 if missing and OTHERWISE not in prices and set(missing) - set(self.terminal):
                     raise FitError(
-                        f"{self.place(('actions', action))}the action {action!r} has no price in state {missing[0]!r}; "
+                        f"{self.location(('actions', action))}the action {action!r} has no price in state {missing[0]!r}; "
                         f"add it, or {OTHERWISE} = ... for all others"
                     )
         for state in self.terminal:
             if self.running.get(state):
                 raise FitError(
-                    f"{self.place(('running', state))}the state {state!r} has running costs, but it is terminal: "
+                    f"{self.location(('running', state))}the state {state!r} has running costs, but it is terminal: "
                     "episodes end there, so they are never paid; give the end a price with [failure]"
                 )
 
-    def place(self, key: tuple[str, ...]) -> str:
+    def location(self, key: tuple[str, ...]) -> str:
         """Return file and line of a key, for the beginning of a message; empty if the prices were not read from a file."""
-        return self.source.place(FILE_KEYS.get(key[0], (key[0],)) + key[1:])
+        return self.source.location(FILE_KEYS.get(key[0], (key[0],)) + key[1:])
 
     def _known(self, kind: str, names: Collection[str], choices: Sequence[str], *key: str) -> None:
         for name in names:
             if name not in choices:
-                raise FitError(f"{self.place((*key, name))}{unknown_name(kind, name, choices)}")
+                raise FitError(f"{self.location((*key, name))}{unknown_name(kind, name, choices)}")
 
     def measuring_costs(self, states: Sequence[str], actions: Sequence[str]) -> float | FloatArray:
         """Return the price of an inspection: a number, or an array of shape (S, A)."""
@@ -223,13 +230,13 @@ class _PricesFile(msgspec.Struct, forbid_unknown_fields=True):
 
 
 #: The struct of every table with fixed keys.
-TABLES: dict[Place, type[msgspec.Struct]] = {
+TABLES: dict[KeyPath, type[msgspec.Struct]] = {
     (): _PricesFile,
     ("inspection",): _InspectionTable,
     ("failure",): _FailureTable,
 }
 #: What is expected as the value of a key, for messages.
-EXPECTED: dict[Place, str] = {
+EXPECTED: dict[KeyPath, str] = {
     ("currency",): 'text such as "EUR"',
     ("period",): 'text such as "year"',
     ("discount",): "a number above 0 and at most 1, such as 0.97",
@@ -237,7 +244,7 @@ EXPECTED: dict[Place, str] = {
     ("failure", "states"): 'a list of states such as ["5"]',
 }
 #: What to do about a key that is missing.
-MISSING: dict[Place, str] = {
+MISSING: dict[KeyPath, str] = {
     ("currency",): 'there is no currency, so that the prices have no unit; add currency = "EUR" at the top',
     ("period",): 'there is no period, so that the prices have no unit; add period = "year" at the top',
     ("inspection",): 'there is no price of an inspection; add inspection = "120 EUR" at the top',
@@ -249,36 +256,38 @@ MISSING: dict[Place, str] = {
 
 def read_economics(path: str | os.PathLike[str]) -> Economics:
     """Read and check a file of prices; anything wrong is a `FitError` that names the line."""
-    place = Path(path)
+    file_path = Path(path)
     try:
-        with place.open("rb") as file:
+        with file_path.open("rb") as file:
             contents = file.read(MOST_BYTES + 1)
     except OSError as error:
-        raise FitError(str(explain(error, place, "read"))) from error
+        raise FitError(str(explain(error, file_path, "read"))) from error
     if len(contents) > MOST_BYTES:
-        raise FitError(f"{place} is larger than {MOST_BYTES >> 20} MiB, too large for a file of prices; check the path")
+        raise FitError(
+            f"{file_path} is larger than {MOST_BYTES >> 20} MiB, too large for a file of prices; check the path"
+        )
     try:
         text = contents.decode("utf-8-sig")
-        found = tomllib.loads(text)
+        table = tomllib.loads(text)
     except UnicodeDecodeError as error:
         line = contents[: error.start].count(b"\n") + 1
-        raise FitError(f"{place}, line {line}: this is not UTF-8 text; save the file as UTF-8") from error
+        raise FitError(f"{file_path}, line {line}: this is not UTF-8 text; save the file as UTF-8") from error
     except RecursionError as error:
-        raise FitError(f"{place} is nested too deeply for a file of prices; check the path") from error
+        raise FitError(f"{file_path} is nested too deeply for a file of prices; check the path") from error
     except tomllib.TOMLDecodeError as error:
         raise FitError(
-            f"{place} is not valid TOML: {error}; names with other signs than letters, digits, - and _ go in quotes"
+            f"{file_path} is not valid TOML: {error}; names with other signs than letters, digits, - and _ go in quotes"
         ) from error
-    return _economics(found, KeyLines.of(text, str(place)))
+    return _economics(table, KeyLines.of(text, str(file_path)))
 
 
-def _economics(found: dict[str, Any], lines: KeyLines) -> Economics:
+def _economics(table: dict[str, Any], lines: KeyLines) -> Economics:
     """Return the prices of a parsed file."""
-    file = _converted(found, _PricesFile, (), lines)
+    file = _converted(table, _PricesFile, (), lines)
     currency, period = file.currency.strip(), file.period.strip()
 
     def price(value: Any, *key: str, per: str | None = None) -> float:
-        return amount(value, f"{lines.place(key)}{'.'.join(key)}", currency, per)
+        return amount(value, f"{lines.location(key)}{'.'.join(key)}", currency, per)
 
     def prices(table: Mapping[str, Any], *key: str, per: str | None = None) -> dict[str, float]:
         return {name: price(value, *key, name, per=per) for name, value in table.items()}
@@ -288,7 +297,7 @@ def _economics(found: dict[str, Any], lines: KeyLines) -> Economics:
     if is_table:
         inspection = _converted(file.inspection, _InspectionTable, ("inspection",), lines)
     if inspection.by_state and inspection.by_action:
-        raise FitError(f"{lines.place(('inspection',))}the inspection has prices by_state and by_action; give one")
+        raise FitError(f"{lines.location(('inspection',))}the inspection has prices by_state and by_action; give one")
     return Economics(
         currency=currency,
         period=period,
@@ -313,30 +322,30 @@ def _discount(file: _PricesFile, period: str, lines: KeyLines) -> float:
     if (file.discount is None) == (file.interest is None):
         given = "neither discount nor interest" if file.discount is None else "both discount and interest"
         raise FitError(
-            f'{lines.place(())}it has {given}; give one of the two, such as interest = "3 %/year" or discount = 0.97 '
+            f'{lines.location(())}it has {given}; give one of the two, such as interest = "3 %/year" or discount = 0.97 '
             "(per period)"
         )
     if file.discount is not None:
         return file.discount
-    return discount_of_rate(file.interest, f"{lines.place(('interest',))}interest", period)
+    return discount_of_rate(file.interest, f"{lines.location(('interest',))}interest", period)
 
 
-def _converted(found: dict[str, Any], kind: type[Table], table: tuple[str, ...], lines: KeyLines) -> Table:
+def _converted(contents: dict[str, Any], kind: type[Table], table: tuple[str, ...], lines: KeyLines) -> Table:
     """Return a table of the file as a struct; raise a `FitError` with the line of what does not fit.
 
     Parameters
     ----------
-    found : dict
+    contents : dict
     kind : subclass of msgspec.Struct
     table : tuple of str
         The keys that lead to the table.
     lines : KeyLines
     """
     try:
-        return msgspec.convert(found, kind)
+        return msgspec.convert(contents, kind)
     except msgspec.ValidationError as error:
-        at, key = validation_place(error, found)
-        value: Any = found
+        at, key = validation_path(error, contents)
+        value: Any = contents
         for part in at:
             value = value[part]
         at = (*table, *at)
@@ -352,4 +361,131 @@ def _converted(found: dict[str, Any], kind: type[Table], table: tuple[str, ...],
             problem = unknown_name("key", key, TABLES[at[:-1]].__struct_fields__)
         else:
             problem = MISSING[(*at, key)]
-        raise FitError(f"{lines.place(at)}{problem}") from error
+        raise FitError(f"{lines.location(at)}{problem}") from error
+
+
+def amount(value: Any, what: str, currency: str, period: str | None = None) -> float:
+    """Return an amount of money, 0 or more, in the currency, or in the currency per period if a `period` is given.
+
+    A number is in these units already. Text has to name them: "50 EUR", or "600 EUR/year", which with a period of a month is 50.
+    Raises a `FitError` if the price is negative, in another currency, or per period where none is expected.
+    """
+    expected = f'"50 {currency}"' if period is None else f'"50 {currency}/{period}"'
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        raise FitError(f"{what} is {quoted(value)}, expected a price such as {expected}")
+    if isinstance(value, str):
+        price, unit, each = _split(value, what, expected)
+        expected = expected.replace("50", f"{price:.15g}", 1)  # the remedy is about the price that was given
+        if unit != currency:
+            raise FitError(f"{what} is {quoted(value)}, but the currency of the file is {currency}; write {expected}")
+        price *= _per(each, period, what, value, expected)
+    else:
+        price = float(value)
+    if not math.isfinite(price) or price < 0:
+        raise FitError(
+            f"{what} is {quoted(value)}, expected a price that is 0 or more; costs are written as positive numbers"
+        )
+    return price
+
+
+def discount_of_rate(value: Any, what: str, period: str) -> float:
+    """Return the discount per period of an interest rate such as "3 %/year"."""
+    expected = f'a rate such as "3 %/{period}"'
+    if not isinstance(value, str):
+        raise FitError(f"{what} is {quoted(value)}, which has no unit; expected {expected}")
+    rate, unit, each = _split(value, what, expected)
+    if unit != "%" or each is None:
+        raise FitError(f"{what} is {quoted(value)}, expected {expected}")
+    if not 0 <= rate < 1000:
+        raise FitError(f"{what} is {quoted(value)}, expected {expected} from 0 up")
+    share = 1.0 if each == period else _days(period, what) / _days(each, what)
+    return float((1 + rate / 100) ** -share)
+
+
+def _split(value: str, what: str, expected: str) -> tuple[float, str, str | None]:
+    """Return the number of an amount, its unit, and the period after the slash."""
+    match = AMOUNT.fullmatch(value)
+    if match is None:
+        raise FitError(f"{what} is {quoted(value)}, expected {expected}")
+    try:
+        number = float(match[1])
+    except ValueError:
+        raise FitError(
+            f"{what} is {quoted(value)}, and {quoted(match[1])} is not a number; write it without separators of thousands "
+            f"and with a decimal point, expected {expected}"
+        ) from None
+    if match[2] is None:
+        raise FitError(f"{what} is {quoted(value)}, which has no unit; expected {expected}")
+    return number, match[2], match[3]
+
+
+def _per(each: str | None, period: str | None, what: str, value: str, expected: str) -> float:
+    """Return the factor that converts a price per `each` into one per `period`."""
+    if period is None and each is not None:
+        raise FitError(
+            f"{what} is {quoted(value)}, a price per {each}, expected a price for one time such as {expected}"
+        )
+    if period is not None and each is None:
+        raise FitError(f"{what} is {quoted(value)}, expected a price per {period} such as {expected}")
+    if each is None or period is None or each == period:
+        return 1.0
+    return _days(period, what) / _days(each, what)
+
+
+def _days(period: str, what: str) -> float:
+    """Return the length of a period in days."""
+    if period not in DAYS:
+        raise FitError(f"{what}: {unknown_name('period', period, DAYS)}; only these can be converted")
+    return DAYS[period]
+
+
+@dataclass(frozen=True)
+class Units:
+    """Currency and period of results, and whether they are shown as costs.
+
+    Attributes
+    ----------
+    currency : str
+        Such as EUR; empty if it is not known.
+    period : str
+        The name of a step, such as year.
+    is_cost : bool
+        Whether no reward is positive: then figures are shown as costs, with the opposite sign.
+    """
+
+    currency: str = ""
+    period: str = "period"
+    is_cost: bool = False
+
+    @classmethod
+    def of(cls, model: Model, currency: str = "", period: str = "period") -> Units:
+        """Return the units of a model: costs if no reward is above 0 and some are below."""
+        return cls(shown(currency), shown(period), bool(model.rewards.max() <= 0 > model.rewards.min()))
+
+    @property
+    def figure(self) -> str:
+        """The word for a sum of money: cost or value."""
+        return "cost" if self.is_cost else "value"
+
+    def shown(self, value: float) -> float:
+        """Return a discounted return as it is shown: with the opposite sign for costs."""
+        return (-value if self.is_cost else value) + 0.0
+
+    def money(self, value: float) -> str:
+        """Return a discounted return in words, such as `1,234 EUR`."""
+        return self.amount(self.shown(value))
+
+    def amount(self, value: float) -> str:
+        """Return a sum of money in words, with its sign."""
+        if math.isinf(value) or math.isnan(value):
+            return "infinite" if math.isinf(value) else "unknown"
+        return f"{plain_number(value)} {self.currency}".rstrip()
+
+    def periods(self, count: float) -> str:
+        """Return `1 year` or `2.5 years`."""
+        text = plain_number(count)
+        return f"{text} {self.period}{'' if text == '1' else 's'}"
+
+    def about(self, count: float) -> str:
+        """Return an average time with one decimal, or none if it is long: `5.9 years`."""
+        return self.periods(round(count, 1) if count < ROUGH else round(count))

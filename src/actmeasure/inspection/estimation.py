@@ -231,17 +231,17 @@ def _extrapolated(now: FloatArray, once: FloatArray, twice: FloatArray, fixed: F
 
 
 def _without_negligible(
-    found: ChainEstimate, likelihood: Likelihood, counts: FloatArray, fixed: FloatArray
+    estimate: ChainEstimate, likelihood: Likelihood, counts: FloatArray, fixed: FloatArray
 ) -> ChainEstimate:
     """Return the estimate with negligible probabilities set to 0, unless that lowers the likelihood."""
-    kept = np.where(found.probabilities < NEGLIGIBLE, 0.0, found.probabilities)
-    if np.array_equal(kept, found.probabilities):
-        return found
+    kept = np.where(estimate.probabilities < NEGLIGIBLE, 0.0, estimate.probabilities)
+    if np.array_equal(kept, estimate.probabilities):
+        return estimate
     kept = np.where(np.isnan(fixed), kept / kept.sum(axis=2, keepdims=True), fixed)
     value, expected = likelihood.expected(kept, counts)
-    if value < found.log_likelihood - 1e-3:
-        return found
-    return ChainEstimate(kept, value, expected, found.path, found.converged)
+    if value < estimate.log_likelihood - 1e-3:
+        return estimate
+    return ChainEstimate(kept, value, expected, estimate.path, estimate.converged)
 
 
 def persistent_start(allowed: BoolArray, fixed: FloatArray) -> FloatArray:

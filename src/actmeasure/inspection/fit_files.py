@@ -15,7 +15,7 @@ from actmeasure.files.archive import Arrays, Shapes, read_arrays, write_arrays
 from actmeasure.files.atomic import explain, replacing
 from actmeasure.files.checks import FIT_FORMAT, FIT_VERSION, quote
 from actmeasure.inspection.diagnostics import SEVERITIES, Diagnostic
-from actmeasure.inspection.fit_result import Fit
+from actmeasure.inspection.fitting import Fit
 from actmeasure.inspection.goodness import Goodness, GoodnessTest
 from actmeasure.settings import LARGEST_EXACT
 
@@ -51,11 +51,11 @@ class _StoredDiagnostic(msgspec.Struct, forbid_unknown_fields=True):
 
     def diagnostic(self) -> Diagnostic:
         """Return the diagnostic; raise a `FitError` if there is none with this code, or its sentence lacks a detail."""
-        found = Diagnostic(self.code, self.severity, self.numbers, self.names)
+        diagnostic = Diagnostic(self.code, self.severity, self.numbers, self.names)
         try:
             if SEVERITIES[self.code] == self.severity or self.code == "stored-text":
-                str(found)
-                return found
+                str(diagnostic)
+                return diagnostic
         except (KeyError, IndexError, TypeError, ValueError, OverflowError):
             pass
         raise FitError(f"the diagnostic {quote(self.code)} is not one that a fit has; the file is damaged")
@@ -107,47 +107,47 @@ class _FitDescription(msgspec.Struct, forbid_unknown_fields=True):
 
 def save_fit(fit: Fit, path: str | os.PathLike[str]) -> None:
     """Write a fit; an existing file is replaced in one step, or stays as it was."""
-    place = checked_path(path)
+    file_path = checked_path(path)
     about = {field.name: getattr(fit, field.name) for field in fields(fit) if field.name not in ARRAYS}
     about = msgspec.to_builtins({"format": FIT_FORMAT, "version": FIT_VERSION, **about})
     try:
-        with replacing(place) as file:
+        with replacing(file_path) as file:
             write_arrays(file, about, {name: getattr(fit, name) for name in ARRAYS}, ARRAYS)
     except OSError as error:
-        raise FitError(str(explain(error, place, "write"))) from error
+        raise FitError(str(explain(error, file_path, "write"))) from error
 
 
 def load_fit(path: str | os.PathLike[str]) -> Fit:
     """Read a fit; everything in the file is checked."""
-    place = checked_path(path)
+    file_path = checked_path(path)
     try:
-        about, arrays = read_arrays(place.read_bytes(), FIT_FORMAT, ARRAYS, _check_shapes, _check_about, OPTIONAL)
+        about, arrays = read_arrays(file_path.read_bytes(), FIT_FORMAT, ARRAYS, _check_shapes, _check_about, OPTIONAL)
         return _fit(_converted(about), arrays)
     except OSError as error:
-        raise FitError(str(explain(error, place, "read"))) from error
+        raise FitError(str(explain(error, file_path, "read"))) from error
     except ActMeasureError as error:
-        raise FitError(f"{place}: {error}") from error
+        raise FitError(f"{file_path}: {error}") from error
 
 
 def checked_path(path: str | os.PathLike[str]) -> Path:
     """Return the path of a fit; raise a `FitError` if it cannot be one."""
     try:
-        place = Path(path)
-        usable = b"\0" not in os.fsencode(place) and place.suffix.lower() == ".npz"
+        file_path = Path(path)
+        usable = b"\0" not in os.fsencode(file_path) and file_path.suffix.lower() == ".npz"
     except (TypeError, UnicodeEncodeError):
         usable = False
     if not usable:
         raise FitError(f"{quoted(path)} cannot hold a fit, expected a name that ends in .npz")
-    return place
+    return file_path
 
 
 def _converted(about: dict[str, Any]) -> _FitDescription:
-    """Return the JSON of an archive as checked fields; raise a `FitError` that names the place of anything wrong."""
+    """Return the JSON of an archive as checked fields; raise a `FitError` that names the key of anything wrong."""
     try:
         return msgspec.convert(_upgraded(about), _FitDescription)
     except (msgspec.ValidationError, OverflowError) as error:
-        problem, _, place = str(error).partition(" - at `$.")
-        where = f"{place.rstrip('`')}: " if place else ""
+        problem, _, key = str(error).partition(" - at `$.")
+        where = f"{key.rstrip('`')}: " if key else ""
         raise FitError(
             f"'about' is not that of a fit ({where}{problem.replace('`', '')}); the file is damaged"
         ) from error
@@ -175,8 +175,8 @@ def _upgraded(about: dict[str, Any]) -> dict[str, Any]:
 
 def _check_about(about: dict[str, Any], shapes: Shapes) -> None:
     """Raise a `FitError` if the JSON is not valid or does not match the shapes of the arrays; called before these are read."""
-    found = _converted(about)
-    n_actions, n_states = len(found.action_names), len(found.state_names)
+    description = _converted(about)
+    n_actions, n_states = len(description.action_names), len(description.state_names)
     if shapes["probabilities"] != (n_actions, n_states, n_states):
         raise FitError(
             f"'probabilities' has shape {shapes['probabilities']}, which does not fit {n_actions} actions and {n_states} states"
@@ -196,8 +196,8 @@ def _check_shapes(shapes: Shapes) -> int:
     )
     expected["initial"] = (n_states,)
     for name, shape in shapes.items():
-        found = shape[1:] if name == "bootstrap" else shape
-        if found != expected[name] or (name == "bootstrap" and not shape[0]):
+        inner = shape[1:] if name == "bootstrap" else shape
+        if inner != expected[name] or (name == "bootstrap" and not shape[0]):
             raise FitError(f"{name!r} has shape {shape}, which does not fit {n_actions} actions and {n_states} states")
     given = [name for name in OPTIONAL if name in shapes]
     if given and len(given) < len(OPTIONAL):

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from actmeasure.errors import FitError, quoted, unknown_name
+from actmeasure.errors import FitError, quoted, shown, unknown_name
 from actmeasure.inspection.diagnostics import Diagnostic, diagnostic
+from actmeasure.inspection.economics import DAYS, Economics
 from actmeasure.inspection.estimation import (
     ChainEstimate,
     FloatArray,
@@ -21,12 +25,13 @@ from actmeasure.inspection.estimation import (
     maximise,
     persistent_start,
 )
-from actmeasure.inspection.fit_result import Fit
 from actmeasure.inspection.gaps import Gaps, find_gaps
 from actmeasure.inspection.goodness import Goodness, goodness_of_fit
 from actmeasure.inspection.records import Progress, Records, ignore_progress, read_records
+from actmeasure.inspection.text import fit_text
 from actmeasure.inspection.uncertainty import (
     MOST_FREE,
+    Replication,
     flat_directions,
     intervals,
     largest_entries,
@@ -34,9 +39,10 @@ from actmeasure.inspection.uncertainty import (
     other_chains,
     resample,
 )
+from actmeasure.model import Model
 from actmeasure.settings import real, whole
 
-__all__ = ["EstimationRun", "fit"]
+__all__ = ["EstimationRun", "Fit", "fit"]
 
 #: Largest number of bootstrap replicates, and of simulated records for the goodness of fit.
 MOST_REPLICATES = 10**6
@@ -49,6 +55,188 @@ STARTS, MORE_STARTS = 4, 20
 ENOUGH_SHORT_GAPS = 20
 #: Rows with less exposure, in periods, get a diagnostic, and so do records with fewer units.
 LITTLE_EXPOSURE, FEW_UNITS = 10.0, 20
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """Transition probabilities fitted to records, with intervals, goodness of fit and diagnostics.
+
+    Returned by `actmeasure.fit`; arrays are read-only. A, S and B are the numbers of actions, states and bootstrap replicates.
+
+    Attributes
+    ----------
+    state_names, action_names : tuple of str
+    probabilities : float64 array, shape (A, S, S)
+        Probability of each state one period later. A row without information in the records and without an assumption is NaN.
+    low, high : float64 arrays, shape (A, S, S), or None
+        Ends of the interval of every probability; None without a bootstrap.
+    level : float
+        Coverage probability of the intervals, such as 0.9.
+    bootstrap : float64 array, shape (B, A, S, S), or None
+        The probabilities fitted to resampled units.
+    initial : float64 array, shape (S,)
+        Distribution of the state at the units' first inspections.
+    log_likelihood : float
+    goodness : Goodness or None
+        Tests of whether a Markov chain fits the records; None if not tested.
+    identifiability : tuple of Diagnostic
+        What records with such gaps do not determine, whatever their number; usually empty.
+    warnings : tuple of Diagnostic
+        Little data and other weaknesses.
+    notes : tuple of Diagnostic
+        What was assumed, filled in, merged or left out.
+    inspected : int64 array, shape (A, S)
+        Number of inspections that showed the state and were followed by the action.
+    exposure : float64 array, shape (A, S)
+        Expected number of periods that began in the state with the action, inspected or not.
+    assumed : bool array, shape (A, S)
+        Rows given by assumptions, because the records contain no information about them.
+    structure : tuple of str
+        The name of each action's allowed transitions.
+    noticed : tuple of str
+        States that are noticed without an inspection as soon as they are entered.
+    dropped : tuple of str
+        Actions of the records that were removed from the fit; prices may still name them.
+    period : str or None
+        Unit of the records' times, such as "year"; None if it was not given.
+    n_units, n_records, n_inspections : int
+    """
+
+    state_names: tuple[str, ...]
+    action_names: tuple[str, ...]
+    probabilities: FloatArray
+    low: FloatArray | None
+    high: FloatArray | None
+    level: float
+    bootstrap: FloatArray | None
+    initial: FloatArray
+    log_likelihood: float
+    goodness: Goodness | None
+    identifiability: tuple[Diagnostic, ...]
+    warnings: tuple[Diagnostic, ...]
+    notes: tuple[Diagnostic, ...]
+    inspected: npt.NDArray[np.int64]
+    exposure: FloatArray
+    assumed: npt.NDArray[np.bool_]
+    structure: tuple[str, ...]
+    noticed: tuple[str, ...]
+    dropped: tuple[str, ...]
+    period: str | None
+    n_units: int
+    n_records: int
+    n_inspections: int
+
+    def __post_init__(self) -> None:
+        for name in ("probabilities", "low", "high", "bootstrap", "initial", "inspected", "exposure", "assumed"):
+            array = getattr(self, name)
+            if array is not None:
+                array.setflags(write=False)
+
+    @cached_property
+    def unknown(self) -> tuple[tuple[str, str], ...]:
+        """Pairs (action, state) without information in the records and without an assumption."""
+        rows = np.argwhere(np.isnan(self.probabilities).any(axis=2))
+        return tuple((self.action_names[action], self.state_names[state]) for action, state in rows)
+
+    def model(self, economics: Economics | str | os.PathLike[str]) -> Model:
+        """Return the model with these probabilities and prices, the latter from an `Economics` or its file.
+
+        The start is distributed as the states at first inspections. Raises `FitError` if the prices do not match the fit, or if
+        a row of probabilities is not known: then drop the action, or give an assumption, when fitting.
+        """
+        return self._model(self._checked(economics), self.probabilities)
+
+    def models(self, economics: Economics | str | os.PathLike[str]) -> Iterator[Model]:
+        """Return an iterator over the models of all bootstrap replicates, built as by `model`."""
+        prices = self._checked(economics)
+        if self.bootstrap is None:
+            raise FitError("the fit has no bootstrap replicates; fit with bootstrap=200 (--bootstrap 200)")
+        return (self._model(prices, probabilities) for probabilities in self.bootstrap)
+
+    def _checked(self, economics: Economics | str | os.PathLike[str]) -> Economics:
+        """Return the prices, read if they are a path; raise a `FitError` if they do not match the fit."""
+        prices = economics if isinstance(economics, Economics) else Economics.load(economics)
+        if self.period is not None and self.period != prices.period:
+            remedy = f'period = "{self.period}"' if self.period in DAYS else f'period = "{self.period}" and its prices'
+            raise FitError(
+                f"{prices.location(('period',))}the prices are for a period of a {prices.period}, but the records were fitted "
+                f"by {self.period}; write {remedy} there, or fit with period={prices.period!r} (--period {prices.period})"
+            )
+        prices.check_names(self.state_names, self.action_names, self.dropped)
+        self._check_known(set(prices.terminal))
+        return prices
+
+    def _check_known(self, terminal: set[str]) -> None:
+        unknown = [(action, state) for action, state in self.unknown if state not in terminal]
+        if not unknown:
+            return
+        action = unknown[0][0]
+        states = [repr(there) for name, there in unknown if name == action]
+        raise FitError(
+            f"the records contain no information about {action!r} in state {', '.join(states)}: it was never observed there; fit "
+            f"again with an assumption, assume={{{action!r}: {self.state_names[0]!r}}} (--assume {action}:"
+            f"{self.state_names[0]}, or --assume {action}:stay), or leave the action out with drop=[{action!r}] (--drop {action})"
+        )
+
+    def _model(self, prices: Economics, probabilities: FloatArray) -> Model:
+        terminal = np.isin(self.state_names, prices.terminal)
+        initial = np.where(terminal, 0.0, self.initial)
+        if not initial.sum():
+            raise FitError("every unit was first inspected in a terminal state; leave some states non-terminal")
+        return Model.from_arrays(
+            probabilities.transpose(1, 0, 2),
+            prices.rewards(self.state_names, self.action_names),
+            measuring_cost=prices.measuring_costs(self.state_names, self.action_names),
+            discount=prices.discount,
+            initial=initial / initial.sum(),
+            terminal=terminal,
+            state_names=self.state_names,
+            action_names=self.action_names,
+        )
+
+    def without(self, actions: Sequence[str]) -> Fit:
+        """Return the fit without some actions."""
+        for action in actions:
+            if action not in self.action_names:
+                raise FitError(unknown_name("action to drop", action, self.action_names))
+        kept = [number for number, name in enumerate(self.action_names) if name not in actions]
+        if not kept:
+            raise FitError("no action is left; keep at least one")
+        arrays = ("probabilities", "low", "high", "inspected", "exposure", "assumed")
+        given = {name: getattr(self, name) for name in arrays if getattr(self, name) is not None}
+        by_action: dict[str, Any] = {name: array[kept] for name, array in given.items()}
+        return replace(
+            self,
+            action_names=tuple(self.action_names[number] for number in kept),
+            dropped=(*self.dropped, *actions),
+            structure=tuple(self.structure[number] for number in kept),
+            bootstrap=None if self.bootstrap is None else self.bootstrap[:, kept],
+            **by_action,
+        )
+
+    def summary(self) -> str:
+        """Return the fit in words and tables."""
+        return fit_text(self)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fit into an `.npz` file; an existing one is replaced in one step, or stays as it was."""
+        from actmeasure.inspection.fit_files import save_fit
+
+        save_fit(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Fit:
+        """Read a fit from an `.npz` file; everything in it is checked."""
+        from actmeasure.inspection.fit_files import load_fit
+
+        return load_fit(path)
+
+    def __repr__(self) -> str:
+        intervals = "no intervals" if self.bootstrap is None else f"{len(self.bootstrap)} replicates"
+        return (
+            f"Fit({len(self.state_names)} states, actions {', '.join(map(shown, self.action_names))}, {self.n_units:,} units, "
+            f"{self.n_inspections:,} inspections, {intervals})"
+        )
 
 
 def fit(
@@ -151,8 +339,8 @@ def fit(
     gaps = find_gaps(read, default_action, noticed)
     allowed, structures = allowed_transitions(structure, read.action_names, len(read.state_names))
     run = EstimationRun(read, gaps, allowed, structures, assumptions, np.random.default_rng(seed), progress)
-    found = run.fit(bootstrap, goodness, float(level))
-    return found.without(drop) if drop else found
+    fitted = run.fit(bootstrap, goodness, float(level))
+    return fitted.without(drop) if drop else fitted
 
 
 class EstimationRun:
@@ -193,29 +381,31 @@ class EstimationRun:
         records, gaps = self._records, self._gaps
         self._progress("fitting", 0, 1)
         inspected = gaps.inspected(records)
-        found, unknown, fixed, assumed = self._first_estimate(inspected)
-        found, others, starts = self._other_chains(found, fixed)
-        flat = flat_directions(self._likelihood, found, fixed)
-        tested = self._goodness(found, fixed, goodness)
+        estimate, unknown, fixed, assumed = self._first_estimate(inspected)
+        estimate, others, starts = self._other_chains(estimate, fixed)
+        flat = flat_directions(self._likelihood, estimate, fixed)
+        start = persistent_start(self._allowed, fixed)
+        replication = Replication(self._likelihood, estimate.probabilities, start, fixed, self._progress)
+        tested = self._goodness(replication, goodness)
         missing = (unknown & ~assumed)[:, :, None]
-        replicates, low, high = self._intervals(found, fixed, missing, bootstrap, level)
+        replicates, low, high = self._intervals(replication, estimate, missing, bootstrap, level)
         first = np.unique(gaps.unit, return_index=True)[1]
         return Fit(
             state_names=records.state_names,
             action_names=records.action_names,
-            probabilities=np.where(missing, np.nan, found.probabilities),
+            probabilities=np.where(missing, np.nan, estimate.probabilities),
             low=low,
             high=high,
             level=level,
             bootstrap=replicates,
             initial=np.bincount(gaps.begin[first], minlength=gaps.n_states) / len(first),
-            log_likelihood=found.log_likelihood,
+            log_likelihood=estimate.log_likelihood,
             goodness=tested,
-            identifiability=tuple(_identifiability(flat, others, found, records, gaps, starts)),
-            warnings=(*records.warnings, *_little_data(found, unknown, assumed, records, gaps)),
+            identifiability=tuple(_identifiability(flat, others, estimate, records, gaps, starts)),
+            warnings=(*records.warnings, *_little_data(estimate, unknown, assumed, records, gaps)),
             notes=tuple(self._notes),
             inspected=inspected,
-            exposure=found.exposure,
+            exposure=estimate.exposure,
             assumed=assumed,
             structure=self._structures,
             noticed=tuple(np.array(records.state_names)[gaps.noticed].tolist()),
@@ -234,17 +424,17 @@ class EstimationRun:
         free = np.full(self._allowed.shape, np.nan)
         start = persistent_start(self._allowed, free)
         self._check_possible(start)
-        found = maximise(self._likelihood, self._counts, start, free)
-        unknown = (found.exposure < LEAST_EXPOSURE) & (inspected == 0)
+        estimate = maximise(self._likelihood, self._counts, start, free)
+        unknown = (estimate.exposure < LEAST_EXPOSURE) & (inspected == 0)
         if not self._assumptions:
-            return found, unknown, free, np.zeros_like(unknown)
+            return estimate, unknown, free, np.zeros_like(unknown)
         fixed, assumed, notes = assumed_rows(unknown, self._assumptions, records.action_names, records.state_names)
         self._notes += notes
         if assumed.any():
             start = persistent_start(self._allowed, fixed)
             self._check_possible(start)
-            found = maximise(self._likelihood, self._counts, start, fixed)
-        return found, unknown, fixed, assumed
+            estimate = maximise(self._likelihood, self._counts, start, fixed)
+        return estimate, unknown, fixed, assumed
 
     def _check_possible(self, start: FloatArray) -> None:
         """Raise a `FitError` that names the record if the structure or assumptions exclude an observed transition."""
@@ -266,50 +456,51 @@ class EstimationRun:
         more = f" and {len(wrong) - 1:,} more times" * (len(wrong) > 1)
         begin, unit = records.state_names[gaps.begin[gap]], records.unit_names[gaps.unit[gap]]
         raise FitError(
-            f"{records.place(end)}: unit {unit!r} was seen in {begin!r} at time {records.time[gaps.record[gap]]} and {seen} at "
-            f"time {records.time[end]} after {done}{more}, which cannot be with the states in the order "
+            f"{records.location(end)}: unit {unit!r} was seen in {begin!r} at time {records.time[gaps.record[gap]]} and {seen} "
+            f"at time {records.time[end]} after {done}{more}, which cannot be with the states in the order "
             f"{' < '.join(records.state_names)} and the structure or assumptions given ({rules}); correct the record, or "
             "allow it: structure={'repair': 'any'} (--structure repair=any)"
         )
 
-    def _other_chains(self, found: ChainEstimate, fixed: FloatArray) -> tuple[ChainEstimate, list[ChainEstimate], int]:
+    def _other_chains(
+        self, estimate: ChainEstimate, fixed: FloatArray
+    ) -> tuple[ChainEstimate, list[ChainEstimate], int]:
         """Return the best estimate of several starts, different ones that are as likely, and the number of starts."""
-        informed = found.exposure >= LEAST_EXPOSURE
+        informed = estimate.exposure >= LEAST_EXPOSURE
         if (one_step_counts(self._likelihood)[informed] >= ENOUGH_SHORT_GAPS).all():
-            return found, [], 0
+            return estimate, [], 0
         starts = MORE_STARTS if np.gcd.reduce(self._gaps.length) > 1 else STARTS
-        best, others = other_chains(self._likelihood, found, self._allowed, fixed, starts, self._starts_rng)
+        best, others = other_chains(self._likelihood, estimate, self._allowed, fixed, starts, self._starts_rng)
         return best, others, starts
 
-    def _goodness(self, found: ChainEstimate, fixed: FloatArray, replicates: int) -> Goodness | None:
+    def _goodness(self, replication: Replication, replicates: int) -> Goodness | None:
         if not replicates:
             return None
-        start = persistent_start(self._allowed, fixed)
         names = (self._records.state_names, self._records.action_names, self._records.period or "period")
-        tested = goodness_of_fit(
-            self._likelihood, found.probabilities, start, fixed, names, replicates, self._goodness_rng, self._progress
-        )
+        tested = goodness_of_fit(replication, names, replicates, self._goodness_rng)
         done = 0 if tested is None else tested.replicates
         if done < replicates:
             self._notes.append(diagnostic("goodness-incomplete", done=done, requested=replicates))
         return tested
 
     def _intervals(
-        self, found: ChainEstimate, fixed: FloatArray, missing: npt.NDArray[np.bool_], replicates: int, level: float
+        self,
+        replication: Replication,
+        estimate: ChainEstimate,
+        missing: npt.NDArray[np.bool_],
+        replicates: int,
+        level: float,
     ) -> tuple[FloatArray | None, FloatArray | None, FloatArray | None]:
         """Return the replicates, (B, A, S, S), and the ends of the intervals, (A, S, S); None if there are fewer than two."""
         if not replicates:
             return None, None, None
-        start = persistent_start(self._allowed, fixed)
-        drawn = resample(
-            self._likelihood, found.probabilities, start, fixed, replicates, self._bootstrap_rng, self._progress
-        )
+        drawn = resample(replication, replicates, self._bootstrap_rng)
         if len(drawn) < replicates:
             self._notes.append(diagnostic("intervals-incomplete", done=len(drawn), requested=replicates))
         if len(drawn) < 2:
             return None, None, None
-        low, high = intervals(found.probabilities, found.transitions, drawn, level)
-        known = ~np.isnan(fixed)
+        low, high = intervals(estimate.probabilities, estimate.transitions, drawn, level)
+        fixed, known = replication.fixed, ~np.isnan(replication.fixed)
         low, high = np.where(known, fixed, low), np.where(known, fixed, high)
         return np.where(missing, np.nan, drawn), np.where(missing, np.nan, low), np.where(missing, np.nan, high)
 

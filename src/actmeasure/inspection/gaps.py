@@ -182,7 +182,7 @@ def _default(
         record = int(np.argmax(unrecorded | (used & (span > 1))))
         missing = records.time[record] + (0 if unrecorded[record] else 1)
         raise FitError(
-            f"{records.place(record)}: unit {records.unit_names[records.unit[record]]!r} has no action for time {missing}, "
+            f"{records.location(record)}: unit {records.unit_names[records.unit[record]]!r} has no action for time {missing}, "
             f"one of {filled:,} such periods, and there are several actions ({', '.join(records.action_names)}); say what is "
             "done where nothing is recorded with default_action=... (--default-action ...)"
         )

@@ -15,11 +15,10 @@ import numpy.typing as npt
 from scipy import sparse
 
 from actmeasure.inspection.diagnostics import Diagnostic, diagnostic
-from actmeasure.inspection.estimation import FloatArray, Likelihood, maximise
+from actmeasure.inspection.estimation import FloatArray
 from actmeasure.inspection.gaps import Gaps, IntArray
-from actmeasure.inspection.records import NONE, Progress
-from actmeasure.inspection.uncertainty import LEAST_GAIN, TOWARDS_START
-from actmeasure.interrupts import deferred_interrupts
+from actmeasure.inspection.records import NONE
+from actmeasure.inspection.uncertainty import Replication
 
 __all__ = ["TESTS", "Goodness", "GoodnessTest", "goodness_of_fit"]
 
@@ -97,71 +96,55 @@ class Goodness:
 
 
 def goodness_of_fit(
-    likelihood: Likelihood,
-    fitted: FloatArray,
-    start: FloatArray,
-    fixed: FloatArray,
+    replication: Replication,
     names: tuple[Sequence[str], Sequence[str], str],
     replicates: int,
     rng: np.random.Generator,
-    progress: Progress,
 ) -> Goodness | None:
     """Test the fit; return None if there is too little to compare. `names` are those of states, actions and the period.
 
     A p-value is the fraction of simulated sets of records whose statistic, against their own fit, is at least as large. Simulated
     gaps have the first state, actions and length of the observed ones; their last state is drawn from the fit.
     """
-    gaps = likelihood.gaps
-    ends = _inspected_ends(likelihood.end_probabilities(fitted), gaps)
-    found = [
-        _Comparison(split, gaps, ends) for split in (_by_gap(gaps), _by_history(gaps), _by_age(gaps)) if split.keys
-    ]
-    if not found:
+    gaps = replication.likelihood.gaps
+    ends = _inspected_ends(replication.likelihood.end_probabilities(replication.fitted), gaps)
+    splits = [split for split in (_by_gap(gaps), _by_history(gaps), _by_age(gaps)) if split.keys]
+    if not splits:
         return None
-    values = np.array([comparison.statistic(ends, gaps.end) for comparison in found])
-    simulated = _simulated(likelihood, found, ends, fitted, start, fixed, replicates, rng, progress)
+    comparisons = [_Comparison(split, gaps, ends) for split in splits]
+    values = np.array([comparison.statistic(ends, gaps.end) for comparison in comparisons])
+    simulated = _simulated(replication, comparisons, ends, replicates, rng)
     if not len(simulated):
         return None
     p_values = (1 + (simulated >= values * (1 - 1e-9)).sum(axis=0)) / (1 + len(simulated))
-    tests = tuple(
-        GoodnessTest(comparison.split.kind, float(value), float(p))
-        for comparison, value, p in zip(found, values, p_values, strict=True)
-    )
-    findings: list[Diagnostic] = []
-    for comparison, p in zip(found, p_values, strict=True):
-        if p * len(found) <= SIGNIFICANT:
+    tests, findings = [], []
+    for comparison, value, p in zip(comparisons, values, p_values, strict=True):
+        tests.append(GoodnessTest(comparison.split.kind, float(value), float(p)))
+        if p * len(comparisons) <= SIGNIFICANT:
             findings += _findings(comparison, ends, gaps, names)
-    return Goodness(tests, tuple(findings), len(simulated))
+    return Goodness(tuple(tests), tuple(findings), len(simulated))
 
 
 def _simulated(
-    likelihood: Likelihood,
+    replication: Replication,
     comparisons: Sequence[_Comparison],
     ends: FloatArray,
-    fitted: FloatArray,
-    start: FloatArray,
-    fixed: FloatArray,
     replicates: int,
     rng: np.random.Generator,
-    progress: Progress,
 ) -> FloatArray:
     """Return the statistics of records simulated from the fit, each against its own fit, shape (replicates, tests)."""
-    gaps = likelihood.gaps
+    likelihood, gaps = replication.likelihood, replication.likelihood.gaps
     drawn = np.flatnonzero(_ends_at_inspection(gaps))
     cumulative = ends.cumsum(axis=1)[gaps.group[drawn]]
-    begin = (1 - TOWARDS_START) * fitted + TOWARDS_START * start
-    found = []
-    with deferred_interrupts() as interrupts:
-        for number in range(replicates):
-            progress("goodness of fit", number, replicates)
-            if interrupts.requested:
-                break
-            end = gaps.end.copy()
-            end[drawn] = (rng.random(len(drawn))[:, None] * cumulative[:, -1:] >= cumulative).sum(axis=1)
-            again = maximise(likelihood, gaps.counts(end=end), begin, fixed, least_gain=LEAST_GAIN)
-            own_ends = _inspected_ends(likelihood.end_probabilities(again.probabilities), gaps)
-            found.append([comparison.statistic(own_ends, end) for comparison in comparisons])
-    return np.array(found).reshape(-1, len(comparisons))
+
+    def replicate() -> list[float]:
+        end = gaps.end.copy()
+        end[drawn] = (rng.random(len(drawn))[:, None] * cumulative[:, -1:] >= cumulative).sum(axis=1)
+        own_ends = _inspected_ends(likelihood.end_probabilities(replication.fit(gaps.counts(end=end))), gaps)
+        return [comparison.statistic(own_ends, end) for comparison in comparisons]
+
+    statistics = replication.repeat("goodness of fit", replicates, replicate)
+    return np.array(statistics).reshape(-1, len(comparisons))
 
 
 def _ends_at_inspection(gaps: Gaps) -> npt.NDArray[np.bool_]:
@@ -247,7 +230,7 @@ def _findings(
     kind, limits = comparison.split.kind, comparison.split.limits
     seen, expected = comparison.tables(ends, gaps.end)
     weight = np.abs(seen - expected) / np.sqrt(np.maximum(expected, LEAST_EXPECTED))
-    found = [diagnostic(f"misfit-{kind}")]
+    findings = [diagnostic(f"misfit-{kind}")]
     for cell in np.argsort(weight, axis=None)[::-1][:MOST_FINDINGS]:
         row, state = divmod(int(cell), gaps.n_states)
         begin, action, part = comparison.split.keys[row]
@@ -266,8 +249,8 @@ def _findings(
             details |= {"period": period, "first": int(limits[part])}
             if part + 1 < len(limits):
                 details["last"] = int(limits[part + 1]) - 1
-        found.append(diagnostic(f"difference-{kind}", **details))
-    return found
+        findings.append(diagnostic(f"difference-{kind}", **details))
+    return findings
 
 
 def _by_gap(gaps: Gaps) -> _Split:

@@ -11,7 +11,8 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from dataclasses import asdict
 from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
@@ -24,22 +25,23 @@ from actmeasure.belief import Belief
 from actmeasure.errors import MissingExtraError, PlanError, shown
 from actmeasure.evaluation import Evaluation
 from actmeasure.files.atomic import check_place, check_suffix, explain, replacing
-from actmeasure.inspection.advice import Advice, StatePlan, plan_words
-from actmeasure.inspection.money import plain_number
-from actmeasure.inspection.prices import PricedSchedule, at_price
-from actmeasure.inspection.rules import ComparedPolicy
+from actmeasure.inspection.advice import Advice, StatePlan
+from actmeasure.inspection.schedules import PricedSchedule, at_price, belief_after, plan_of
 from actmeasure.inspection.text import (
     agreement_words,
     break_even,
     certificate,
     confidence_words,
     inspection_rate,
+    plan_words,
     price_words,
 )
+from actmeasure.inspection.usual_policies import ComparedPolicy
 from actmeasure.model import Model
 from actmeasure.planning.baselines import values_of
 from actmeasure.planning.explain import LookValues
 from actmeasure.schedule import BlindPlan, Schedule
+from actmeasure.text import plain_number
 
 __all__ = ["PageTransitions", "check_page_path", "page_data", "page_html", "page_words", "steps_shown", "write_page"]
 
@@ -64,12 +66,12 @@ SCRIPTS = ("numbers.js", "beliefs.js", "drawing.js", "belief_chart.js", "price_c
 
 def check_page_path(path: str | os.PathLike[str]) -> Path:
     """Return the path of a page; raise a `PlanError` if it cannot be written, before the plan is computed."""
-    place = Path(path)
-    check_place(place, "the page", PlanError)
-    check_suffix(place, "the page", SUFFIXES, PlanError)
+    file_path = Path(path)
+    check_place(file_path, "the page", PlanError)
+    check_suffix(file_path, "the page", SUFFIXES, PlanError)
     if find_spec("jinja2") is None:
         raise MissingExtraError("the page of an inspection plan", "report")
-    return place
+    return file_path
 
 
 def write_page(advice: Advice, path: str | os.PathLike[str]) -> None:
@@ -78,14 +80,14 @@ def write_page(advice: Advice, path: str | os.PathLike[str]) -> None:
     The file needs no network and no other file: style, scripts and figures are inside, and its security policy allows nothing
     else. An existing file is replaced in one step. Names that end in anything but `.html` or `.htm` are refused.
     """
-    place = Path(path)
-    check_suffix(place, "the page", SUFFIXES, PlanError)
+    file_path = Path(path)
+    check_suffix(file_path, "the page", SUFFIXES, PlanError)
     contents = page_html(advice).encode()
     try:
-        with replacing(place) as file:
+        with replacing(file_path) as file:
             file.write(contents)
     except OSError as error:
-        raise PlanError(str(explain(error, place, "write"))) from error
+        raise PlanError(str(explain(error, file_path, "write"))) from error
 
 
 def page_html(advice: Advice) -> str:
@@ -102,18 +104,23 @@ def page_html(advice: Advice) -> str:
         "form-action 'none'",
         style=Markup(style),  # files of this package need no escaping
         script=Markup(script),
-        data=Markup(embedded_json(_shown(page_data(advice)))),  # escaped by embedded_json
-        **_shown(page_words(advice)),
+        data=Markup(embedded_json(page_data(advice))),  # escaped by embedded_json
+        **_displayed(page_words(advice)),
     )
 
 
-def _shown(found: Any) -> Any:
-    """Return nested data with invisible characters of all text escaped; names may contain any."""
-    if isinstance(found, str):
-        return shown(found)
-    if isinstance(found, Mapping):
-        return {_shown(name): _shown(value) for name, value in found.items()}
-    return [_shown(value) for value in found] if isinstance(found, list | tuple) else found
+def _displayed(data: Any) -> Any:
+    """Return nested data with invisible characters of text escaped, and None for numbers that are not finite."""
+    match data:
+        case str():
+            return shown(data)
+        case float():
+            return data if math.isfinite(data) else None
+        case Mapping():
+            return {_displayed(name): _displayed(value) for name, value in data.items()}
+        case list() | tuple():
+            return [_displayed(value) for value in data]
+    return data
 
 
 def _text(name: str) -> str:
@@ -125,7 +132,7 @@ def _hash(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def embedded_json(found: Any) -> str:
+def embedded_json(data: Any) -> str:
     r"""Return JSON that is safe inside a script element, whatever names it contains.
 
     Examples
@@ -133,7 +140,7 @@ def embedded_json(found: Any) -> str:
     >>> embedded_json({"name": "</script>"})
     '{"name":"\\u003c/script\\u003e"}'
     """
-    text = json.dumps(found, separators=(",", ":"), allow_nan=False)  # ASCII: line separators are escaped as well
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False)  # ASCII: line separators are escaped as well
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
@@ -149,7 +156,7 @@ def page_data(advice: Advice) -> dict[str, Any]:
         all(transitions.add(row.state, made[piece["plans"][n]][0]) for piece in shown if piece["plans"][n] is not None)
         for n, row in enumerate(rows)
     ]
-    found = {
+    data = {
         "units": {
             "currency": advice.units.currency,
             "period": advice.units.period,
@@ -167,7 +174,8 @@ def page_data(advice: Advice) -> dict[str, Any]:
         "moves": transitions.data(),
         "policies": [_policy(advice, policy) for policy in advice.policies],
     }
-    return {name: _finite(value) for name, value in found.items()}
+    displayed: dict[str, Any] = _displayed(data)
+    return displayed
 
 
 class _Plans:
@@ -190,30 +198,20 @@ class _Plans:
 
 def _plan(plan: BlindPlan, words: str) -> dict[str, Any]:
     """Return a plan for the script."""
-    return {
-        "words": words,
-        "actions": list(plan.actions),
-        "then": plan.then,
-        "repeat": plan.repeat,
-        "shown": steps_shown(plan),
-    }
+    return {"words": words, **asdict(plan), "shown": steps_shown(plan)}
 
 
 def _only_piece(advice: Advice) -> PricedSchedule:
     """Return the plan as the schedule of the own price alone, if there was no time for other prices."""
-    result = advice.evaluation
-    looks = result.discounted_measurements
-    if not advice.has_one_price:
-        looks = result.discounted_reward - result.discounted_return
-    return PricedSchedule(
-        advice.price,
-        advice.price,
-        advice.schedule,
-        advice.expected,
-        advice.price,
-        result.discounted_reward,
-        looks,
-        result,
+    price, result = advice.price, advice.evaluation
+    reward, looks = result.discounted_reward, _discounted_looks(advice, result)
+    return PricedSchedule(price, price, advice.schedule, advice.expected, price, reward, looks, result)
+
+
+def _discounted_looks(advice: Advice, result: Evaluation) -> float:
+    """Return the discounted number of inspections or, if their costs are a table, the discounted sum of these."""
+    return (
+        result.discounted_measurements if advice.has_one_price else result.discounted_reward - result.discounted_return
     )
 
 
@@ -230,15 +228,11 @@ def _piece(advice: Advice, rows: list[StatePlan], piece: PricedSchedule, plans: 
         "reward": piece.reward,
         "looks": piece.looks,
         **_long_run(advice, piece.evaluation),
-        "plans": [plans.number(_plan_of(piece.schedule, state), state) for state in states],
+        "plans": [plans.number(plan_of(piece.schedule, state), state) for state in states],
         "expected": [state is None or state in piece.expected for state in states],
         "rewards": [line[0] for line in lines],
         "rowLooks": [line[1] for line in lines],
     }
-
-
-def _plan_of(schedule: Schedule, state: int | None) -> BlindPlan | None:
-    return schedule.start if state is None else schedule.get(state)
 
 
 def _lines(model: Model, schedule: Schedule) -> tuple[np.ndarray, np.ndarray]:
@@ -250,7 +244,7 @@ def _lines(model: Model, schedule: Schedule) -> tuple[np.ndarray, np.ndarray]:
 
 def _row(advice: Advice, row: StatePlan, is_drawn: bool) -> dict[str, Any]:
     """Return a state for the script."""
-    found: dict[str, Any] = {
+    record: dict[str, Any] = {
         "state": row.state,
         "name": "the start" if row.state is None else row.name,
         "expected": row.is_expected,
@@ -259,17 +253,15 @@ def _row(advice: Advice, row: StatePlan, is_drawn: bool) -> dict[str, Any]:
         "gain": _gain(advice, row),
     }
     if row.agreement is not None:
-        found["samePlan"], found["sameAction"] = row.agreement.same_plan, row.agreement.same_action
-    return found
+        record["samePlan"], record["sameAction"] = row.agreement.same_plan, row.agreement.same_action
+    return record
 
 
 def _gain(advice: Advice, row: StatePlan) -> float | None:
     """Return the gain of inspecting as planned instead of a period later, at the own price; None without an inspection."""
     if row.inspect_after is None:
         return None
-    belief = Belief.start(advice.model) if row.state is None else Belief.at(row.state)
-    for action in row.plan.actions[:-1]:
-        belief = belief.predict(advice.model, action)
+    belief = belief_after(advice.model, row.state, row.plan.actions[:-1])
     values = LookValues(advice.model, np.where(np.isinf(advice.values), np.nan, advice.values))
     last = row.plan.actions[-1]
     return float(values.looking(belief, last) - values.one_later(belief, last))
@@ -295,14 +287,8 @@ def _bound(advice: Advice) -> list[list[float]]:
 def _policy(advice: Advice, policy: ComparedPolicy) -> dict[str, Any]:
     """Return the value of a policy as a line in the price, for the script."""
     result = policy.evaluation
-    looks = (
-        result.discounted_measurements if advice.has_one_price else result.discounted_reward - result.discounted_return
-    )
-    return {
-        "reward": result.discounted_reward,
-        "looks": looks,
-        **_long_run(advice, result),
-    }
+    looks = _discounted_looks(advice, result)
+    return {"reward": result.discounted_reward, "looks": looks, **_long_run(advice, result)}
 
 
 def _long_run(advice: Advice, result: Evaluation) -> dict[str, float | None]:
@@ -312,15 +298,6 @@ def _long_run(advice: Advice, result: Evaluation) -> dict[str, float | None]:
         return {"average": None, "averageCost": None, "looksPerPeriod": None, "looksInAll": result.measurements}
     cost = looks if advice.has_one_price else reward - net
     return {"average": reward, "averageCost": cost, "looksPerPeriod": looks, "looksInAll": None}
-
-
-def _finite(found: Any) -> Any:
-    """Return nested data with None for numbers that are not finite, which JSON does not have."""
-    if isinstance(found, float):
-        return found if math.isfinite(found) else None
-    if isinstance(found, dict):
-        return {name: _finite(value) for name, value in found.items()}
-    return [_finite(value) for value in found] if isinstance(found, (list, tuple, Iterator)) else found
 
 
 def steps_shown(plan: BlindPlan) -> int:
@@ -346,7 +323,7 @@ class PageTransitions:
 
     def add(self, state: int | None, plan: BlindPlan) -> bool:
         """Add the rows of a plan from a known state (None: the start); return False if there are more than `MOST_ENTRIES`."""
-        belief = Belief.start(self.model) if state is None else Belief.at(state)
+        belief = belief_after(self.model, state)
         for step in range(steps_shown(plan)):
             action = action_at(plan, step)
             if not all(self._add_row(int(one), action) for one in belief.states):
@@ -363,8 +340,8 @@ class PageTransitions:
         self._entries += entries.stop - entries.start
         if self._entries > MOST_ENTRIES:
             return False
-        found = zip(table.successors[entries].tolist(), table.probabilities[entries].tolist(), strict=True)
-        self._rows[state, action] = [(one, chance) for one, chance in found if not self.model.terminal[one]]
+        successors = zip(table.successors[entries].tolist(), table.probabilities[entries].tolist(), strict=True)
+        self._rows[state, action] = [(one, chance) for one, chance in successors if not self.model.terminal[one]]
         return True
 
     def data(self) -> dict[str, Any]:
@@ -417,20 +394,20 @@ def _facts(advice: Advice) -> list[tuple[str, str, str]]:
     """Return the main figures, each with name and explanation."""
     units, result = advice.units, advice.evaluation
     discounted = "in all, discounted" if advice.model.discount < 1 else "in all"
-    found = [(f"{units.figure} {discounted}", units.money(advice.value), certificate(advice))]
+    facts = [(f"{units.figure} {discounted}", units.money(advice.value), certificate(advice))]
     per_period = advice.per_period(result)
     if per_period is not None:
-        found.append(
+        facts.append(
             (f"{units.figure} per {units.period}", units.money(per_period), "discounted: a constant sum worth the same")
         )
     if result.average_return is not None:
-        found.append((f"{units.figure} in the long run", units.money(result.average_return), f"per {units.period}"))
+        facts.append((f"{units.figure} in the long run", units.money(result.average_return), f"per {units.period}"))
     if result.average_measurements is None:
-        found.append(("inspections", plain_number(result.measurements), f"in all, in {units.periods(result.steps)}"))
+        facts.append(("inspections", plain_number(result.measurements), f"in all, in {units.periods(result.steps)}"))
     else:
         often = result.average_measurements
-        found.append((f"inspections per {units.period}", plain_number(often), inspection_rate(advice, often)))
-    return found
+        facts.append((f"inspections per {units.period}", plain_number(often), inspection_rate(advice, often)))
+    return facts
 
 
 def _words_row(advice: Advice, row: StatePlan) -> dict[str, Any]:
@@ -450,7 +427,7 @@ def _policy_words(advice: Advice, policy: ComparedPolicy, are_some_endless: bool
     return {
         "name": policy.name,
         "rule": policy.rule,
-        "note": policy.note,
+        "note": "" if policy.note is None else str(policy.note),
         "money": units.money(policy.value),
         "lost": units.amount(advice.lost(policy)),
         "average": units.money(result.average_return) if result.average_return is not None else "",

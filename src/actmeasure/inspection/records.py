@@ -8,7 +8,7 @@ import os
 import re
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from difflib import get_close_matches
 from pathlib import Path
@@ -20,7 +20,8 @@ import numpy.typing as npt
 from actmeasure.errors import FitError, quoted, unknown_name
 from actmeasure.files.atomic import explain
 from actmeasure.inspection.diagnostics import Diagnostic, diagnostic
-from actmeasure.inspection.money import DAYS
+from actmeasure.inspection.economics import DAYS
+from actmeasure.inspection.text import counted, problem_text
 
 __all__ = [
     "COLUMNS",
@@ -43,6 +44,8 @@ Progress = Callable[[str, int, int], None]
 COLUMNS = ("unit", "time", "state", "action")
 #: The code of an empty cell.
 NONE = -1
+#: `Records.source` of a table.
+ROW = "row"
 #: Similarity of names (1: equal) from which a default action counts as a misspelt recorded one.
 MISSPELT = 0.7
 #: Largest number of different states or actions.
@@ -51,6 +54,8 @@ MOST_NAMES = 250
 MOST_TIMES = 1 << 20
 #: Largest number of broken lines that are named in a message.
 SHOWN_PROBLEMS = 5
+#: Largest number of characters of a cell that are kept in a diagnostic.
+LONGEST_DETAIL = 100
 #: Largest number of characters in a line.
 LONGEST_LINE = 1 << 20
 #: Number of lines between two calls of `progress`.
@@ -102,7 +107,7 @@ class Records:
     notes: list[Diagnostic]
     warnings: list[Diagnostic]
 
-    def place(self, record: int) -> str:
+    def location(self, record: int) -> str:
         """Return `records.csv, line 7` for messages."""
         return f"{self.source} {self.line[record]:,}"
 
@@ -131,7 +136,7 @@ def read_records(
         if given_actions is not None and name not in given_actions:
             raise FitError(unknown_name("action", name, given_actions))
     is_file = isinstance(records, (str, os.PathLike))
-    source = f"{os.fspath(records)}, line" if is_file else "row"
+    source = f"{os.fspath(records)}, line" if is_file else ROW
     known = (NameCodes("state", given_states, MOST_NAMES), NameCodes("action", given_actions, MOST_NAMES))
     coder = RowCoder(source, PeriodCalendar(period), *known)
     renamed, optional = dict(columns or {}), default_action is not None
@@ -174,30 +179,25 @@ def _check_broken(coder: RowCoder, source: str, skip_broken: bool) -> list[Diagn
     """Raise a `FitError` about broken lines, or return diagnostics about those skipped and about how times were read."""
     notes = []
     if coder.broken:
-        line, problem = coder.problems[0]
-        lines = ", ".join(f"{line:,}" for line, _ in coder.problems) + ", ..." * (coder.broken > len(coder.problems))
+        named = [line for line, _, _ in coder.problems]
+        line, problem, details = coder.problems[0]
         if not skip_broken or not coder.line:
-            raise FitError(f"{source} {line:,}: {problem}; {_what_else(coder, lines)}")
-        named = tuple(line for line, _ in coder.problems)
-        notes.append(diagnostic("lines-skipped", count=coder.broken, lines=named, problem=problem))
+            raise FitError(f"{source} {line:,}: {problem_text(problem, details)}; {_what_else(coder, named)}")
+        notes.append(diagnostic("lines-skipped", count=coder.broken, lines=named, problem=problem, **details))
     if not coder.line:
         raise FitError(f"{source.removesuffix(', line')} has no records; expected rows below the names of the columns")
     note = coder.calendar.diagnostic()
     return [*notes, note] if note else notes
 
 
-def _what_else(coder: RowCoder, lines: str) -> str:
-    """Return how many lines are broken, and how many records could be read, for a message."""
+def _what_else(coder: RowCoder, named: list[int]) -> str:
+    """Return how many lines are broken, the first of them, and how many records could be read, for a message."""
+    lines = ", ".join(f"{line:,}" for line in named) + ", ..." * (coder.broken > len(named))
     more = f"{coder.broken:,} lines are broken ({lines}); " if coder.broken > 1 else ""
     if not coder.line:
         return f"{more}no other line could be read"
-    read = f"{_many(len(coder.line), 'other record')} of {_many(len(set(coder.unit)), 'unit')} could be read"
+    read = f"{counted(len(coder.line), 'other record')} of {counted(len(set(coder.unit)), 'unit')} could be read"
     return f"{more}{read}; correct what is broken, or leave it out with skip_broken=True (--skip-broken)"
-
-
-def _many(count: int, noun: str) -> str:
-    """Return `1 unit` or `2 units`."""
-    return f"{count:,} {noun}{'s' * (count != 1)}"
 
 
 def _sorted(
@@ -214,21 +214,19 @@ def _sorted(
     unit, time, line = (np.array(column, dtype=np.int64) for column in (coder.unit, coder.time, coder.line))
     state_names, state = _ranked(coder.states.codes, np.array(coder.state, dtype=np.int64), states)
     action_names, action = _ranked(coder.actions.codes, np.array(coder.action, dtype=np.int64), actions)
-    unit_names = tuple(coder.units.codes)
     order = np.lexsort((line, time, unit))
     unit, time, state, action, line = (column[order] for column in (unit, time, state, action, line))
+    names = (tuple(coder.units.codes), state_names, action_names)
+    records = Records(unit, time, state, action, line, *names, coder.calendar.name, source, notes, [])
     first = np.flatnonzero(np.r_[True, (unit[1:] != unit[:-1]) | (time[1:] != time[:-1])])
     merged = len(unit) - len(first)
     if merged:
-        for kind, column, names in (("states", state, state_names), ("actions", action, action_names)):
-            _check_agreement(kind, column, names, first, unit, time, line, unit_names, source)
-        state, action = np.maximum.reduceat(state, first), np.maximum.reduceat(action, first)
-        unit, time, line = unit[first], time[first], line[first]
+        _check_agreement(records, "states", state, state_names, first)
+        _check_agreement(records, "actions", action, action_names, first)
         notes.append(diagnostic("records-merged", records=merged))
-    return Records(
-        unit, time, state, action, line, unit_names, state_names, action_names, coder.calendar.name, source, notes,
-        _odd_states(state, line, state_names, source),
-    )  # fmt: skip
+        state, action = np.maximum.reduceat(state, first), np.maximum.reduceat(action, first)
+        records = replace(records, unit=unit[first], time=time[first], state=state, action=action, line=line[first])
+    return replace(records, warnings=_odd_states(records))
 
 
 def _ranked(
@@ -246,18 +244,11 @@ def natural(name: str) -> list[tuple[int, float, str]]:
     return [(0, float(part), "") if number % 2 else (1, 0.0, part) for number, part in enumerate(parts) if part]
 
 
-def _check_agreement(
-    kind: str,
-    column: IntArray,
-    names: Sequence[str],
-    first: IntArray,
-    unit: IntArray,
-    time: IntArray,
-    line: IntArray,
-    unit_names: Sequence[str],
-    source: str,
-) -> None:
-    """Raise a `FitError` if two records of the same unit and time have different states or actions."""
+def _check_agreement(records: Records, kind: str, column: IntArray, names: Sequence[str], first: IntArray) -> None:
+    """Raise a `FitError` if two records of the same unit and time have different states or actions.
+
+    `column` has the codes of all records, and `first` the first record of each unit and time.
+    """
     largest = np.maximum.reduceat(column, first)
     smallest = np.minimum.reduceat(np.where(column == NONE, len(names), column), first)
     wrong = np.flatnonzero(smallest < largest)
@@ -267,23 +258,24 @@ def _check_agreement(
     end = int(np.r_[first, len(column)][wrong[0] + 1])
     low = begin + int(np.argmax(column[begin:end] == smallest[wrong[0]]))
     high = begin + int(np.argmax(column[begin:end] == largest[wrong[0]]))
-    one, other = sorted((low, high), key=lambda record: line[record])
+    one, other = sorted((low, high), key=lambda record: records.line[record])
     times = f"; {len(wrong):,} times and units are contradicted in all" if len(wrong) > 1 else ""
     raise FitError(
-        f"{source} {line[other]:,}: unit {unit_names[unit[one]]!r} has two {kind} at time {time[one]}, "
-        f"{names[column[one]]!r} (line {line[one]:,}) and {names[column[other]]!r}{times}; correct one, or use shorter periods "
-        f"if both are right"
+        f"{records.location(other)}: unit {records.unit_names[records.unit[one]]!r} has two {kind} at time {records.time[one]}, "
+        f"{names[column[one]]!r} (line {records.line[one]:,}) and {names[column[other]]!r}{times}; correct one, or use shorter "
+        "periods if both are right"
     )
 
 
-def _odd_states(state: IntArray, line: IntArray, names: Sequence[str], source: str) -> list[Diagnostic]:
+def _odd_states(records: Records) -> list[Diagnostic]:
     """Return diagnostics about states that were seen once, or never although they were named."""
-    counts = np.bincount(state[state != NONE], minlength=len(names))
+    counts = np.bincount(records.state[records.state != NONE], minlength=len(records.state_names))
+    file = {"file": records.source.removesuffix(", line")} if records.source != ROW else {}
     odd = []
-    for number, name in enumerate(names):
+    for number, name in enumerate(records.state_names):
         if counts[number] == 1:
-            place = f"{source} {line[np.argmax(state == number)]:,}"
-            odd.append(diagnostic("state-seen-once", state=name, place=place))
+            line = int(records.line[np.argmax(records.state == number)])
+            odd.append(diagnostic("state-seen-once", state=name, line=line, **file))
         elif not counts[number]:
             odd.append(diagnostic("state-never-seen", state=name))
     return odd
@@ -299,33 +291,33 @@ def read_csv(
     progress: Progress,
 ) -> None:
     """Read a file line by line into the coder, which notes broken lines; raise a `FitError` if the file is not readable."""
-    place = Path(path)
+    file_path = Path(path)
     try:
-        with place.open("rb") as file:
-            _check_beginning(place, file.read(4), encoding)
+        with file_path.open("rb") as file:
+            _check_beginning(file_path, file.read(4), encoding)
         # Bytes that are not text are escaped, so that the error can name their line.
         kind = "utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding  # Excel writes a byte order mark
-        with place.open(encoding=kind, errors="surrogateescape", newline="") as text:
-            lines = _lines(text, str(place), place.stat().st_size, progress)
-            _read_rows(lines, str(place), coder, columns, action_is_optional, delimiter)
+        with file_path.open(encoding=kind, errors="surrogateescape", newline="") as text:
+            lines = _lines(text, str(file_path), file_path.stat().st_size, progress)
+            _read_rows(lines, str(file_path), coder, columns, action_is_optional, delimiter)
     except OSError as error:
-        raise FitError(str(explain(error, place, "read"))) from error
+        raise FitError(str(explain(error, file_path, "read"))) from error
     except LookupError as error:
         raise FitError(f"unknown encoding {quoted(encoding)}; give one such as utf-8 or cp1252") from error
 
 
-def _check_beginning(place: Path, beginning: bytes, encoding: str) -> None:
+def _check_beginning(file_path: Path, beginning: bytes, encoding: str) -> None:
     """Raise a `FitError` if a file is empty or its first bytes are those of a format that is not text."""
     if not beginning:
-        raise FitError(f"{place} is empty; expected a first line with the columns {','.join(COLUMNS)}")
+        raise FitError(f"{file_path} is empty; expected a first line with the columns {','.join(COLUMNS)}")
     for magic, kind in OTHER_FILES.items():
         if beginning.startswith(magic) and not encoding.lower().replace("-", "").startswith("utf16"):
-            raise FitError(f"{place} is {kind}")
+            raise FitError(f"{file_path} is {kind}")
 
 
 def _read_rows(
     lines: Iterator[str],
-    place: str,
+    file_name: str,
     coder: RowCoder,
     columns: Mapping[str, str],
     action_is_optional: bool,
@@ -342,64 +334,57 @@ def _read_rows(
         while header is not None and not any(cell.strip() for cell in header):
             header = next(rows, None)
         if header is None:
-            raise FitError(f"{place} is empty; expected a first line with the columns {','.join(COLUMNS)}")
+            raise FitError(f"{file_name} is empty; expected a first line with the columns {','.join(COLUMNS)}")
         names = [name.strip().removeprefix("\ufeff") for name in header]
-        where = _positions(names, columns, action_is_optional, f"{place}, line {rows.line_num}", delimiter)
+        where = _positions(names, columns, action_is_optional, f"{file_name}, line {rows.line_num}", delimiter)
         width, line = len(names), rows.line_num + 1
         unit, time, state, action = where
         for row in rows:
             if len(row) == width:
                 coder.add(line, row[unit], row[time], row[state], row[action] if action >= 0 else "")
             elif row:
-                coder.note(line, _wrong_width(len(row), width, delimiter))
+                coder.note(line, "wrong-width", {"fields": len(row), "expected": width, "delimiter": delimiter})
             line = rows.line_num + 1  # a cell may hold line breaks
     except csv.Error as error:
         raise FitError(
-            f"{place}, line {line}: the row that begins here cannot be read ({error}); {len(coder.line):,} records were read "
+            f"{file_name}, line {line}: the row that begins here cannot be read ({error}); {len(coder.line):,} records were read "
             "before it; a quote that is not closed is the usual reason"
         ) from error
 
 
-def _lines(text: TextIO, place: str, size: int, progress: Progress) -> Iterator[str]:
+def _lines(text: TextIO, file_name: str, size: int, progress: Progress) -> Iterator[str]:
     """Yield the lines of a file; raise a `FitError` at a line that is too long, before it fills the memory."""
     number = 0
     while line := text.readline(LONGEST_LINE):
         number += 1
         if len(line) == LONGEST_LINE and line[-1] not in "\r\n":
-            raise FitError(f"{place}, line {number} is longer than {LONGEST_LINE:,} characters; is this a CSV file?")
+            raise FitError(
+                f"{file_name}, line {number} is longer than {LONGEST_LINE:,} characters; is this a CSV file?"
+            )
         if number % LINES_BETWEEN_CALLS == 0:
             progress("reading", min(size, text.buffer.tell()), size)
         yield line
 
 
-def _wrong_width(found: int, expected: int, delimiter: str) -> str:
-    """Return the problem of a row with more or fewer fields than the header."""
-    cells = "1 field" if found == 1 else f"{found} fields"
-    return (
-        f"it has {cells}, expected {expected} as in the first line; an empty cell still needs its {delimiter!r}, and a cell "
-        f"with a {delimiter!r} in it needs quotes"
-    )
-
-
 def _positions(
-    names: Sequence[str], columns: Mapping[str, str], action_is_optional: bool, place: str, delimiter: str
+    names: Sequence[str], columns: Mapping[str, str], action_is_optional: bool, where: str, delimiter: str
 ) -> tuple[int, int, int, int]:
     """Return the positions of the four columns; -1 for an optional action that is missing."""
     for column in columns:
         if column not in COLUMNS:
             raise FitError(unknown_name("column to rename", column, COLUMNS))
-    found = []
+    positions = []
     for column in COLUMNS:
         name = columns.get(column, column)
         if names.count(name) > 1:
-            raise FitError(f"{place}: the column {name!r} is there {names.count(name)} times; rename all but one")
+            raise FitError(f"{where}: the column {name!r} is there {names.count(name)} times; rename all but one")
         if name in names:
-            found.append(names.index(name))
+            positions.append(names.index(name))
         elif column == "action" and action_is_optional and column not in columns:
-            found.append(-1)
+            positions.append(-1)
         else:
-            raise FitError(f"{place}: {_missing(column, name, names, delimiter)}")
-    return found[0], found[1], found[2], found[3]
+            raise FitError(f"{where}: {_missing(column, name, names, delimiter)}")
+    return positions[0], positions[1], positions[2], positions[3]
 
 
 def _missing(column: str, name: str, names: Sequence[str], delimiter: str) -> str:
@@ -443,8 +428,13 @@ def _text(value: Any) -> str:
     return "" if text in ("NaT", "<NA>") else text
 
 
-class UnreadableFileError(FitError):
-    """A problem of the whole file, not of a line."""
+class BrokenLineError(FitError):
+    """A problem of a line, as data: a key of `text.PROBLEMS`, and its details."""
+
+    def __init__(self, problem: str, **details: str | Sequence[str]) -> None:
+        cut = {name: value[:LONGEST_DETAIL] if isinstance(value, str) else value for name, value in details.items()}
+        super().__init__(problem_text(problem, cut))
+        self.problem, self.details = problem, cut
 
 
 class NameCodes:
@@ -472,14 +462,11 @@ class NameCodes:
 
     def _new(self, name: str) -> int:
         if "\0" in name or any("\ud800" <= sign <= "\udfff" for sign in name):
-            raise FitError(
-                f"the {self.kind} {quoted(_shown(name))} is not UTF-8 text; save the file as UTF-8, or give its encoding, such "
-                "as encoding='cp1252' (--encoding cp1252)"
-            )
+            raise BrokenLineError("not-text", kind=self.kind, name=_shown(name))
         if self.closed:
-            raise FitError(unknown_name(self.kind, name, self.codes))
+            raise BrokenLineError("unknown-name", kind=self.kind, name=name, choices=tuple(self.codes))
         if self._most is not None and len(self.codes) >= self._most:
-            raise UnreadableFileError(
+            raise FitError(
                 f"the {self.kind} {quoted(name)} is one of more than {self._most:,} different ones; {self.kind}s are classes "
                 "such as 1 to 5, so put measured values into classes first"
             )
@@ -501,7 +488,7 @@ class RowCoder:
     state: array[int] = field(default_factory=lambda: array("h"))
     action: array[int] = field(default_factory=lambda: array("h"))
     line: array[int] = field(default_factory=lambda: array("q"))
-    problems: list[tuple[int, str]] = field(default_factory=list)
+    problems: list[tuple[int, str, dict[str, Any]]] = field(default_factory=list)
     broken: int = 0
 
     def __post_init__(self) -> None:
@@ -514,34 +501,34 @@ class RowCoder:
                 _known(self.units, unit), self._time(time), _known(self.states, state), _known(self.actions, action)
             )  # fmt: skip
             if codes[0] == NONE:
-                raise FitError("the unit is empty; name the unit")
-        except UnreadableFileError as error:
-            raise FitError(f"{self.source} {line:,}: {error}") from None
-        except FitError as error:
-            self.note(line, str(error))
+                raise BrokenLineError("unit-empty")
+        except BrokenLineError as error:
+            self.note(line, error.problem, error.details)
             return
+        except FitError as error:  # a problem of the whole file
+            raise FitError(f"{self.source} {line:,}: {error}") from None
         self.unit.append(codes[0])
         self.time.append(codes[1])
         self.state.append(codes[2])
         self.action.append(codes[3])
         self.line.append(line)
 
-    def note(self, line: int, problem: str) -> None:
+    def note(self, line: int, problem: str, details: dict[str, Any]) -> None:
         """Count a broken line and keep its problem, if it is one of the first."""
         self.broken += 1
         if len(self.problems) < SHOWN_PROBLEMS:
-            self.problems.append((line, problem))
+            self.problems.append((line, problem, details))
 
     def _time(self, text: str) -> int:
-        found = self._times.get(text)
-        if found is None:
+        period = self._times.get(text)
+        if period is None:
             stripped = text.strip()
             if not stripped:
-                raise FitError("the time is empty; give the period of the record")
+                raise BrokenLineError("time-empty")
             if len(self._times) >= MOST_TIMES:
                 self._times.clear()
-            found = self._times[text] = self.calendar.parse(stripped)
-        return found
+            period = self._times[text] = self.calendar.parse(stripped)
+        return period
 
 
 def _shown(name: str) -> str:
@@ -550,8 +537,8 @@ def _shown(name: str) -> str:
 
 
 def _known(names: NameCodes, text: str) -> int:
-    found = names.seen.get(text)
-    return names.code(text) if found is None else found
+    code = names.seen.get(text)
+    return names.code(text) if code is None else code
 
 
 class PeriodCalendar:
@@ -580,7 +567,7 @@ class PeriodCalendar:
         return self.period if isinstance(self.period, str) else None
 
     def parse(self, text: str) -> int:
-        """Return the period of a time; raise a `FitError`, without the line, if it is not valid."""
+        """Return the period of a time; raise a `BrokenLineError` if it is not valid."""
         if WHOLE.fullmatch(text) and not isinstance(self.period, (int, float)):
             return self._as(int(text), is_date=False)
         try:
@@ -591,42 +578,32 @@ class PeriodCalendar:
 
     def _of_number(self, number: float, text: str) -> int:
         if not math.isfinite(number) or abs(number) > LATEST:
-            raise FitError(f"the time {quoted(text)} is not a usable number; correct it")
+            raise BrokenLineError("time-unusable", time=text)
         if number < 0:
-            raise FitError(f"the time {quoted(text)} is negative; count times from 0 up")
+            raise BrokenLineError("time-negative", time=text)
         if isinstance(self.period, (int, float)):
             periods = number / self.period
             # In floating point 0.3 / 0.1 is less than 3.
             return math.floor(periods + 1e-9 * max(1.0, periods))
         if not number.is_integer():
-            raise FitError(
-                f"the time {quoted(text)} is not a whole number of periods; give the length of a period with period=0.5 "
-                "(--period 0.5) to have times divided by it and rounded down"
-            )
+            raise BrokenLineError("time-not-whole", time=text)
         return int(number)
 
     def _of_date(self, text: str) -> int:
         try:
             day = datetime.fromisoformat(text).date()
         except ValueError:
-            raise FitError(
-                f"the time {quoted(text)} is neither a number nor a date such as 2024-05-31; correct it"
-            ) from None
+            raise BrokenLineError("time-not-read", time=text) from None
         if not isinstance(self.period, str):
-            raise FitError(
-                f"the time {quoted(text)} is a date; say what a period is with period='month' (--period month), or one of: "
-                f"{', '.join(DAYS)}"
-            )
+            raise BrokenLineError("date-without-period", time=text)
         return _period_of(day, self.period)
 
     def _as(self, time: int, is_date: bool) -> int:
-        """Return the time; raise a `FitError` if some times are dates and others numbers."""
+        """Return the time; raise a `BrokenLineError` if some times are dates and others numbers."""
         if self._dates is None:
             self._dates = is_date
         if self._dates != is_date:
-            raise FitError(
-                "the time is a date where those before are numbers, or the other way round; use one of the two"
-            )
+            raise BrokenLineError("dates-and-numbers")
         return time
 
     def diagnostic(self) -> Diagnostic | None:

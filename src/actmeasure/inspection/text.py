@@ -7,28 +7,39 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from actmeasure.errors import shown
-from actmeasure.evaluation import Evaluation
-from actmeasure.inspection.advice import Advice, StatePlan, plan_words
-from actmeasure.inspection.confidence import HIGH
-from actmeasure.inspection.money import Units, plain_number
-from actmeasure.text import break_even_text, percent, shortened, text_table
+from actmeasure.errors import quoted, shown, unknown_name
+from actmeasure.inspection.economics import DAYS, Units
+from actmeasure.inspection.schedules import belief_after, plan_of
+from actmeasure.planning.budget import why_open
+from actmeasure.text import break_even_text, percent, plain_number, shortened, text_table
 
 if TYPE_CHECKING:
+    from actmeasure.evaluation import Evaluation
+    from actmeasure.inspection.advice import Advice, StatePlan
     from actmeasure.inspection.diagnostics import Diagnostic
-    from actmeasure.inspection.fit_result import Fit
-    from actmeasure.inspection.prices import PricedSchedule
+    from actmeasure.inspection.fitting import Fit
+    from actmeasure.inspection.schedules import PricedSchedule
+    from actmeasure.inspection.usual_policies import ComparedPolicy
+    from actmeasure.model import Model
+    from actmeasure.schedule import BlindPlan
 
 __all__ = [
+    "POLICIES",
+    "PROBLEMS",
     "SENTENCES",
     "advice_text",
     "agreement_words",
     "break_even",
     "certificate",
     "confidence_words",
+    "counted",
     "fit_text",
     "inspection_rate",
+    "plan_words",
+    "policy_name",
+    "policy_rule",
     "price_words",
+    "problem_text",
     "sentence",
 ]
 
@@ -38,6 +49,8 @@ PLANS_SHOWN, PRICES_SHOWN = 20, 12
 PLAN_WIDTH = 78
 #: Smaller probabilities of a fit are not listed one by one.
 SMALLEST_SHOWN = 0.0005
+#: Largest number of states that are named for each action in the words of a rule.
+STATES_NAMED = 12
 
 
 def sentence(diagnostic: Diagnostic) -> str:
@@ -55,23 +68,78 @@ def _joined(details: Mapping[str, Any]) -> dict[str, Any]:
     return {key: ", ".join(map(str, value)) if isinstance(value, tuple) else value for key, value in details.items()}
 
 
-def _count(number: int, noun: str) -> str:
+def counted(number: int, noun: str) -> str:
     """Return `1 unit` or `2 units`."""
     return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
-def _lines_skipped(details: Mapping[str, Any]) -> str:
-    named = details["lines"]
-    lines = ", ".join(f"{line:,}" for line in named) + ", ..." * (details["count"] > len(named))
+def problem_text(problem: str, details: Mapping[str, Any]) -> str:
+    """Return why a line of the records cannot be read, for the middle of a sentence; `problem` is a key of `PROBLEMS`."""
+    words = PROBLEMS[problem]
+    return words.format_map(details) if isinstance(words, str) else words(details)
+
+
+def _wrong_width(details: Mapping[str, Any]) -> str:
+    delimiter = details["delimiter"]
     return (
-        f"Left out, as requested: {_count(details['count'], 'broken line')} ({lines}). Line {named[0]:,}: "
-        f"{details['problem']}."
+        f"it has {counted(details['fields'], 'field')}, expected {details['expected']} as in the first line; an empty cell still "
+        f"needs its {delimiter!r}, and a cell with a {delimiter!r} in it needs quotes"
     )
+
+
+def _not_text(details: Mapping[str, Any]) -> str:
+    return (
+        f"the {details['kind']} {quoted(details['name'])} is not UTF-8 text; save the file as UTF-8, or give its encoding, such "
+        "as encoding='cp1252' (--encoding cp1252)"
+    )
+
+
+def _time_problem(words: str) -> Callable[[Mapping[str, Any]], str]:
+    """Return a function that words what is wrong with a time."""
+    return lambda details: f"the time {quoted(details['time'])} {words}"
+
+
+#: Why a line of the records cannot be read: a format of its details, or a function of them.
+PROBLEMS: dict[str, str | Callable[[Mapping[str, Any]], str]] = {
+    "wrong-width": _wrong_width,
+    "not-text": _not_text,
+    "unknown-name": lambda details: unknown_name(details["kind"], details["name"], details["choices"]),
+    "unit-empty": "the unit is empty; name the unit",
+    "time-empty": "the time is empty; give the period of the record",
+    "time-unusable": _time_problem("is not a usable number; correct it"),
+    "time-negative": _time_problem("is negative; count times from 0 up"),
+    "time-not-whole": _time_problem(
+        "is not a whole number of periods; give the length of a period with period=0.5 (--period 0.5) to have times divided by "
+        "it and rounded down"
+    ),
+    "time-not-read": _time_problem("is neither a number nor a date such as 2024-05-31; correct it"),
+    "date-without-period": _time_problem(
+        f"is a date; say what a period is with period='month' (--period month), or one of: {', '.join(DAYS)}"
+    ),
+    "dates-and-numbers": "the time is a date where those before are numbers, or the other way round; use one of the two",
+}
+
+
+def _lines_skipped(details: Mapping[str, Any]) -> str:
+    named, problem = details["lines"], details["problem"]
+    lines = ", ".join(f"{line:,}" for line in named) + ", ..." * (details["count"] > len(named))
+    # Files of earlier versions have the sentence in place of its code.
+    words = problem_text(problem, details) if problem in PROBLEMS else problem
+    return f"Left out, as requested: {counted(details['count'], 'broken line')} ({lines}). Line {named[0]:,}: {words}."
+
+
+def _state_seen_once(details: Mapping[str, Any]) -> str:
+    place = details.get("place")  # in files of earlier versions
+    if place is None:
+        place = f"{details['file']}, line {details['line']:,}" if "file" in details else f"row {details['line']:,}"
+    return f"State {details['state']!r} was seen only once ({place}): a typing error, or too rare to estimate its transitions."
 
 
 def _actions_filled_in(details: Mapping[str, Any]) -> str:
     reason = "as requested" if details["actions"] > 1 else "the only action"
-    return f"{_count(details['periods'], 'period')} without a recorded action count as {details['action']!r}, {reason}."
+    return (
+        f"{counted(details['periods'], 'period')} without a recorded action count as {details['action']!r}, {reason}."
+    )
 
 
 def _assumption(details: Mapping[str, Any]) -> str:
@@ -114,7 +182,7 @@ def _difference(where: Callable[[Mapping[str, Any]], str]) -> Callable[[Mapping[
         seen = details["seen"]
         return (
             f"Of {details['total']:,} times that a unit was seen in {details['begin']}, {where(details)} it was then seen in "
-            f"{details['state']} {_count(seen, 'time')}; {details['expected']:,.1f} were expected."
+            f"{details['state']} {counted(seen, 'time')}; {details['expected']:,.1f} were expected."
         )
 
     return words
@@ -135,14 +203,21 @@ def _span(details: Mapping[str, Any]) -> str:
     first, last, period = details["first"], details.get("last"), details["period"]
     if last is not None and last != first:
         return f"{first:,} to {last:,} {period}s"
-    return _count(first, period) + ("" if last is not None else " or more")
+    return counted(first, period) + ("" if last is not None else " or more")
 
 
 def _frontier_not_closed(details: Mapping[str, Any]) -> str:
     better = "by an unknown amount"
     if "gap" in details:
         better = f"by up to {Units(details['currency']).amount(details['gap'])}"
-    return f"At other prices a schedule could be better {better}. {details['reason']}".rstrip()
+    return f"At other prices a schedule could be better {better}. {why_open(details['stopped'], details['discount'])}".rstrip()
+
+
+def _no_result(details: Mapping[str, Any]) -> str:
+    """Return why planning failed, with its remedy: for lack of time or, without discount, of a finite value."""
+    if details["discount"] < 1:
+        return "there was no time for a bound; allow more time."
+    return "no finite value or bound was found; allow more time, or use a discount below 1."
 
 
 #: Parts of the advice, as they are named in a sentence.
@@ -151,6 +226,22 @@ PARTS = {
     "prices": "other prices of an inspection were tried",
     "resampled": "the resampled models were solved",
 }
+#: The policies that a plan is compared with, as they are named in a sentence.
+POLICIES = {
+    "always": "inspecting every period",
+    "never": "never inspecting",
+    "every-k": "inspecting by the calendar",
+    "one-interval": "one interval",
+    "by-condition": "intervals by condition",
+}
+#: Searches that found the plan, other than the one for the plan itself.
+SOURCES = POLICIES | {"frontier": "the search over other prices"}
+
+
+def _longest_interval(words: str) -> Callable[[Mapping[str, Any]], str]:
+    """Return a function that words a statement on the longest interval that was tried."""
+    return lambda details: words.format(counted(details["tried"], details["period"]))
+
 
 #: The sentence of every diagnostic: a format of its numbers and names, or a function of them.
 SENTENCES: dict[str, str | Callable[[Mapping[str, Any]], str]] = {
@@ -164,7 +255,7 @@ SENTENCES: dict[str, str | Callable[[Mapping[str, Any]], str]] = {
     "units-without-change": "{units:,} of {all_units:,} units were inspected only once or never; they contain no information "
     "about transitions.",
     "times-look-like-dates": "The times look like dates without dashes, but were read as numbers of periods; write 2024-05-31.",
-    "state-seen-once": "State {state!r} was seen only once ({place}): a typing error, or too rare to estimate its transitions.",
+    "state-seen-once": _state_seen_once,
     "state-never-seen": "State {state!r} was never seen.",
     "assumed-transitions": lambda details: f"{_assumption(details)}, from {', '.join(details['states'])}; the records contain "
     "no information about that.",
@@ -200,15 +291,21 @@ SENTENCES: dict[str, str | Callable[[Mapping[str, Any]], str]] = {
     "give that a price under [running].",
     "noticed-state-in-plan": "State {state!r} is noticed at once in the records, but the plan assumes that it is not noticed "
     "before the next inspection; what is done when it is noticed is not in the figures.",
-    "plan-not-closed": "{reason}",
-    "plan-from-other-search": "The plan is the best schedule found, by {source}; the search for the plan itself found none as "
-    "good in its time.",
+    "plan-not-closed": lambda details: why_open(details["stopped"], details["discount"]),
+    "plan-from-other-search": lambda details: f"The plan is the best schedule found, by {SOURCES[details['source']]}; the search "
+    "for the plan itself found none as good in its time.",
     "states-without-plan": "States that are not in the table are never seen when the plan is followed.",
     "part-interrupted": lambda details: f"Stopped with Ctrl-C before {PARTS[details['part']]}; allow more time for it.",
     "part-out-of-time": lambda details: f"The time limit was reached before {PARTS[details['part']]}; allow more time for it.",
-    "policy-out-of-time": "There was no time to compare with {policy}; allow more.",
-    "policy-failed": "No comparison with {policy}: {reason}.",
-    "frontier-failed": "Other prices of an inspection could not be tried: {reason}.",
+    "policy-out-of-time": lambda details: f"There was no time to compare with {POLICIES[details['policy']]}; allow more.",
+    "policy-failed": lambda details: f"No comparison with {POLICIES[details['policy']]}: {_no_result(details)}",
+    "policy-not-closed": "The best found; a better way that never inspects may exist.",
+    "policy-search-stopped": "The search was stopped before it was done; more time may find a better rule.",
+    "longest-interval-is-best": _longest_interval(
+        "The best interval is the longest that was tried, {}; longer ones may be better."
+    ),
+    "longer-intervals-not-tried": _longest_interval("Intervals above {} were not tried, to save time."),
+    "frontier-failed": lambda details: f"Other prices of an inspection could not be tried: {_no_result(details)}",
     "frontier-not-closed": _frontier_not_closed,
     "plans-at-prices-incomplete": "There was no time for the plans of unexpected states at every price; allow more.",
     "no-resampled-models": "The fit has no resampled models, so the uncertainty of the plan is not known; fit with a bootstrap.",
@@ -224,9 +321,9 @@ TEST_WORDS = {
 }
 #: The result of all goodness-of-fit tests together.
 VERDICT_WORDS = {
-    "misfit": "something does not fit",
-    "undecided": "too few of them to tell whether a Markov chain fits",
-    "no-misfit": "no clear sign that a Markov chain does not fit",
+    "misfit": "significant misfit of the Markov chain",
+    "undecided": "too few of them for a significant result",
+    "no-misfit": "no significant misfit of the Markov chain",
 }
 
 
@@ -235,7 +332,7 @@ def fit_text(fit: Fit) -> str:
     period = shown(fit.period or "period")
     counts = ((fit.n_units, "unit"), (fit.n_records, "record"), (fit.n_inspections, "inspection"))
     lines = [
-        ", ".join(_count(count, noun) for count, noun in counts),
+        ", ".join(counted(count, noun) for count, noun in counts),
         f"{len(fit.state_names)} states: {' < '.join(map(shown, fit.state_names))}",
     ]
     if fit.noticed:
@@ -302,6 +399,76 @@ def _goodness_lines(fit: Fit) -> Iterator[str]:
     for test in fit.goodness.tests:
         yield f"  {TEST_WORDS[test.name]}: p = {test.p_value:.3f}"
     yield from (f"- {finding}" for finding in fit.goodness.findings)
+
+
+def plan_words(model: Model, units: Units, state: int | None, plan: BlindPlan) -> str:
+    """Return a plan after seeing a state (None: the start) in words, with the state that is known afterwards, if any."""
+    words = plan.describe(model, units.period)
+    if plan.then != "known":
+        return words
+    known = belief_after(model, state, plan.actions).known
+    return words if known is None else f"{words}: {model.state_name(known)}"
+
+
+#: The policies that a plan is compared with in a few words, and what each does and what it is the best of.
+POLICY_WORDS = {
+    "plan": (
+        "this plan",
+        "The certified plan: actions and times of inspections may depend on everything since the last inspection.",
+    ),
+    "always": (
+        "inspect every {period}",
+        "Inspect at the end of every {period} and do what is best for what was seen.",
+    ),
+    "never": ("never inspect", "Never inspect; act by time alone, {quality}."),
+    "every-k": (
+        "by the calendar, every {interval}",
+        "Inspect every {interval}, whatever was seen, with act-then-measure's control in between, which need not be the best. "
+        "The best of all intervals from 1 to {tried}.",
+    ),
+    "one-interval": (
+        "every {interval}, act on what is seen",
+        "Inspect every {interval}; {first_actions}. Until the next inspection: {waiting}. The best of all rules of this kind "
+        "with intervals from 1 to {tried}.",
+    ),
+    "by-condition": (
+        "interval by condition: {intervals}",
+        "After what an inspection shows, take one action, then wait; the next inspection follows after {intervals}, depending on "
+        "what was seen. The best of all rules of this kind with intervals from 1 to {tried}.",
+    ),
+}  # fmt: skip
+
+
+def policy_name(policy: ComparedPolicy) -> str:
+    """Return a policy in a few words."""
+    return POLICY_WORDS[policy.key][0].format_map(_policy_details(policy))
+
+
+def policy_rule(policy: ComparedPolicy) -> str:
+    """Return what a policy does, and what it is the best of, in sentences."""
+    return POLICY_WORDS[policy.key][1].format_map(_policy_details(policy))
+
+
+def _policy_details(policy: ComparedPolicy) -> dict[str, str | None]:
+    """Return the details in `POLICY_WORDS`; an interval follows *every*, as in `every year` and `every 2 years`."""
+    period, (shortest, longest) = policy.period, policy.interval
+    one = counted(longest, period)
+    return {
+        "period": period,
+        "interval": period if longest == 1 else one,
+        "intervals": f"{shortest} to {one}" if shortest < longest else one,
+        "tried": counted(policy.tried or 0, period),
+        "first_actions": "; ".join(_first_actions(policy)),
+        "waiting": policy.waiting,
+        "quality": "as well as that can be done" if policy.note is None else "in the best way found",
+    }
+
+
+def _first_actions(policy: ComparedPolicy) -> Iterator[str]:
+    """Yield, for each action, the states after which a policy takes it."""
+    for action, states in policy.first_actions.items():
+        more = f" and {len(states) - STATES_NAMED} more" if len(states) > STATES_NAMED else ""
+        yield f"after seeing {', '.join(states[:STATES_NAMED])}{more}: {action}"
 
 
 def advice_text(advice: Advice) -> str:
@@ -381,7 +548,7 @@ def _schedule(advice: Advice) -> str:
         cells = [[*cell, *(agreement_words(row) or ("?", "?"))] for row, cell in zip(table, cells, strict=True)]
     lines = text_table(head, cells, "<<>>>"[: len(head)])
     if len(rows) > PLANS_SHOWN:
-        lines.append(f"... and {_count(len(rows) - PLANS_SHOWN, 'more plan')}")
+        lines.append(f"... and {counted(len(rows) - PLANS_SHOWN, 'more plan')}")
     return "\n".join(lines)
 
 
@@ -415,7 +582,7 @@ def _comparison(advice: Advice) -> str:
         )
         for policy in advice.policies
     ]
-    notes = [f"{policy.name}: {policy.note}" for policy in advice.policies if policy.note]
+    notes = [f"{policy.name}: {policy.note}" for policy in advice.policies if policy.note is not None]
     return "\n".join([*text_table(head, cells, "<>>>>"), *notes])
 
 
@@ -430,12 +597,12 @@ def _prices(advice: Advice) -> str:
     pieces = _pieces_shown(advice)
     rows = [row for row in advice.rows if row.is_expected]
     first = next((row for row in rows if row.state is None or row.state in advice.model.initial_states), rows[0])
-    price = "price of an inspection" if advice.has_one_price else "price, times that of now"
-    looks = "inspections, discounted" if advice.has_one_price else "inspections, at the costs of now"
+    price = "price of an inspection" if advice.has_one_price else "factor on the present costs"
+    looks = "inspections, discounted" if advice.has_one_price else "costs of inspections, discounted"
     head = (price, f"{advice.units.figure} in all", looks, f"after seeing {first.name}")
     cells = []
     for piece in pieces:
-        plan = piece.schedule.start if first.state is None else piece.schedule.get(first.state)
+        plan = plan_of(piece.schedule, first.state)
         words = "-" if plan is None else plan_words(advice.model, advice.units, first.state, plan)
         high = "up" if piece.high == np.inf else f"to {plain_number(piece.high)}"
         mark = " *" if piece.low <= advice.price <= piece.high else ""
@@ -449,7 +616,8 @@ def _prices(advice: Advice) -> str:
         )
     left = len(advice.prices) - len(pieces)
     lines = text_table(head, cells, "<>><")
-    lines.append(f"... and {left} more; * is the price of now" if left else "* is the price of now")
+    own = "* contains the present price"
+    lines.append(f"... and {left} more; {own}" if left else own)
     return "\n".join([*lines, break_even(advice)])
 
 
@@ -479,14 +647,13 @@ def confidence_words(advice: Advice) -> dict[str, str] | None:
     confidence, units = advice.confidence, advice.units
     if confidence is None:
         return None
-    losses = confidence.losses
-    low, high = sorted(np.quantile(confidence.values, [1 - HIGH, HIGH]).tolist(), key=units.shown)
+    low, high = sorted(confidence.value_range, key=units.shown)
     return {
-        "models": f"{len(losses):,}",
+        "models": f"{len(confidence.losses):,}",
         "cost": f"{units.money(low)} to {units.money(high)}",
-        "mean": units.amount(float(losses.mean())),
-        "most": units.amount(float(np.quantile(losses, HIGH))),
-        "worst": units.amount(float(losses.max())),
+        "mean": units.amount(float(confidence.losses.mean())),
+        "most": units.amount(confidence.high_loss),
+        "worst": units.amount(float(confidence.losses.max())),
         "same": percent(confidence.same_schedule),
     }
 
@@ -496,7 +663,7 @@ def _confidence(advice: Advice) -> str:
     assert words is not None  # called only if there is a confidence
     return "\n".join(
         [
-            f"How sure: the same question asked of {words['models']} models fitted to resampled records",
+            f"Uncertainty: the best plans of {words['models']} models fitted to resampled records",
             f"the plan's {advice.units.figure} in them  {words['cost']} (the middle 90 %)",
             f"lost by the plan if one of them is the true one  {words['mean']} on average, {words['most']} or less in 95 %, "
             f"{words['worst']} at most",

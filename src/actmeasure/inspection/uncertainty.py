@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +15,8 @@ from actmeasure.inspection.records import Progress
 from actmeasure.interrupts import deferred_interrupts
 
 __all__ = [
-    "LEAST_GAIN",
     "MOST_FREE",
-    "TOWARDS_START",
+    "Replication",
     "flat_directions",
     "intervals",
     "largest_entries",
@@ -24,6 +24,8 @@ __all__ = [
     "other_chains",
     "resample",
 ]
+
+T = TypeVar("T")
 
 #: A replicate starts this fraction of the way from the estimate to the first start, because probabilities of 0 stay 0.
 TOWARDS_START = 0.05
@@ -50,37 +52,62 @@ DIFFERENT = 0.02
 ROUGH_GAIN, CONTINUED = 1e-2, 1.0
 
 
-def resample(
-    likelihood: Likelihood,
-    fitted: FloatArray,
-    start: FloatArray,
-    fixed: FloatArray,
-    replicates: int,
-    rng: np.random.Generator,
-    progress: Progress,
-) -> FloatArray:
+@dataclass(frozen=True)
+class Replication:
+    """How the chain is fitted again to resampled or simulated records.
+
+    Attributes
+    ----------
+    likelihood : Likelihood
+    fitted : float64 array, shape (A, S, S)
+        The estimate.
+    start : float64 array, shape (A, S, S)
+        The start of the search for the estimate.
+    fixed : float64 array, shape (A, S, S)
+        Rows that are not estimated; NaN in all others.
+    progress : function of (task, done, total)
+    """
+
+    likelihood: Likelihood
+    fitted: FloatArray
+    start: FloatArray
+    fixed: FloatArray
+    progress: Progress
+
+    def fit(self, counts: FloatArray, added: FloatArray | None = None) -> FloatArray:
+        """Return the probabilities for other counts, (G, S + 1), and numbers of added transitions, (A, S, S)."""
+        begin = (1 - TOWARDS_START) * self.fitted + TOWARDS_START * self.start
+        return maximise(self.likelihood, counts, begin, self.fixed, added, LEAST_GAIN).probabilities
+
+    def repeat(self, task: str, replicates: int, replicate: Callable[[], T]) -> list[T]:
+        """Return the results of calling `replicate` so many times; after Ctrl-C, those that are done."""
+        results: list[T] = []
+        with deferred_interrupts() as interrupts:
+            for number in range(replicates):
+                self.progress(task, number, replicates)
+                if interrupts.requested:
+                    break
+                results.append(replicate())
+        return results
+
+
+def resample(replication: Replication, replicates: int, rng: np.random.Generator) -> FloatArray:
     """Return probabilities fitted to randomly weighted units, shape (B, A, S, S); after Ctrl-C, the replicates done by then.
 
     Weights are exponential (the Bayesian bootstrap), so that every unit keeps some weight. Without more, transitions that the
     records happen not to show would be impossible in every replicate, and intervals too short where data are few; so every row
     gets about one additional transition, distributed at random.
     """
-    gaps = likelihood.gaps
-    allowed = start > 0
-    shares = np.where(allowed, ADDED / allowed.sum(axis=2, keepdims=True), 0.0)
-    begin = (1 - TOWARDS_START) * fitted + TOWARDS_START * start
-    found = []
-    with deferred_interrupts() as interrupts:
-        for number in range(replicates):
-            progress("intervals", number, replicates)
-            if interrupts.requested:
-                break
-            weights = rng.exponential(size=gaps.n_units)
-            weights *= gaps.n_units / weights.sum()
-            added = np.where(allowed, rng.gamma(np.where(allowed, shares, 1.0)) + LEAST_ADDED, 0.0)
-            estimate = maximise(likelihood, gaps.counts(weights), begin, fixed, added, LEAST_GAIN)
-            found.append(estimate.probabilities)
-    return np.array(found).reshape(-1, *fitted.shape)
+    gaps, allowed = replication.likelihood.gaps, replication.start > 0
+    shares = np.where(allowed, ADDED / allowed.sum(axis=2, keepdims=True), 1.0)
+
+    def replicate() -> FloatArray:
+        weights = rng.exponential(size=gaps.n_units)
+        weights *= gaps.n_units / weights.sum()
+        added = np.where(allowed, rng.gamma(shares) + LEAST_ADDED, 0.0)
+        return replication.fit(gaps.counts(weights), added)
+
+    return np.array(replication.repeat("intervals", replicates, replicate)).reshape(-1, *replication.fitted.shape)
 
 
 def intervals(
@@ -217,7 +244,7 @@ def other_chains(
 ) -> tuple[ChainEstimate, list[ChainEstimate]]:
     """Return the best estimate of several random starts, and different ones that are as likely."""
     counts = likelihood.gaps.counts()
-    best, found = estimate, [estimate]
+    best, estimates = estimate, [estimate]
     with deferred_interrupts() as interrupts:
         for _ in range(starts):
             if interrupts.requested:
@@ -225,9 +252,9 @@ def other_chains(
             one = maximise(likelihood, counts, random_start(allowed, fixed, rng), fixed, least_gain=ROUGH_GAIN)
             if _is_other(one, best, CONTINUED):
                 one = maximise(likelihood, counts, one.probabilities, fixed)
-                found.append(one)
+                estimates.append(one)
                 best = one if one.log_likelihood > best.log_likelihood + EQUALLY_LIKELY else best
-    return best, [one for one in found if _is_other(one, best, EQUALLY_LIKELY)]
+    return best, [one for one in estimates if _is_other(one, best, EQUALLY_LIKELY)]
 
 
 def _is_other(one: ChainEstimate, best: ChainEstimate, slack: float) -> bool:

@@ -28,11 +28,11 @@ from actmeasure.studies.report.document import (
     Table,
     Text,
     interval_text,
-    number_text,
     table_of,
 )
 from actmeasure.studies.report.figures import LOOKS, MEASURES, Line, panels
 from actmeasure.studies.results import Results
+from actmeasure.text import number_text
 
 __all__ = ["knows", "report"]
 

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from actmeasure.belief import Belief
-from actmeasure.drawing import pandas_for
-from actmeasure.errors import PlanError, quoted, unknown_name
+from actmeasure.errors import PlanError, import_extra, quoted, unknown_name
 from actmeasure.evaluation import evaluate
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
@@ -288,7 +287,7 @@ class Explanation:
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a table with a row per step (needs the extra `data`)."""
-        pandas = pandas_for("Explanation.to_pandas")
+        pandas = import_extra("pandas", "Explanation.to_pandas", "data")
         rows = [
             {
                 "action": self.model.action_name(step.action),

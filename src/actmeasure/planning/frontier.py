@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from actmeasure.drawing import pandas_for
-from actmeasure.errors import PlanError
+from actmeasure.errors import PlanError, import_extra
 from actmeasure.evaluation import Evaluation
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
 from actmeasure.planning.budget import Stopped, why_open
 from actmeasure.schedule import Schedule
-from actmeasure.settings import real
+from actmeasure.settings import amount
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -176,7 +174,7 @@ class Frontier:
 
     def value(self, price: float) -> tuple[float, float]:
         """Return lower and upper bound on the optimum at a price; the lower one is the value of `schedule(price)`."""
-        upper = float(np.interp(_at_least_0(price, "price"), self.prices, self.upper))
+        upper = float(np.interp(amount(price, "price", error=PlanError), self.prices, self.upper))
         return self.piece(price).value(price), upper
 
     def schedule(self, price: float) -> Schedule:
@@ -185,7 +183,7 @@ class Frontier:
 
     def piece(self, price: float) -> FrontierPiece:
         """Return the best piece for a price."""
-        at = _at_least_0(price, "price")
+        at = amount(price, "price", error=PlanError)
         return next(piece for piece in self.pieces if at <= piece.high)
 
     def budget(self, looks: float) -> BudgetPlan:
@@ -193,7 +191,7 @@ class Frontier:
 
         Its reward is within `gap` of the best possible: for every price, reward is at most the optimum plus price times looks.
         """
-        allowed = _at_least_0(looks, "budget")
+        allowed = amount(looks, "budget", error=PlanError)
         first, second, probability = self._neighbours(allowed)
         return BudgetPlan(
             budget=allowed,
@@ -220,7 +218,7 @@ class Frontier:
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a table with a row per piece: its prices, discounted and undiscounted figures."""
-        pandas = pandas_for("Frontier.to_pandas")
+        pandas = import_extra("pandas", "Frontier.to_pandas", "data")
         columns = {name: [getattr(piece, name) for piece in self.pieces] for name in COLUMNS}
         frame: pd.DataFrame = pandas.DataFrame(columns)
         return frame
@@ -248,11 +246,3 @@ class Frontier:
 
 def _mix(probability: float, first: float, second: float) -> float:
     return probability * first + (1 - probability) * second
-
-
-def _at_least_0(value: Any, name: str) -> float:
-    expected = "a number that is 0 or more"
-    number = real(value, name, PlanError, expected)
-    if not 0 <= number < math.inf:
-        raise PlanError(f"{name} is {value!r}, expected a finite number that is 0 or more")
-    return number

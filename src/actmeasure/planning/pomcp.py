@@ -19,7 +19,7 @@ from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
 from actmeasure.planning.bounds import q_mdp
 from actmeasure.planning.budget import Budget
-from actmeasure.settings import MOST_EPISODES, MOST_STEPS, real, truth, whole
+from actmeasure.settings import MOST_EPISODES, MOST_STEPS, discount_factor, real, truth, whole
 from actmeasure.statistics import Interval
 from actmeasure.text import interval_text
 from actmeasure.world import world
@@ -120,7 +120,7 @@ class POMCP:
         self.model = model
         self.simulations = whole(simulations, "simulations", 1, MOST_SIMULATIONS, PlanError)
         self._parameters = pomcp.Parameters(
-            discount=_checked_discount(model.discount if discount is None else discount),
+            discount=discount_factor(model.discount if discount is None else discount, "discount", PlanError),
             depth=whole(depth, "depth", 1, LARGEST_ARRAY, PlanError),
             exploration=_default_exploration(model) if exploration is None else _not_negative(exploration),
             rollout=ROLLOUTS[rollout],
@@ -273,13 +273,6 @@ def _rollout_actions(model: Model, rollout: str) -> npt.NDArray[np.int64]:
 def least_reward(model: Model) -> float:
     """Return the smallest reward of a single step, 0 if all are positive."""
     return float((model.rewards if model.transition_rewards is None else model.transition_rewards).min(initial=0.0))
-
-
-def _checked_discount(discount: Any) -> float:
-    found = real(discount, "discount", PlanError)
-    if not 0 < found <= 1:
-        raise PlanError(f"discount is {discount!r}, expected a number above 0 and at most 1, such as 0.95")
-    return found
 
 
 def _not_negative(exploration: Any) -> float:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from actmeasure.drawing import pandas_for
+from actmeasure.errors import import_extra
 from actmeasure.evaluation import Evaluation
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
@@ -231,7 +231,7 @@ def solution_frame(solution: Solution) -> pd.DataFrame:
     """Return a table with a row per plan, or per node of the policy graph where looks are not exact."""
     if solution.graph is not None:
         return solution.policy_graph().to_pandas(solution.model)
-    pandas = pandas_for("Solution.to_pandas")
+    pandas = import_extra("pandas", "Solution.to_pandas", "data")
     columns = ["number", "state", "plan", "steps", "ending", "value"]
     frame: pd.DataFrame = pandas.DataFrame(_rows(solution), columns=columns).set_index("number")
     return frame

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from actmeasure.errors import ActMeasureError, StudyError
+from actmeasure.errors import ActMeasureError, StudyError, import_extra
 from actmeasure.studies.code import what_computes
 from actmeasure.studies.spec import Study, Trial, canonical
-from actmeasure.studies.store import STUDY, DamagedError, Store, StoredTrial, pandas
+from actmeasure.studies.store import STUDY, DamagedError, Store, StoredTrial
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,7 +61,7 @@ def read_results(directory: str | os.PathLike[str]) -> Results:
     store = Store(Path(directory))
     data = _study_data(store)
     study = _study(store, data)
-    pandas("reading results")
+    _pandas()
     trials: dict[str, Trial] = {trial.hash: trial for trial in study.trials()}
     # By the digests of the last run, not of the present code, which a report does not depend on.
     codes, keep = _codes(store, data)
@@ -130,7 +130,7 @@ def _runs(study: Study, stored: dict[str, StoredTrial]) -> tuple[pd.DataFrame, p
             settings = canonical(problem.settings), agent.name, canonical(agent.settings)
             rows.append((part.name, problem.label, agent.label, *settings, trial.seed, trial.episodes, trial.hash))
             tables.append(stored[trial.hash].table)
-    frame = pandas("reading results").DataFrame(rows, columns=list(RUNS))
+    frame = _pandas().DataFrame(rows, columns=list(RUNS))
     return frame, _episodes(frame, tables)
 
 
@@ -143,7 +143,7 @@ def _episodes(runs: pd.DataFrame, tables: list[Any]) -> pd.DataFrame:
         name: _joined((table.column(name).to_numpy() for table in tables), np.int64 if name in whole_numbers else float)
         for name in EPISODE
     }
-    frame: pd.DataFrame = pandas("reading results").DataFrame(labels | columns)
+    frame: pd.DataFrame = _pandas().DataFrame(labels | columns)
     return frame
 
 
@@ -158,5 +158,9 @@ def _plans(study: Study, stored: dict[str, StoredTrial]) -> pd.DataFrame:
             if trial.hash in stored:
                 (values,) = stored[trial.hash].table.to_pylist()
                 rows.append((part.name, problem.label, method, *(values[name] for name in PLAN)))
-    frame: pd.DataFrame = pandas("reading results").DataFrame(rows, columns=["part", "problem", "method", *PLAN])
+    frame: pd.DataFrame = _pandas().DataFrame(rows, columns=["part", "problem", "method", *PLAN])
     return frame
+
+
+def _pandas() -> Any:
+    return import_extra("pandas", "reading results", "report")

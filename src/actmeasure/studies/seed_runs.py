@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from actmeasure import statistics
-from actmeasure.drawing import INK, check_path, matplotlib_for, new_figure, pandas_for, save_figure
+from actmeasure.drawing import INK, check_path, matplotlib_for, new_figure, save_figure
 from actmeasure.episodes import Episodes
-from actmeasure.errors import AgentError, MissingExtraError, quoted, unknown_name
+from actmeasure.errors import AgentError, import_extra, quoted, unknown_name
 from actmeasure.files.atomic import check_place, explain, replacing
 from actmeasure.model.transitions import FloatArray
 from actmeasure.settings import whole
@@ -115,7 +115,7 @@ class SeedRuns:
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a data frame with a row for every seed and episode (needs the extra `data`)."""
-        table: pd.DataFrame = pandas_for("SeedRuns.to_pandas").DataFrame(self.columns())
+        table: pd.DataFrame = import_extra("pandas", "SeedRuns.to_pandas", "data").DataFrame(self.columns())
         return table
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -260,17 +260,12 @@ def _write_csv(columns: Mapping[str, npt.NDArray[Any]], file: BinaryIO) -> None:
 
 
 def _write_parquet(columns: Mapping[str, npt.NDArray[Any]], file: BinaryIO) -> None:
-    arrow, parquet = _parquet()
-    parquet.write_table(arrow.table(dict(columns)), file)
+    parquet = _parquet()
+    parquet.write_table(import_extra("pyarrow", "a .parquet file", "data").table(dict(columns)), file)
 
 
-def _parquet() -> tuple[Any, Any]:
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError as error:
-        raise MissingExtraError("a .parquet file", "data") from error
-    return pyarrow, pyarrow.parquet
+def _parquet() -> Any:
+    return import_extra("pyarrow.parquet", "a .parquet file", "data")
 
 
 def plot_runs(runs: SeedRuns, path_or_axes: Any, window: int | None) -> Any:

@@ -19,14 +19,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from actmeasure import __version__
-from actmeasure.errors import MissingExtraError, StudyError, quoted
+from actmeasure.errors import MissingExtraError, StudyError, import_extra, quoted
 from actmeasure.files.atomic import explain, replacing
 from actmeasure.studies.spec import Trial, canonical
 
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["DamagedError", "Store", "StoredTrial", "arrow", "locked", "open_store", "pandas", "parquet"]
+__all__ = ["DamagedError", "Store", "StoredTrial", "arrow", "locked", "open_store", "parquet"]
 
 TRIALS, DAMAGED, STUDY, LOCK = "trials", "damaged", "study.json", ".lock"
 #: Entry of the Parquet metadata with specification, checksum, seconds, version and code.
@@ -304,25 +304,9 @@ def _owner(place: Path) -> str:
 
 def arrow(feature: str) -> Any:
     """Return the module `pyarrow`; an error says how to install it, for `feature`."""
-    try:
-        import pyarrow
-    except ImportError as error:
-        raise MissingExtraError(feature, "report") from error
-    return pyarrow
+    return import_extra("pyarrow", feature, "report")
 
 
 def parquet(feature: str) -> Any:
     """Return the module `pyarrow.parquet`; an error says how to install it, for `feature`."""
-    arrow(feature)
-    import pyarrow.parquet
-
-    return pyarrow.parquet
-
-
-def pandas(feature: str) -> Any:
-    """Return the module `pandas`; an error says how to install it, for `feature`."""
-    try:
-        import pandas
-    except ImportError as error:
-        raise MissingExtraError(feature, "report") from error
-    return pandas
+    return import_extra("pyarrow.parquet", feature, "report")

@@ -17,7 +17,8 @@ import msgspec
 
 from actmeasure.errors import ActMeasureError, StudyError, quoted, unknown_name
 from actmeasure.files.atomic import explain
-from actmeasure.files.toml_places import KeyLines, Place, validation_place
+from actmeasure.files.checks import validation_path
+from actmeasure.files.toml_lines import KeyLines, KeyPath
 from actmeasure.planning.solve import method_of
 from actmeasure.studies.spec import (
     COUNTS,
@@ -80,7 +81,7 @@ def study_from_toml(text: str, place: Path) -> Study:
     try:
         table = msgspec.convert(data, StudyTable)
     except msgspec.ValidationError as error:
-        path, key = validation_place(error, data)
+        path, key = validation_path(error, data)
         with reader.at(*path, *([] if key is None else [key])):
             raise StudyError(_refusal(data, path, key)) from None
     return reader.study(table)
@@ -138,7 +139,7 @@ TABLES: dict[str, tuple[str, str, type[msgspec.Struct]]] = {
 }
 
 
-def _refusal(data: Any, where: Place, key: str | None) -> str:
+def _refusal(data: Any, where: KeyPath, key: str | None) -> str:
     """Return a sentence on what msgspec refused: the value at `where`, or a key that it lacks or must not have."""
     value, last = data, str(next((step for step in reversed(where) if isinstance(step, str)), ""))
     for step in where:
@@ -208,7 +209,7 @@ class _StudyReader:
         with self.at("title"):
             return Study(table.name, table.name if table.title is None else table.title, made)
 
-    def _part(self, table: PartTable, where: Place) -> Part:
+    def _part(self, table: PartTable, where: KeyPath) -> Part:
         with self.at(*where, "name"):
             checked_name(table.name, "a part")
         with self.at(*where, "title"):
@@ -228,7 +229,7 @@ class _StudyReader:
         with self.at(*where):
             return Part(table.name, title, problems, agents, methods=table.methods, **numbers)
 
-    def _items(self, items: list[Any], where: Place, make: Callable[[Any, Place], Spec]) -> list[Spec]:
+    def _items(self, items: list[Any], where: KeyPath, make: Callable[[Any, KeyPath], Spec]) -> list[Spec]:
         """Return problems or agents, each of which can be made and has a label of its own."""
         made: list[Spec] = []
         for number, item in enumerate(items):
@@ -238,7 +239,7 @@ class _StudyReader:
             made.append(one)
         return made
 
-    def _problem(self, item: str | ProblemTable, where: Place) -> ProblemSpec:
+    def _problem(self, item: str | ProblemTable, where: KeyPath) -> ProblemSpec:
         table = ProblemTable(item) if isinstance(item, str) else item
         label = _label(table.name, table.settings) if table.label is None else table.label
         # Model files are looked for beside the study file.
@@ -248,7 +249,7 @@ class _StudyReader:
             build_model(spec)
         return spec
 
-    def _agent(self, item: str | AgentTable, where: Place) -> AgentSpec:
+    def _agent(self, item: str | AgentTable, where: KeyPath) -> AgentSpec:
         table = AgentTable(item) if isinstance(item, str) else item
         settings = table.settings
         if table.preset is not msgspec.UNSET:
@@ -266,7 +267,7 @@ class _StudyReader:
         return spec
 
     @contextmanager
-    def _at_named_setting(self, where: Place, settings: Mapping[str, Any]) -> Iterator[None]:
+    def _at_named_setting(self, where: KeyPath, settings: Mapping[str, Any]) -> Iterator[None]:
         """Place errors at the setting that their message names first, or else at the problem or agent."""
         try:
             yield
@@ -285,7 +286,7 @@ class _StudyReader:
         except _PlacedError:
             raise
         except ActMeasureError as error:
-            raise _PlacedError(f"{self._lines.place(where)}{error}") from error
+            raise _PlacedError(f"{self._lines.location(where)}{error}") from error
 
 
 def _check_new(name: str, others: list[str], what: str, whose: str) -> None:

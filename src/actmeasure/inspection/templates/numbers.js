@@ -12,7 +12,7 @@ function plainNumber(value) {
 
 /** A sum of money with its sign; null stands for an infinite one. */
 function amount(value, units) {
-  if (value === null || !Number.isFinite(value)) return 'without end';
+  if (value === null || !Number.isFinite(value)) return 'infinite';
   return (plainNumber(value) + ' ' + units.currency).trim();
 }
 

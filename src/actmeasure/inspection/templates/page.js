@@ -9,7 +9,7 @@ const chosen = { row: 0, price: data.price };
 // A square scale: schedules change more often at low prices.
 const priceOf = (position) => data.mostPrice * (position / SLIDER) ** 2;
 const positionOf = (price) => Math.round(SLIDER * Math.sqrt(price / data.mostPrice));
-const priceText = (price) => (data.onePrice ? amount(price, data.units) : `${plainNumber(price)} times that of now`);
+const priceText = (price) => (data.onePrice ? amount(price, data.units) : `${plainNumber(price)} times the present costs`);
 
 /** An HTML element with properties and children; text is never parsed as markup. */
 function element(name, properties = {}, ...children) {
@@ -111,14 +111,14 @@ function showPolicies() {
     const value = values[n];
     row.querySelector('.bar').style.width = `${value === null ? 100 : (100 * Math.abs(value)) / most}%`;
     row.cells[1].textContent = money(value, data.units);
-    row.cells[2].textContent = value === null ? 'without end' : amount(lost(best, value), data.units);
+    row.cells[2].textContent = value === null ? 'infinite' : amount(lost(best, value), data.units);
     const policy = data.policies[n];
     const [average, cost] = n === 0 ? [piece().average, piece().averageCost] : [policy.average, policy.averageCost];
     if (row.cells.length > 4) row.cells[3].textContent = average === null ? '' : money(average - chosen.price * cost, data.units);
     const looks = n === 0 ? piece() : policy;
     row.querySelector('.looks').textContent = looks.looksPerPeriod !== null ? plainNumber(looks.looksPerPeriod) : looks.looksInAll !== null ? `${plainNumber(looks.looksInAll)}${row.cells.length > 4 ? ' in all' : ''}` : '';
   });
-  const others = isNow() ? '' : ` The others are the best of their kind at the price of now, ${data.priceWords}, and are not chosen anew.`;
+  const others = isNow() ? '' : ` The others are the best of their kind at the present price, ${data.priceWords}, and are not chosen anew.`;
   byId('compare-words').textContent = `At a price of ${isNow() ? data.priceWords : priceText(chosen.price)}.${others}`;
 }
 

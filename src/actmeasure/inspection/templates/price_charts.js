@@ -31,7 +31,7 @@ function drawValues(place, data, price) {
   const [low, high] = [Math.min(...heights), Math.max(...heights)];
   const x = scale(0, data.mostPrice, frame.left, frame.right);
   const y = scale(low - 0.08 * (high - low), high + 0.08 * (high - low), frame.bottom, frame.top);
-  axes(picture, frame, x, y, ticks(0, data.mostPrice, width / 90), ticks(low, high, 4), data.onePrice ? 'price of an inspection' : 'price, times that of now', `${data.units.figure} ${data.units.currency}`);
+  axes(picture, frame, x, y, ticks(0, data.mostPrice, width / 90), ticks(low, high, 4), data.onePrice ? 'price of an inspection' : 'factor on the present costs', `${data.units.figure} ${data.units.currency}`);
   const solved = data.bound[0].filter((one) => one < data.mostPrice).concat([data.mostPrice]);
   picture.append(
     svg('path', { d: line(solved.map((one) => [x(one), y(sign * boundAt(data, one))])), fill: 'none', stroke: '#5a6a72', 'stroke-dasharray': '4 3' },
@@ -41,7 +41,7 @@ function drawValues(place, data, price) {
   for (const [one, value] of values.slice(1, -1)) picture.append(svg('circle', { cx: x(one), cy: y(value), r: 2.2, fill: '#1c2a31' }));
   const at = worth(data.pieces[pieceAt(data, price)], price);
   picture.append(
-    svg('line', { x1: x(data.price), x2: x(data.price), y1: frame.top, y2: frame.bottom, stroke: '#5a6a72', 'stroke-dasharray': '1 3' }, svg('title', {}, 'price of now')),
+    svg('line', { x1: x(data.price), x2: x(data.price), y1: frame.top, y2: frame.bottom, stroke: '#5a6a72', 'stroke-dasharray': '1 3' }, svg('title', {}, 'present price')),
     svg('circle', { id: 'value-marker', cx: x(price), cy: y(sign * at), r: 6, fill: '#0b6e6e', stroke: '#fff', 'stroke-width': 2, 'data-value': at }),
     svg('text', { x: x(price), y: y(sign * at) - 11, 'text-anchor': x(price) > width / 2 ? 'end' : 'start', 'font-weight': 700, class: 'halo' }, money(at, data.units)),
   );

@@ -18,6 +18,7 @@ from matplotlib.figure import Figure
 from actmeasure.errors import StudyError
 from actmeasure.files.atomic import explain, replacing
 from actmeasure.studies.report.figures import pictures
+from actmeasure.text import number_text
 
 __all__ = [
     "NOTHING",
@@ -33,7 +34,6 @@ __all__ = [
     "Table",
     "Text",
     "interval_text",
-    "number_text",
     "render",
     "table_of",
 ]
@@ -211,12 +211,6 @@ def interval_text(low: float, high: float, digits: int, runs: int) -> str:
     if not math.isnan(low):
         return f" [{number_text(low, digits)},{JOINED}{number_text(high, digits)}]"
     return f" (all{JOINED}alike)" if runs > 1 else ""
-
-
-def number_text(value: float, digits: int) -> str:
-    """Return a number with `digits` digits after the point, and without the sign of -0."""
-    text = f"{value:,.{digits}f}"
-    return text.replace("-", "\N{MINUS SIGN}") if float(text.replace(",", "")) != 0 else text.lstrip("-")
 
 
 def render(document: Document) -> str:

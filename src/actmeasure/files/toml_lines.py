@@ -10,12 +10,10 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import msgspec
-
-__all__ = ["KeyLines", "Place", "toml_lines", "validation_place"]
+__all__ = ["KeyLines", "KeyPath", "toml_lines"]
 
 #: The path to a value: keys of tables, and indices of arrays.
-Place = tuple[str | int, ...]
+KeyPath = tuple[str | int, ...]
 
 BLANK = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
 SPACE = re.compile(r"[ \t]*")
@@ -27,7 +25,7 @@ STRING = re.compile(
 OTHER = re.compile(r"[^,\]}#\n]+")
 
 
-def toml_lines(text: str) -> dict[Place, int]:
+def toml_lines(text: str) -> dict[KeyPath, int]:
     r"""Return the line, counted from 1, of every key, table and element of an array in a valid TOML text.
 
     Examples
@@ -48,18 +46,18 @@ class KeyLines:
     ----------
     name : str
         The path of the file; empty if there is none.
-    lines : mapping from Place to int
+    lines : mapping from KeyPath to int
     """
 
     name: str
-    lines: Mapping[Place, int]
+    lines: Mapping[KeyPath, int]
 
     @classmethod
     def of(cls, text: str, name: str) -> KeyLines:
         """Return the lines of a valid TOML text from a file of that name."""
         return cls(name, toml_lines(text))
 
-    def place(self, key: Place) -> str:
+    def location(self, key: KeyPath) -> str:
         """Return `prices.toml, line 3: ` for the beginning of a message; of a key that is missing, the line of its table."""
         while key and key not in self.lines:
             key = key[:-1]
@@ -68,39 +66,16 @@ class KeyLines:
         return f"{self.name}: " if self.name else ""
 
 
-def validation_place(error: msgspec.ValidationError, data: Mapping[str, object]) -> tuple[Place, str | None]:
-    """Return the path to the value in `data` that msgspec refused, and the key that it lacks or must not have, or None.
-
-    The path ends before a mapping with arbitrary keys, which msgspec does not name.
-
-    Examples
-    --------
-    >>> data = {"part": [{"seeds": [1, "two"]}]}
-    >>> validation_place(msgspec.ValidationError("Expected `int`, got `str` - at `$.part[0].seeds[1]`"), data)
-    (('part', 0, 'seeds', 1), None)
-    >>> validation_place(msgspec.ValidationError("Object contains unknown field `sedes` - at `$.part[0]`"), data)
-    (('part', 0), 'sedes')
-    """
-    field = re.compile("Object (?:missing required|contains unknown) field `(.*)`", re.DOTALL)
-    outermost = field.fullmatch(str(error))
-    if outermost and outermost[1] in data:  # a key of the user may look like a path
-        return (), outermost[1]
-    problem, at, path = str(error).rpartition(" - at `$")
-    missing = field.fullmatch(problem if at else path)
-    parts = re.findall(r"\.(\w+)|\[(\d+)\]", path.partition("[...]")[0]) if at else []
-    return tuple(name or int(index) for name, index in parts), missing[1] if missing else None
-
-
 class _Scanner:
     """One pass over a TOML text that notes the line of every key."""
 
     def __init__(self, text: str) -> None:
         self._text, self._at = text, 0
-        self.lines: dict[Place, int] = {}
-        self._counts: dict[Place, int] = {}  # of tables in arrays of tables
+        self.lines: dict[KeyPath, int] = {}
+        self._counts: dict[KeyPath, int] = {}  # of tables in arrays of tables
 
     def document(self) -> None:
-        table: Place = ()
+        table: KeyPath = ()
         self._skip(BLANK)
         while self._at < len(self._text):
             if self._sees("[["):
@@ -115,14 +90,14 @@ class _Scanner:
         return self._text.startswith(begin, self._at)
 
     def _skip(self, pattern: re.Pattern[str]) -> str:
-        found = pattern.match(self._text, self._at)
-        if found is None:
+        match = pattern.match(self._text, self._at)
+        if match is None:
             raise AssertionError(f"not TOML at {self._text[self._at : self._at + 20]!r}")
-        self._at = found.end()
-        return found[0]
+        self._at = match.end()
+        return match[0]
 
-    def _note(self, place: Place) -> None:
-        self.lines.setdefault(place, self._text.count("\n", 0, self._at) + 1)
+    def _note(self, path: KeyPath) -> None:
+        self.lines.setdefault(path, self._text.count("\n", 0, self._at) + 1)
 
     def _keys(self) -> list[str]:
         """Scan a dotted key and return its keys."""
@@ -136,68 +111,68 @@ class _Scanner:
                 return keys
             self._at += 1
 
-    def _inside(self, table: Place, key: str) -> Place:
-        """Return the place of a table in a table; of an array of tables, that of its last one."""
-        place = (*table, key)
-        return (*place, self._counts[place] - 1) if place in self._counts else place
+    def _inside(self, table: KeyPath, key: str) -> KeyPath:
+        """Return the path of a table in a table; of an array of tables, that of its last one."""
+        path = (*table, key)
+        return (*path, self._counts[path] - 1) if path in self._counts else path
 
-    def _table(self) -> Place:
+    def _table(self) -> KeyPath:
         begin, self._at = self._at, self._at + 1
-        place: Place = ()
+        path: KeyPath = ()
         for key in self._keys():
-            place = self._inside(place, key)
+            path = self._inside(path, key)
         end, self._at = self._at + 1, begin
-        self._note(place)
+        self._note(path)
         self._at = end
-        return place
+        return path
 
-    def _array_table(self) -> Place:
+    def _array_table(self) -> KeyPath:
         begin, self._at = self._at, self._at + 2
         *outer, last = self._keys()
         end, self._at = self._at + 2, begin
-        place: Place = ()
+        path: KeyPath = ()
         for key in outer:
-            place = self._inside(place, key)
-        place = (*place, last)
-        self._note(place)
-        number = self._counts.get(place, 0)
-        self._counts[place] = number + 1
-        self._note((*place, number))
+            path = self._inside(path, key)
+        path = (*path, last)
+        self._note(path)
+        number = self._counts.get(path, 0)
+        self._counts[path] = number + 1
+        self._note((*path, number))
         self._at = end
-        return (*place, number)
+        return (*path, number)
 
-    def _pair(self, table: Place) -> None:
+    def _pair(self, table: KeyPath) -> None:
         """Scan `key = value`."""
         begin = self._at
         keys = self._keys()
         after, self._at = self._at + 1, begin  # behind the equals sign
-        place = table
+        path = table
         for key in keys:
-            place = (*place, key)
-            self._note(place)
+            path = (*path, key)
+            self._note(path)
         self._at = after
         self._skip(SPACE)
-        self._value(place)
+        self._value(path)
 
-    def _value(self, place: Place) -> None:
+    def _value(self, path: KeyPath) -> None:
         if self._sees("["):
-            self._sequence(place, "]", in_table=False)
+            self._sequence(path, "]", in_table=False)
         elif self._sees("{"):
-            self._sequence(place, "}", in_table=True)
+            self._sequence(path, "}", in_table=True)
         else:
             self._skip(STRING if self._text[self._at] in "\"'" else OTHER)
 
-    def _sequence(self, place: Place, end: str, in_table: bool) -> None:
+    def _sequence(self, path: KeyPath, end: str, in_table: bool) -> None:
         """Scan an array, or a table in braces."""
         self._at += 1
         number = 0
         self._skip(BLANK)
         while not self._sees(end):
             if in_table:
-                self._pair(place)
+                self._pair(path)
             else:
-                self._note((*place, number))
-                self._value((*place, number))
+                self._note((*path, number))
+                self._value((*path, number))
                 number += 1
             self._skip(BLANK)
             if self._sees(","):

@@ -4,31 +4,38 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
 
 from actmeasure.errors import PlanError, quoted, shown
 from actmeasure.evaluation import evaluate
-from actmeasure.inspection.advice import Advice
-from actmeasure.inspection.confidence import Confidence, confidence
+from actmeasure.inspection.advice import HIGH, LOW, Advice, Agreement, Confidence
 from actmeasure.inspection.diagnostics import Diagnostic, diagnostic
-from actmeasure.inspection.economics import Economics
-from actmeasure.inspection.fit_result import Fit
-from actmeasure.inspection.money import Units
-from actmeasure.inspection.prices import PricedSchedule, at_price, own_price, priced_schedules, with_schedules
-from actmeasure.inspection.rules import ComparedPolicy, usual_policies
-from actmeasure.inspection.schedules import best_of, completed
+from actmeasure.inspection.economics import Economics, Units
+from actmeasure.inspection.fitting import Fit
+from actmeasure.inspection.schedules import (
+    PricedSchedule,
+    at_price,
+    best_of,
+    completed,
+    own_price,
+    plan_of,
+    priced_schedules,
+    valid_on_other_models,
+    with_schedules,
+)
+from actmeasure.inspection.usual_policies import ComparedPolicy, usual_policies
 from actmeasure.model import Model
-from actmeasure.planning.baselines import values_of
-from actmeasure.planning.budget import Budget
+from actmeasure.planning.baselines import Control, values_of
+from actmeasure.planning.budget import Budget, why_open
 from actmeasure.planning.frontier import Frontier
-from actmeasure.planning.solution import Solution, solution_notes
+from actmeasure.planning.solution import Solution
 from actmeasure.planning.solve import solve
 from actmeasure.planning.tradeoff import tradeoff
-from actmeasure.schedule import Schedule
-from actmeasure.settings import real
+from actmeasure.schedule import BlindPlan, Schedule
+from actmeasure.settings import amount
 
 __all__ = ["advise"]
 
@@ -44,11 +51,6 @@ PLAN_SHARE, POLICY_SHARE, FRONTIER_SHARE = 0.4, 0.35, 0.4
 LAST_SHARE = 0.9
 #: Seconds for a part of the advice, even where less time remains.
 LEAST_PART_SECONDS = 0.2
-
-#: The rule of the plan, among those of the policies that it is compared with.
-PLAN_RULE = (
-    "The certified plan: what is done, and when it is inspected, may depend on everything since the last inspection."
-)
 
 
 def advise(
@@ -128,12 +130,7 @@ def _model_and_units(
 
 def _at(model: Model, price: float | None) -> Model:
     """Return the model with a price of an inspection, or with its own if that is None."""
-    if price is None:
-        return model
-    found = real(price, "price", PlanError, "a number that is 0 or more")
-    if not 0 <= found < math.inf:
-        raise PlanError(f"the price of an inspection is {price!r}, expected a finite number that is 0 or more")
-    return at_price(model, found)
+    return model if price is None else at_price(model, amount(price, "the price of an inspection", error=PlanError))
 
 
 class _AdviceRun:
@@ -148,16 +145,15 @@ class _AdviceRun:
         """Compute all parts; those for which there is no time are left out, with a diagnostic."""
         self.tell("planning")
         solved = self._plan()
-        self.notes += [
-            diagnostic("plan-not-closed", stopped=solved.stopped, reason=reason) for reason in solution_notes(solved)
-        ]
+        if why_open(solved.stopped, self.model.discount):
+            self.notes.append(diagnostic("plan-not-closed", stopped=solved.stopped, discount=self.model.discount))
         anywhere = completed(self.model, solved.schedule, self.tolerance, self._share(PLAN_SHARE))
         others = self._policies(solved)
         frontier = self._frontier(solved, others, FRONTIER_SHARE if fit else LAST_SHARE)
         others = [self._as_on_frontier(policy, frontier) for policy in others]
         own = self._best(solved, others, frontier)
         schedule = Schedule(dict(anywhere) | dict(own.schedule), anywhere.n_states, own.schedule.start)
-        policies = [ComparedPolicy("plan", "this plan", PLAN_RULE, schedule, own.evaluation), *others]
+        policies = [ComparedPolicy("plan", schedule, own.evaluation, self.units.period), *others]
         prices = self._prices(own, frontier)
         sure = self._confidence(schedule, fit, economics)
         if fit is not None and economics is not None:
@@ -206,20 +202,21 @@ class _AdviceRun:
         """Return the policies that the plan is compared with, those for which there was time."""
         if not self._has_time("policies"):
             return []
-        found, notes = usual_policies(self.model, own.schedule, self.units, self.budget.part(POLICY_SHARE), self.tell)
+        part = self.budget.part(POLICY_SHARE)
+        policies, notes = usual_policies(self.model, own.schedule, self.units.period, part, self.tell)
         self.notes += notes
-        return found
+        return policies
 
     def _best(self, solved: Solution, others: list[ComparedPolicy], frontier: Frontier | None) -> Solution:
         """Return the best schedule at the model's price that any part found: the solved one, unless its time was too short."""
         at, upper = own_price(self.model), math.inf
-        found = [(repr(policy.name), policy.schedule) for policy in others]
+        schedules = [(policy.key, policy.schedule) for policy in others]
         if frontier is not None:
             upper = frontier.value(at)[1]
-            found.append(("the search over other prices", frontier.schedule(at)))
-        best, name = best_of(solved, found, upper)
-        if name:
-            self.notes.append(diagnostic("plan-from-other-search", source=name))
+            schedules.append(("frontier", frontier.schedule(at)))
+        best, source = best_of(solved, schedules, upper)
+        if source:
+            self.notes.append(diagnostic("plan-from-other-search", source=source))
         return best
 
     def _as_on_frontier(self, policy: ComparedPolicy, frontier: Frontier | None) -> ComparedPolicy:
@@ -243,14 +240,14 @@ class _AdviceRun:
                 progress=lambda now: self.tell(f"other prices of an inspection: {now.solved} solved"),
                 budget=self._share(share),
             )
-        except PlanError as error:
-            self.notes.append(diagnostic("frontier-failed", reason=str(error)))
+        except PlanError:
+            self.notes.append(diagnostic("frontier-failed", discount=self.model.discount))
             return None
         frontier = with_schedules(frontier, [solved.schedule, *(policy.schedule for policy in others)])
         if not frontier.closed:
+            details = {"stopped": frontier.stopped, "discount": self.model.discount, "currency": self.units.currency}
             gap = {"gap": frontier.gap} if math.isfinite(frontier.gap) else {}
-            reason, currency = frontier.note, self.units.currency
-            self.notes.append(diagnostic("frontier-not-closed", reason=reason, currency=currency, **gap))
+            self.notes.append(diagnostic("frontier-not-closed", **details, **gap))
         return frontier
 
     def _prices(self, own: Solution, frontier: Frontier | None) -> tuple[PricedSchedule, ...]:
@@ -283,10 +280,14 @@ class _AdviceRun:
             return None
         cost = self.model.measuring_cost
         others = (other.replace(measuring_cost=cost) for other in fit.models(economics))
-        found = confidence(self.model, schedule, others, len(fit.bootstrap), self.tolerance, self.budget, self.tell)
-        if found is not None and len(found.values) < found.asked:
-            self.notes.append(diagnostic("resampled-models-incomplete", done=len(found.values), requested=found.asked))
-        return found
+        comparison = confidence(
+            self.model, schedule, others, len(fit.bootstrap), self.tolerance, self.budget, self.tell
+        )
+        if comparison is not None and len(comparison.values) < comparison.asked:
+            self.notes.append(
+                diagnostic("resampled-models-incomplete", done=len(comparison.values), requested=comparison.asked)
+            )
+        return comparison
 
 
 def fit_diagnostics(fit: Fit, economics: Economics) -> Iterator[Diagnostic]:
@@ -301,3 +302,75 @@ def fit_diagnostics(fit: Fit, economics: Economics) -> Iterator[Diagnostic]:
     for state in fit.noticed:
         if state not in economics.terminal:
             yield diagnostic("noticed-state-in-plan", state=state)
+
+
+def confidence(
+    model: Model,
+    schedule: Schedule,
+    others: Iterable[Model],
+    asked: int,
+    tolerance: float,
+    budget: Budget,
+    tell: Callable[[str], None],
+) -> Confidence | None:
+    """Solve each resampled model of `others` and compare with the schedule; None if there was no time for any."""
+    # The same behaviour can be written as several plans; without claims on known states there is only one.
+    plans = valid_on_other_models(model, schedule)
+    followed = _for_all_states(model, plans)
+    schedules: list[Schedule] = []
+    values, best = [], []
+    for number, other in enumerate(others, start=1):
+        if budget.is_over:
+            break
+        tell(f"resampled model {number} of {asked}{_time_left(budget, number - 1, asked)}")
+        try:
+            solution = solve(other, "optimal", tolerance, budget=budget.separate())
+        except PlanError:  # no time for a bound on it
+            break
+        schedules.append(
+            valid_on_other_models(other, completed(other, solution.schedule, tolerance, budget.separate()))
+        )
+        values.append(evaluate(other, followed).discounted_return)
+        best.append(max(solution.value, values[-1]))
+    if not schedules:
+        return None
+    states: list[int | None] = [*schedule, *([None] if schedule.start is not None else [])]
+    agreement = {
+        state: _agreement(plan_of(plans, state), [plan_of(one, state) for one in schedules]) for state in states
+    }
+    return Confidence(agreement, np.array(values), np.array(best), asked)
+
+
+def _time_left(budget: Budget, done: int, asked: int) -> str:
+    """Return the estimated remaining time for a progress message; empty before the first model is done."""
+    return f", about {budget.elapsed / done * (asked - done):.0f} s left" if done else ""
+
+
+def _for_all_states(model: Model, schedule: Schedule) -> Schedule:
+    """Return the schedule with, for states without a plan, the best action under full observability, then a measurement."""
+    actions = Control(model).actions
+    missing = {
+        int(state): BlindPlan((int(actions[state]),), then="measure")
+        for state in np.flatnonzero(~model.terminal)
+        if int(state) not in schedule
+    }
+    return Schedule(missing | dict(schedule), model.n_states, schedule.start)
+
+
+def _agreement(plan: BlindPlan | None, others: list[BlindPlan | None]) -> Agreement:
+    assert plan is not None  # the schedule has a plan for each of its states
+    known = [other for other in others if other is not None]
+    waits = [len(other) if other.then == "measure" else math.inf for other in known]
+    return Agreement(
+        same_plan=sum(other == plan for other in known) / len(others),
+        same_action=sum(other.actions[0] == plan.actions[0] for other in known) / len(others),
+        earliest=_quantile(waits, LOW),
+        latest=_quantile(waits, HIGH),
+    )
+
+
+def _quantile(values: list[float], share: float) -> float:
+    """Return a quantile without interpolation, which would give a time of no plan, or infinity minus infinity."""
+    if not values:
+        return math.nan
+    return sorted(values)[min(len(values) - 1, math.floor(share * len(values)))]

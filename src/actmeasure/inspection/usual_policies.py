@@ -14,8 +14,8 @@ from actmeasure.belief import Belief
 from actmeasure.errors import PlanError
 from actmeasure.evaluation import Evaluation, evaluate
 from actmeasure.inspection.diagnostics import Diagnostic, diagnostic
-from actmeasure.inspection.money import Units
-from actmeasure.inspection.schedules import best_of, discounted_value, discounted_values
+from actmeasure.inspection.schedules import belief_after, best_of, discounted_value, discounted_values
+from actmeasure.inspection.text import POLICIES, policy_name, policy_rule
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
 from actmeasure.planning.baselines import Control
@@ -30,8 +30,6 @@ Choice = TypeVar("Choice")
 
 #: The longest interval that is tried: this multiple of the plan's longest one, but at least and at most these numbers of periods.
 LONGER, LEAST_LONGEST, MOST_LONGEST = 2, 30, 400
-#: Largest number of states that are named in the words of a rule.
-STATES_NAMED = 12
 #: Smallest gain of a change of a rule in policy iteration, relative to the largest reward or price.
 LEAST_GAIN = 1e-10
 #: Largest number of rounds of policy iteration, which would otherwise not end if rounding makes it cycle.
@@ -48,22 +46,40 @@ class ComparedPolicy:
     ----------
     key : str
         `plan`, `always`, `never`, `every-k`, `one-interval` or `by-condition`.
-    name : str
-        The policy in a few words.
-    rule : str
-        The policy in a sentence.
     schedule : Schedule
     evaluation : Evaluation
-    note : str
-        Why it may not be the best of its kind; empty if it is.
+    period : str
+        The name of a step, such as year.
+    interval : (int, int)
+        The shortest and the longest time between two inspections of a rule, in periods.
+    tried : int or None
+        The longest interval that was tried; None if no intervals were.
+    first_actions : dict from the name of an action to those of the states after which a rule with one interval takes it
+    waiting : str or None
+        The action of such a rule until the next inspection.
+    note : Diagnostic or None
+        Why it may not be the best of its kind; None if it is.
     """
 
     key: str
-    name: str
-    rule: str
     schedule: Schedule
     evaluation: Evaluation
-    note: str = ""
+    period: str
+    interval: tuple[int, int] = (1, 1)
+    tried: int | None = None
+    first_actions: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    waiting: str | None = None
+    note: Diagnostic | None = None
+
+    @property
+    def name(self) -> str:
+        """The policy in a few words."""
+        return policy_name(self)
+
+    @property
+    def rule(self) -> str:
+        """What the policy does, and what it is the best of, in sentences."""
+        return policy_rule(self)
 
     @property
     def value(self) -> float:
@@ -73,28 +89,28 @@ class ComparedPolicy:
 
 
 def usual_policies(
-    model: Model, plan: Schedule, units: Units, budget: Budget, tell: Callable[[str], None]
+    model: Model, plan: Schedule, period: str, budget: Budget, tell: Callable[[str], None]
 ) -> tuple[list[ComparedPolicy], list[Diagnostic]]:
     """Return the best policies that inspect always, never, at intervals and by condition, and diagnostics of missing ones."""
     longest = _longest(plan)
-    makers: list[tuple[str, Callable[[Budget], ComparedPolicy]]] = [
-        ("inspecting every period", lambda budget: _always(model, units, budget)),
-        ("never inspecting", lambda budget: _never(model, longest, budget)),
-        ("inspecting by the calendar", lambda budget: _calendar(model, units, longest, budget)),
-        ("one interval", lambda budget: _one_interval(model, units, longest, budget)),
-        ("intervals by condition", lambda budget: _by_condition(model, units, longest, budget)),
-    ]
-    found, notes = [], []
-    for number, (name, make) in enumerate(makers):
-        tell(f"comparing with {name}")
+    makers: dict[str, Callable[[Budget], ComparedPolicy]] = {
+        "always": lambda budget: _always(model, period, budget),
+        "never": lambda budget: _never(model, period, longest, budget),
+        "every-k": lambda budget: _calendar(model, period, longest, budget),
+        "one-interval": lambda budget: _one_interval(model, period, longest, budget),
+        "by-condition": lambda budget: _by_condition(model, period, longest, budget),
+    }
+    policies, notes = [], []
+    for number, (key, make) in enumerate(makers.items()):
+        tell(f"comparing with {POLICIES[key]}")
         if budget.is_over:
-            notes.append(diagnostic("policy-out-of-time", policy=name))
+            notes.append(diagnostic("policy-out-of-time", policy=key))
             continue
         try:
-            found.append(make(budget.part(1 / (len(makers) - number))))
-        except PlanError as error:
-            notes.append(diagnostic("policy-failed", policy=name, reason=str(error)))
-    return found, notes
+            policies.append(make(budget.part(1 / (len(makers) - number))))
+        except PlanError:
+            notes.append(diagnostic("policy-failed", policy=key, discount=model.discount))
+    return policies, notes
 
 
 def _longest(plan: Schedule) -> int:
@@ -103,19 +119,13 @@ def _longest(plan: Schedule) -> int:
     return int(np.clip(LONGER * max(looks, default=0), LEAST_LONGEST, MOST_LONGEST))
 
 
-def _always(model: Model, units: Units, budget: Budget) -> ComparedPolicy:
+def _always(model: Model, period: str, budget: Budget) -> ComparedPolicy:
     """Return the policy that inspects in every period."""
     solution = solve(model, "always", budget=budget.separate())
-    return ComparedPolicy(
-        "always",
-        f"inspect every {units.period}",
-        f"Inspect at the end of every {units.period} and do what is best for what was seen.",
-        solution.schedule,
-        solution.evaluation,
-    )
+    return ComparedPolicy("always", solution.schedule, solution.evaluation, period)
 
 
-def _never(model: Model, longest: int, budget: Budget) -> ComparedPolicy:
+def _never(model: Model, period: str, longest: int, budget: Budget) -> ComparedPolicy:
     """Return the best policy found that never inspects."""
     tolerance = 1e-6 * (float(np.abs(model.rewards).max()) or 1.0)
     in_rounds = best_rounds(model, longest, budget.part(0.5))
@@ -123,85 +133,56 @@ def _never(model: Model, longest: int, budget: Budget) -> ComparedPolicy:
     best, _ = best_of(solution, [("in rounds", in_rounds)], math.inf)
     bound = solution.method_upper
     is_closed = solution.stopped in ("closed", "done") or (bound is not None and bound - best.value <= tolerance)
-    return ComparedPolicy(
-        "never",
-        "never inspect",
-        f"Never inspect; act by time alone, {'as well as that can be done' if is_closed else 'in the best way found'}.",
-        best.schedule,
-        best.evaluation,
-        "" if is_closed else "The best found; a better way that never inspects may exist.",
-    )
+    note = None if is_closed else diagnostic("policy-not-closed")
+    return ComparedPolicy("never", best.schedule, best.evaluation, period, note=note)
 
 
-def _calendar(model: Model, units: Units, longest: int, budget: Budget) -> ComparedPolicy:
+def _calendar(model: Model, period: str, longest: int, budget: Budget) -> ComparedPolicy:
     """Return the best policy that inspects every k periods, with act-then-measure's control."""
     calendars = Calendars(model)
     k, tried = calendars.best(longest, budget)
     schedule = calendars.schedule(k)
-    return ComparedPolicy(
-        "every-k",
-        f"by the calendar, every {_count(k, units)}",
-        f"Inspect every {_count(k, units)}, whatever was seen, with act-then-measure's control in between, which need not be the "
-        f"best. The best of all intervals from 1 to {units.periods(tried)}.",
-        schedule,
-        evaluate(model, schedule),
-        _limit_note(k, tried, longest, units),
-    )
+    note = _limit_note(k, tried, longest, period)
+    return ComparedPolicy("every-k", schedule, evaluate(model, schedule), period, (k, k), tried, note=note)
 
 
-def _one_interval(model: Model, units: Units, longest: int, budget: Budget) -> ComparedPolicy:
+def _one_interval(model: Model, period: str, longest: int, budget: Budget) -> ComparedPolicy:
     """Return the best condition rule with one interval for all states."""
     search = ConditionRules(model, longest, budget)
     rule = search.one_interval()
     k = int(rule.intervals[0])
     states = np.flatnonzero(~model.terminal)
-    return _rule_policy(
-        model, rule, "one-interval", f"every {_count(k, units)}, act on what is seen",
-        f"Inspect every {_count(k, units)}; {'; '.join(_grouped(model, rule, states))}. Until the next inspection: "
-        f"{model.action_name(int(rule.waiting[states[0]]))}. The best of all rules of this kind with intervals from 1 to "
-        f"{units.periods(search.longest)}.",
-        _limit_note(k, search.longest, longest, units),
-    )  # fmt: skip
+    first_actions = {
+        model.action_name(int(action)): tuple(
+            model.state_name(int(state)) for state in states if rule.first[state] == action
+        )
+        for action in np.unique(rule.first[states])
+    }
+    waiting = model.action_name(int(rule.waiting[states[0]]))
+    schedule, tried = rule.schedule(model), search.longest
+    note = _limit_note(k, tried, longest, period)
+    return ComparedPolicy(
+        "one-interval", schedule, evaluate(model, schedule), period, (k, k), tried, first_actions, waiting, note
+    )
 
 
-def _by_condition(model: Model, units: Units, longest: int, budget: Budget) -> ComparedPolicy:
+def _by_condition(model: Model, period: str, longest: int, budget: Budget) -> ComparedPolicy:
     """Return the best condition rule whose interval depends on the state."""
     search = ConditionRules(model, longest, budget)
     rule = search.by_condition()
     used = rule.intervals[:-1][~model.terminal]
-    span = f"{used.min()} to {units.periods(int(used.max()))}" if used.min() < used.max() else units.periods(used[0])
-    late = "The search was stopped before it was done; more time may find a better rule." if budget.is_over else ""
-    return _rule_policy(
-        model, rule, "by-condition", f"interval by condition: {span}",
-        f"After what an inspection shows, take one action, then wait; the next inspection follows after {span}, depending on "
-        f"what was seen. The best of all rules of this kind with intervals from 1 to {units.periods(search.longest)}.",
-        late or _limit_note(int(used.max()), search.longest, longest, units),
-    )  # fmt: skip
+    interval = int(used.min()), int(used.max())
+    is_late = budget.is_over
+    schedule, tried = rule.schedule(model), search.longest
+    note = diagnostic("policy-search-stopped") if is_late else _limit_note(interval[1], tried, longest, period)
+    return ComparedPolicy("by-condition", schedule, evaluate(model, schedule), period, interval, tried, note=note)
 
 
-def _rule_policy(model: Model, rule: ConditionRule, key: str, name: str, words: str, note: str) -> ComparedPolicy:
-    schedule = rule.schedule(model)
-    return ComparedPolicy(key, name, words, schedule, evaluate(model, schedule), note)
-
-
-def _grouped(model: Model, rule: ConditionRule, states: np.ndarray) -> Iterator[str]:
-    """Yield, for each action, the states after which it is taken, in words."""
-    for action in np.unique(rule.first[states]):
-        names = [model.state_name(int(state)) for state in states if rule.first[state] == action]
-        more = f" and {len(names) - STATES_NAMED} more" if len(names) > STATES_NAMED else ""
-        yield f"after seeing {', '.join(names[:STATES_NAMED])}{more}: {model.action_name(int(action))}"
-
-
-def _count(k: int, units: Units) -> str:
-    """Return an interval for use after *every*: `year` or `2 years`."""
-    return units.period if k == 1 else units.periods(k)
-
-
-def _limit_note(k: int, tried: int, longest: int, units: Units) -> str:
-    """Return a note if longer intervals than those tried may be better; otherwise an empty string."""
+def _limit_note(k: int, tried: int, longest: int, period: str) -> Diagnostic | None:
+    """Return a diagnostic if longer intervals than those tried may be better, otherwise None."""
     if k >= tried:
-        return f"The best interval is the longest that was tried, {units.periods(tried)}; longer ones may be better."
-    return f"Intervals above {units.periods(tried)} were not tried, to save time." if tried < longest else ""
+        return diagnostic("longest-interval-is-best", tried=tried, period=period)
+    return diagnostic("longer-intervals-not-tried", tried=tried, period=period) if tried < longest else None
 
 
 @dataclass
@@ -227,34 +208,26 @@ class Calendars:
     def schedule(self, k: int) -> Schedule:
         """Return the schedule that measures at every k-th step."""
         model = self.model
-        start, found = None, [int(state) for state in model.initial_states]
+        start, observed = None, [int(state) for state in model.initial_states]
         if not model.start_is_known:
-            start, found = self._plan(None, k)
+            start, observed = self._plan(None, k)
         plans: dict[int, BlindPlan] = {}
-        while found:
-            state = found.pop()
+        while observed:
+            state = observed.pop()
             if state not in plans:
                 plans[state], further = self._plan(state, k)
-                found += further
+                observed += further
         return Schedule(plans, model.n_states, start)
 
     def best(self, longest: int, budget: Budget) -> tuple[int, int]:
         """Return the best k up to `longest`, and the largest k that was tried before time was over."""
-        best, most = 1, -math.inf
-        for k in range(1, longest + 1):
-            value = discounted_value(self.model, self.schedule(k))
-            if value > most:
-                best, most = k, value
-            if budget.is_over:
-                break
-        return best, k
+        return _best(self.model, ((k, self.schedule(k)) for k in range(1, longest + 1)), budget)
 
     def _plan(self, state: int | None, k: int) -> tuple[BlindPlan, list[int]]:
         """Return the plan of k steps from a known state (None: the start), and the states that may be observed then."""
         path = self._paths.get(state)
         if path is None:
-            belief = Belief.start(self.model) if state is None else Belief.at(state)
-            path = self._paths[state] = BlindPath(belief)
+            path = self._paths[state] = BlindPath(belief_after(self.model, state))
         while len(path.actions) < k and not path.belief.is_over:
             action = self._control(path.belief)
             path.belief = path.belief.predict(self.model, action)
@@ -402,11 +375,11 @@ def _updated(
 ) -> tuple[ConditionRule, FloatArray]:
     """Return a rule and its value with the interval k where that is better; `options` has the shape (S + 1, A, W)."""
     flat = options.reshape(len(options), -1)
-    place = flat.argmax(axis=1)
-    here = flat[np.arange(len(flat)), place]
-    first, column = np.divmod(place, len(waits))
+    choice = flat.argmax(axis=1)
+    best = flat[np.arange(len(flat)), choice]
+    first, column = np.divmod(choice, len(waits))
     other = ConditionRule(first, np.asarray(waits)[column], np.full(len(flat), k))
-    return rule.changed(here > worth, other), np.maximum(worth, here)
+    return rule.changed(best > worth, other), np.maximum(worth, best)
 
 
 @dataclass(frozen=True)
@@ -434,12 +407,12 @@ def best_rounds(model: Model, longest: int, budget: Budget) -> Schedule:
     rounds = (
         (one, _schedule(model, dict.fromkeys(states, one.plan(one.length - 1)))) for one in _rounds(model, longest)
     )
-    chosen = _best(model, rounds, budget)
+    chosen, _ = _best(model, rounds, budget)
     plans: dict[int | None, BlindPlan] = {}
     for state in states:
         there = model if state is None else model.replace(initial=state)
         leads = ((lead, _schedule(there, {state: chosen.plan(lead)})) for lead in range(chosen.length - 1, -1, -1))
-        plans[state] = chosen.plan(_best(there, leads, budget))
+        plans[state] = chosen.plan(_best(there, leads, budget)[0])
     return _schedule(model, plans)
 
 
@@ -458,8 +431,8 @@ def _schedule(model: Model, plans: dict[int | None, BlindPlan]) -> Schedule:
     return Schedule(known, model.n_states, plans.get(None))
 
 
-def _best(model: Model, choices: Iterable[tuple[Choice, Schedule]], budget: Budget) -> Choice:
-    """Return the choice with the best schedule, of those there is time for; the first one is always evaluated."""
+def _best(model: Model, choices: Iterable[tuple[Choice, Schedule]], budget: Budget) -> tuple[Choice, Choice]:
+    """Return the choice with the best schedule, of those there is time for, and the last of these; there must be a choice."""
     best, most = None, -math.inf
     for choice, schedule in choices:
         value = discounted_value(model, schedule)
@@ -467,5 +440,5 @@ def _best(model: Model, choices: Iterable[tuple[Choice, Schedule]], budget: Budg
             best, most = choice, value
         if budget.is_over:
             break
-    assert best is not None  # there is always a first choice
-    return best
+    assert best is not None
+    return best, choice
