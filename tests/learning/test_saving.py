@@ -278,9 +278,7 @@ def test_former_names_of_settings_are_understood(name, former, present):
 
 
 def test_a_setting_is_not_given_under_its_former_name_and_its_present_one():
-    with pytest.raises(
-        am.AgentError, match="'ucb' is the former name of 'exploration', and both are given; keep 'exploration'"
-    ):
+    with pytest.raises(am.AgentError, match="'exploration' is given twice, once by its former name"):
         am.agents.make("acno-pomcp", ucb=3.0, exploration=3.0)
 
 

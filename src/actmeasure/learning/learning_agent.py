@@ -124,8 +124,8 @@ def current_names(kind: type[Agent], settings: Mapping[str, Any]) -> dict[str, A
     named: dict[str, Any] = {}
     for name, value in settings.items():
         present = kind.present_name(name, value)
-        if present != name and kind.present_name(present, settings.get(present)) == present in settings:
-            raise AgentError(f"{name!r} is the former name of {present!r}, and both are given; keep {present!r}")
+        if present in named:
+            raise AgentError(f"{present!r} is given twice, once by its former name; leave that out")
         named[present] = value
     return named
 
@@ -428,7 +428,7 @@ def _matrices(
 def entries_of_pairs(
     first: npt.NDArray[np.int64], following: npt.NDArray[np.int64]
 ) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
-    """Yield the pairs with their first entries in the lists of `Counts`, then those that have a second one with that, and so on."""
+    """Yield the pairs with their first entries in the lists of `Counts`, then those with a second entry and that, and so on."""
     pairs = np.flatnonzero(first)
     entries = first[pairs]
     while len(entries):
