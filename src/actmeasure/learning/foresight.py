@@ -45,7 +45,7 @@ phase, what it has learned, files.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from enum import Enum
 from itertools import chain, cycle, islice
@@ -82,17 +82,7 @@ from actmeasure.schedule import BlindPlan, Schedule
 from actmeasure.settings import whole
 from actmeasure.world import ENDINGS, flat_plans, record, world
 
-__all__ = [
-    "FollowedPlan",
-    "ForesightAgent",
-    "ForesightSettings",
-    "ForesightState",
-    "Outlook",
-    "Phase",
-    "outlook",
-    "redrawn",
-    "reliance",
-]
+__all__ = ["FollowedPlan", "ForesightAgent", "ForesightSettings", "ForesightState", "Outlook", "Phase", "reliance"]
 
 #: Most sweeps of value iteration at a time, and the change at which it stops, as a fraction of the largest reward.
 SWEEPS, PRECISION = 100, 1e-6
@@ -371,49 +361,20 @@ class Evidence:
     def redrawn(self, rng: np.random.Generator) -> tuple[Counts, FloatArray]:
         """Return counts and probabilities of an end drawn from their posterior over the successors that were seen.
 
-        Pairs that pay and may end the episode stay as they are: often it is the end that is paid for, and of rewards only their
-        mean is known, so that a lower probability of the end would mean to be paid again and again.
+        The `times` and `measured` of these counts are not whole numbers. Pairs that pay and may end the episode stay as they are:
+        often it is the end that is paid for, and of rewards only their mean is known, so that a lower probability of the end
+        would mean to be paid again and again.
         """
         both = (self.ended > 0) & (self.ended < self.taken)
         fixed = both & (self.counts.rewards[: both.size] != 0)
         drawn = rng.beta(np.maximum(self.ended, 1), np.maximum(self.taken - self.ended, 1))
-        return redrawn(self.counts, fixed, rng), np.where(both & ~fixed, drawn, self.ends)
-
-
-def redrawn(counts: Counts, fixed: npt.NDArray[np.bool_], rng: np.random.Generator) -> Counts:
-    """Return counts whose frequencies are drawn from the posterior of each pair, over the successors that were seen.
-
-    Those of `fixed` pairs, shape (S * A,), stay. The `times` and `measured` of others are not whole numbers.
-    """
-    used = int(counts.used[0])
-    times = np.zeros(used)
-    times[1:] = rng.standard_gamma(counts.times[1:used])
-    totals = np.zeros(len(counts.first))
-    for pairs, entries in entries_of_pairs(counts.first, counts.following):
-        times[entries] = np.where(fixed[pairs], counts.times[entries], times[entries])
-        totals[pairs] += times[entries]
-    return counts._replace(times=times, measured=totals)
-
-
-def outlook(
-    evidence: Evidence,
-    build: Callable[[Counts, FloatArray], Model],
-    schedule: Schedule,
-    tolerance: float,
-    beliefs: int,
-    unexplored: float,
-    samples: int,
-    rng: np.random.Generator,
-) -> Outlook:
-    """Compare a schedule with the best ones found for `samples` models, which `build` makes of redrawn counts and ends."""
-    values, gains = np.zeros(samples), np.zeros(samples)
-    for i in range(samples):
-        model = build(*evidence.redrawn(rng))
-        values[i] = evaluate(model, schedule).discounted_return
-        gains[i] = max(0.0, solve_within(model, tolerance, beliefs)[1] - values[i])
-    low, high = np.quantile(values, [0.05, 0.95])
-    value = evaluate(build(evidence.counts, evidence.ends), schedule).discounted_return
-    return Outlook(value, float(low), float(high), float(gains.mean()), float(np.quantile(gains, 0.95)), unexplored)
+        counts, used = self.counts, int(self.counts.used[0])
+        times, totals = np.zeros(used), np.zeros(len(counts.first))
+        times[1:] = rng.standard_gamma(counts.times[1:used])
+        for pairs, entries in entries_of_pairs(counts.first, counts.following):
+            times[entries] = np.where(fixed[pairs], counts.times[entries], times[entries])
+            totals[pairs] += times[entries]
+        return counts._replace(times=times, measured=totals), np.where(both & ~fixed, drawn, self.ends)
 
 
 #: What the kernels remember of the last episode, in files, and the entry of `memory` where they have it.
@@ -729,18 +690,21 @@ class ForesightAgent(CompiledLearner):
         self.prepared()
         if not self._seen().size:
             raise AgentError("nothing was seen yet that could tell what may be gained; train it first")
+        samples, rng = whole(samples, "samples", 1, error=AgentError), np.random.default_rng(seed)
         model, work = self.model(), max(1, self.settings.beliefs // ROUGH_DIVISOR)
-        is_valid = np.isfinite(self._value_of_plan(model))
-        return outlook(
-            self._evidence(),
-            lambda counts, ends: self._learned_model(self._parameters.discount, None, ends, counts),
-            self._plan.schedule if is_valid else solve_within(model, self.settings.tolerance, work)[0],
-            self.settings.tolerance,
-            work,
-            self._reach(),
-            whole(samples, "samples", 1, error=AgentError),
-            np.random.default_rng(seed),
-        )
+        schedule = self._plan.schedule
+        if not np.isfinite(self._value_of_plan(model)):
+            schedule = solve_within(model, self.settings.tolerance, work)[0]
+        values, gains = np.zeros(samples), np.zeros(samples)
+        for i in range(samples):
+            counts, ends = self._evidence().redrawn(rng)
+            drawn = self._learned_model(self._parameters.discount, None, ends, counts)
+            values[i] = evaluate(drawn, schedule).discounted_return
+            gains[i] = max(0.0, solve_within(drawn, self.settings.tolerance, work)[1] - values[i])
+        return Outlook(
+            evaluate(model, schedule).discounted_return, *np.quantile(values, [0.05, 0.95]).tolist(), float(gains.mean()),
+            float(np.quantile(gains, 0.95)), self._reach(),
+        )  # fmt: skip
 
     def q_values(self) -> FloatArray:
         """Return the optimistic values of all actions in known states if looks were free, shape (S, A)."""

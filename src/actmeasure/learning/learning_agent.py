@@ -137,7 +137,7 @@ class LearningAgent(Agent):
     the class attributes `name` and `types`, and either `defaults` or a constructor that sets `settings`, and implements
 
     - `counts`: the measured transitions, on which `model()` is based;
-    - `q_values` and `belief`: what it has learned about actions, and where it takes itself to be;
+    - `q_values` and `belief`: the learned values of actions, and the belief about the current state;
     - `learned` and `restore`: everything that changes from episode to episode, as arrays by name, and back. An agent that was
       saved and loaded between two episodes then continues as if it had not been. `prepare` is called before `restore`.
 
