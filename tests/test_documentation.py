@@ -101,7 +101,7 @@ def test_every_public_name_is_there_and_documented():
     reference = "".join(path.read_text() for path in (ROOT / "docs" / "reference").glob("*.md"))
     for name in am.__all__:
         assert hasattr(am, name)
-    classes_and_functions = [n for n in am.__all__ if callable(getattr(am, n)) and not n.endswith("Error")]
+    classes_and_functions = [n for n in am.__all__ if callable(getattr(am, n)) and not n.endswith(("Error", "Warning"))]
     for name in classes_and_functions:
         assert f"::: actmeasure.{name}\n" in reference, name
 
@@ -165,7 +165,9 @@ def test_the_glossary_and_the_public_names_are_in_step():
         value = am
         for attribute in name.split("."):
             value = getattr(value, attribute)
-    classes = {name for name in am.__all__ if isinstance(getattr(am, name), type) and not name.endswith("Error")}
+    classes = {
+        name for name in am.__all__ if isinstance(getattr(am, name), type) and not name.endswith(("Error", "Warning"))
+    }
     assert classes - named == set()
 
 
@@ -175,7 +177,7 @@ def test_every_public_name_is_on_a_page():
     text = "\n".join(page.read_text() for page in (ROOT / "docs").rglob("*.md"))
     reference = (ROOT / "docs" / "reference" / "errors.md").read_text()
     assert "::: actmeasure.errors\n" in reference  # which lists all errors
-    names = [name for name in am.__all__ if not name.endswith("Error") and name != "__version__"]
+    names = [name for name in am.__all__ if not name.endswith(("Error", "Warning")) and name != "__version__"]
     assert [name for name in names if not re.search(rf"\b(am|actmeasure)\.{name}\b", text)] == []
 
 
