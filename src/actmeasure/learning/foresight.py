@@ -701,10 +701,8 @@ class ForesightAgent(CompiledLearner):
             drawn = self._learned_model(self._parameters.discount, None, ends, counts)
             values[i] = evaluate(drawn, schedule).discounted_return
             gains[i] = max(0.0, solve_within(drawn, self.settings.tolerance, work)[1] - values[i])
-        return Outlook(
-            evaluate(model, schedule).discounted_return, *np.quantile(values, [0.05, 0.95]).tolist(), float(gains.mean()),
-            float(np.quantile(gains, 0.95)), self._reach(),
-        )  # fmt: skip
+        value, (low, high) = evaluate(model, schedule).discounted_return, np.quantile(values, [0.05, 0.95]).tolist()
+        return Outlook(value, low, high, float(gains.mean()), float(np.quantile(gains, 0.95)), self._reach())
 
     def q_values(self) -> FloatArray:
         """Return the optimistic values of all actions in known states if looks were free, shape (S, A)."""
