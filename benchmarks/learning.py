@@ -19,7 +19,7 @@ LEARNERS: tuple[tuple[str, dict[str, int], int, int, int | None], ...] = (
 )
 #: Iterations a second of `_python_loop` on the machine on which the authors' code was timed.
 THEIR_LOOP = 2.6e7
-#: On the large lake a step may take so many times as long, and everything so many GiB.
+#: Largest ratio of the time of a step on the large lake to that on the small one, and largest memory in GiB.
 SLOWER, MEMORY = 4.0, 2.0
 ROUNDS = 3
 

@@ -10,7 +10,7 @@ import time
 import actmeasure as am
 from benchmarks.goals import Goal
 
-#: At least so many simulations a second, at this depth; the published code made about 2,800.
+#: Smallest number of simulations a second, and their depth; the published code made about 2,800.
 LEAST, DEPTH, THEIRS = 300_000, 10, 2_800
 #: A decision of the published baseline, and the most seconds it may take.
 SIMULATIONS, SECONDS = 25_000, 0.1

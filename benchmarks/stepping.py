@@ -17,7 +17,7 @@ from benchmarks.goals import Goal
 
 STEPS = 20_000
 ROUNDS = 9
-#: Our step may take so many times as long as Gymnasium's.
+#: Largest ratio of the time of our step to that of Gymnasium's.
 GOAL = 2.0
 
 

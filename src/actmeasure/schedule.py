@@ -151,7 +151,7 @@ class Schedule(Mapping[int, BlindPlan]):
     """One blind plan for every state that may become known, and one for a start that is not shown.
 
     A read-only mapping from state to `BlindPlan`. Equal plans are stored once, so that a schedule for a million states
-    is an array of a million small numbers.
+    is an array of a million small numbers. To act by it step by step, call `policy(model)`, which returns a `Policy`.
 
     Parameters
     ----------

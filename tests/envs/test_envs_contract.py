@@ -186,7 +186,9 @@ def test_an_agent_that_plans_on_another_model_is_told_so():
     P[:, :, 1:] = 0.5
     ends = am.Model.from_arrays(P, np.zeros((3, 2)), measuring_cost=0.1, terminal=[False, False, True])
     env = am.ActiveMeasuring(Faulty(), measuring_cost=0.0)
-    with pytest.raises(AgentError, match=r"state 2 was shown and the episode goes on, but it ends there in the model"):
+    with pytest.raises(
+        am.PlanError, match=r"state 2 was shown and the episode goes on, but it ends there in the model"
+    ):
         am.train(am.agents.make("pomcp", model=ends, simulations=5, rollout="random"), Looking(env), 2, max_steps=9)
 
 

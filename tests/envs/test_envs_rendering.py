@@ -66,14 +66,14 @@ def test_the_belief_is_the_exact_one():
     for action in (RIGHT, RIGHT, DOWN):
         env.step([action, 0])
         belief = belief.predict(model, action)
-    assert env._story.belief.is_close(belief)
+    assert env._history.belief.is_close(belief)
 
 
 def test_nothing_is_tracked_without_a_render_mode():
     env = TabularEnv(am.problems.measuring_value())
     env.reset(seed=0)
     env.step([1, 0])
-    assert env._story is None
+    assert env._history is None
     with pytest.warns(UserWarning, match="shows nothing without a render mode"):
         assert env.render() is None
 
@@ -153,12 +153,12 @@ def test_the_picture_shows_belief_state_and_look():
         assert not has(cell(env.render(), 0, 0), module.ICE)  # darkened by the belief
     blind.step([DOWN, 0])
     looking.step([DOWN, 1])
-    assert blind._story.state == looking._story.state
-    row, column = divmod(blind._story.state, 4)
+    assert blind._history.state == looking._history.state
+    row, column = divmod(blind._history.state, 4)
     for env in (blind, looking):
         assert has(cell(env.render(), row, column), module.YOU)
     assert not np.array_equal(cell(blind.render(), row, column), cell(looking.render(), row, column))
-    assert has(cell(looking.render(), 0, 1), module.ICE) == (looking._story.state != 1)
+    assert has(cell(looking.render(), 0, 1), module.ICE) == (looking._history.state != 1)
 
 
 def test_belief_darkens_a_cell_also_without_colour():

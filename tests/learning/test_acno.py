@@ -207,7 +207,7 @@ class TestObserveThenPlan:
         assert (paper.discount, paper.depth) == (0.95, 25)
         assert (published.discount, published.depth) == (0.99, 10)
         for settings in (paper, published):
-            assert (settings.simulations, settings.ucb, settings.particles) == (25_000, 10.0, 2_000)
+            assert (settings.simulations, settings.exploration, settings.particles) == (25_000, 10.0, 2_000)
             assert (settings.rollout, settings.clamp, settings.share) == ("blind", True, False)
             assert (settings.exploring_method, settings.learning_rate, settings.exploring_discount) == (
                 "counter",
@@ -278,7 +278,7 @@ def test_pomcp_on_a_known_model():
 @pytest.mark.parametrize(
     ("setting", "value"),
     [
-        ("simulations", 0), ("simulations", 1.5), ("depth", 0), ("ucb", -1), ("ucb", np.nan), ("particles", 0),
+        ("simulations", 0), ("simulations", 1.5), ("depth", 0), ("exploration", -1), ("exploration", np.nan), ("particles", 0),
         ("discount", 2), ("clamp", 1), ("share", None), ("nodes", 1),
     ],
 )  # fmt: skip

@@ -269,10 +269,17 @@ def test_damage_is_named(key, change, message, tmp_path):
 @pytest.mark.parametrize(("name", "former", "present"), [
     ("amrl-q", {"exploration": 0.25}, {"random_decisions": 0.25}),
     ("acno-otp", {"exploration": "euler"}, {"exploring_method": "euler"}),
+    ("acno-otp", {"exploration": "euler", "ucb": 3.0}, {"exploring_method": "euler", "exploration": 3.0}),
+    ("acno-pomcp", {"ucb": 3.0}, {"exploration": 3.0}),
 ])  # fmt: skip
 def test_former_names_of_settings_are_understood(name, former, present):
     made, meant = am.agents.make(name, **former), am.agents.make(name, **present)
     assert made.settings == meant.settings == type(made)(**former).settings
+
+
+def test_a_setting_is_not_given_under_its_former_name_and_its_present_one():
+    with pytest.raises(am.AgentError, match="'exploration' is given twice, once by its former name"):
+        am.agents.make("acno-pomcp", ucb=3.0, exploration=3.0)
 
 
 @pytest.mark.parametrize("place", [-1, 10**6, "of another pair", "of a rarer one"])
@@ -302,17 +309,17 @@ def test_damaged_likeliest_successors(place, tmp_path):
         ({"n_states": 15}, "pairs of state and action|shape"),
         ({"n_states": 4, "n_actions": 16}, "shape|contradict|pairs"),
         ({"n_states": 17}, "pairs of state and action|shape"),
-        ({"n_states": 0}, "n_states is 0"),
-        ({"n_actions": 4.0}, "n_actions is 4.0"),
+        ({"n_states": 0}, "'n_states' is 0, expected a whole number of at least 1"),
+        ({"n_actions": 4.0}, "'n_actions' is 4.0"),
         ({"n_states": 10**30}, "n_states|pairs"),
         ({"discount": 1.5}, "out of range"),
-        ({"discount": "most"}, "discount is 'most'"),
-        ({"episodes_done": -1}, "episodes_done is -1"),
-        ({"episodes_done": 10**30}, "episodes_done is 10+, expected"),
-        ({"planned_episodes": 0}, "planned_episodes is 0"),
-        ({"largest_reward": True}, "largest_reward is True"),
-        ({"reveal_start": 1}, "reveal_start is 1"),
-        ({"start_is_told": "yes"}, "start_is_told is 'yes'"),
+        ({"discount": "most"}, "'discount' is 'most'"),
+        ({"episodes_done": -1}, "'episodes_done' is -1"),
+        ({"episodes_done": 10**30}, "'episodes_done' is 10+, expected"),
+        ({"planned_episodes": 0}, "'planned_episodes' is 0"),
+        ({"largest_reward": True}, "'largest_reward' is True"),
+        ({"reveal_start": 1}, "'reveal_start' is 1"),
+        ({"start_is_told": "yes"}, "'start_is_told' is 'yes'"),
         ({"version": 3}, "update actmeasure"),
         ({"format": "actmeasure model"}, "not an agent file of actmeasure"),
         ({"surprise": 1}, "unknown key 'surprise'"),

@@ -82,7 +82,10 @@ def _describe(kind: str, name: str, choices: dict[str, Any], as_json: bool) -> N
     thing = choices[name]
     parameters = inspect.signature(thing).parameters
     defaults = {key: value.default for key, value in parameters.items() if value.default is not inspect.Parameter.empty}
-    description = inspect.cleandoc(thing.__doc__ or "")
+    # The settings of learning agents are described by the dataclasses that hold them.
+    held = [kind for kind in type(getattr(thing, "defaults", None)).__mro__ if hasattr(kind, "__dataclass_fields__")]
+    described = [thing, *(kind for kind in held if "Attributes\n" in (kind.__doc__ or ""))]
+    description = "\n\n".join(inspect.cleandoc(each.__doc__ or "") for each in described)
     if as_json:
         settings = {key: defaults.get(key, "(required)") for key in parameters}
         print_json({kind: name, "description": description, "settings": settings})

@@ -11,27 +11,31 @@ import numpy.typing as npt
 
 from actmeasure.belief import Belief
 from actmeasure.decision import Decision
-from actmeasure.errors import AgentError, unknown_name
+from actmeasure.errors import AgentError
 from actmeasure.kernels import streams
 from actmeasure.kernels.learned_model import Counts, any_of, count, is_full, make_counts, with_doubled_capacity
 from actmeasure.learning import saving
 from actmeasure.learning.agent import Task, checked_state
 from actmeasure.learning.exploring import CounterExploration, EulerExploration, Exploration
 from actmeasure.learning.learning_agent import (
+    NOTHING_KNOWN,
+    AgentSettings,
     LearningAgent,
-    checked_discount,
-    chosen,
-    current_names,
-    finite,
+    count_up_to,
+    flag,
+    fraction,
     model_from_counts,
+    not_negative,
+    one_of,
+    optional,
     own_discount,
-    settings_signature,
+    positive,
+    setting,
     with_prior,
 )
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
 from actmeasure.planning.pomcp import LARGEST_DISCOUNT, POMCP, ROLLOUTS, least_reward
-from actmeasure.settings import probability, truth, whole
 
 __all__ = [
     "AcnoPomcpAgent",
@@ -47,7 +51,7 @@ LARGEST_SETTING = 10**9
 
 
 @dataclass(frozen=True)
-class PlanningSettings:
+class PlanningSettings(AgentSettings):
     """How an agent plans with `POMCP`.
 
     Attributes
@@ -58,7 +62,7 @@ class PlanningSettings:
         Number of simulations for each decision.
     depth : int
         Number of steps of a simulation.
-    ucb : float or None
+    exploration : float or None
         Weight of the exploration bonus (upper confidence bounds) in the tree; None for one that fits the size of the rewards.
     particles : int
         Number of particles in the belief.
@@ -72,41 +76,23 @@ class PlanningSettings:
         Largest number of histories in the tree.
     """
 
-    discount: float | None = None
-    simulations: int = 25_000
-    depth: int = 25
-    ucb: float | None = None
-    particles: int = 2_000
-    rollout: str = "looking"
-    clamp: bool = False
-    share: bool = True
-    nodes: int = 100_000
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "discount", checked_discount(self.discount))
-        for name, least in (("simulations", 1), ("depth", 1), ("particles", 1), ("nodes", 2)):
-            object.__setattr__(self, name, whole(getattr(self, name), name, least, LARGEST_SETTING, AgentError))
-        object.__setattr__(self, "ucb", None if self.ucb is None else not_negative(self.ucb, "ucb"))
-        if not isinstance(self.rollout, str) or self.rollout not in ROLLOUTS:
-            raise AgentError(unknown_name("rollout", self.rollout, ROLLOUTS))
-        for name in ("clamp", "share"):
-            object.__setattr__(self, name, truth(getattr(self, name), name, AgentError))
+    discount: float | None = setting(None, optional(own_discount))
+    simulations: int = setting(25_000, count_up_to(LARGEST_SETTING, least=1))
+    depth: int = setting(25, count_up_to(LARGEST_SETTING, least=1))
+    exploration: float | None = setting(None, optional(not_negative))
+    particles: int = setting(2_000, count_up_to(LARGEST_SETTING, least=1))
+    rollout: str = setting("looking", one_of(ROLLOUTS))
+    clamp: bool = setting(False, flag)
+    share: bool = setting(True, flag)
+    nodes: int = setting(100_000, count_up_to(LARGEST_SETTING, least=2))
 
     def planner(self, model: Model, discount: float) -> POMCP:
         """Return a planner with these settings, and the given discount if they have none; no `clamp` if rewards are negative."""
         return POMCP(
-            model, simulations=self.simulations, depth=self.depth, exploration=self.ucb, particles=self.particles,
+            model, simulations=self.simulations, depth=self.depth, exploration=self.exploration, particles=self.particles,
             discount=self.discount or discount, rollout=self.rollout, clamp=self.clamp and least_reward(model) >= 0,
             share=self.share, nodes=self.nodes,
         )  # fmt: skip
-
-
-def not_negative(value: Any, name: str) -> float:
-    """Return a plain finite number from 0 up."""
-    number = finite(value, name)
-    if number < 0:
-        raise AgentError(f"{name} is {value!r}, expected a number from 0 up")
-    return number
 
 
 class PlanningAgent(LearningAgent):
@@ -121,14 +107,18 @@ class PlanningAgent(LearningAgent):
     types: ClassVar[dict[str, str]] = saving.TYPES
     settings: PlanningSettings
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, preset: str = "default", **settings: Any) -> None:
+        super().__init__(preset, **settings)
         self._stream = streams.make_stream()
         self._seeds = 0, 0
         self._counts: Counts
         self._state: int | None = None  # if known
         self._last = Decision(0, False)
         self.planner: POMCP | None = None
+
+    @classmethod
+    def present_name(cls, setting: str, value: Any) -> str:
+        return "exploration" if setting == "ucb" else setting
 
     def prepare(self, task: Task) -> None:
         super().prepare(task)
@@ -200,7 +190,7 @@ class PlanningAgent(LearningAgent):
         self.prepared()
         if self._state is not None:
             return Belief.at(self._state)
-        return Belief(np.zeros(0, np.int64), np.zeros(0)) if self.planner is None else self.planner.belief()
+        return NOTHING_KNOWN if self.planner is None else self.planner.belief()
 
     def learned(self) -> dict[str, npt.NDArray[Any]]:
         return saving.stored(self._counts)
@@ -208,12 +198,6 @@ class PlanningAgent(LearningAgent):
     def restore(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
         task = self.prepared()
         self._counts = saving.counts_from(arrays, task.n_states, task.n_actions, task.n_states)
-
-
-# ACNO-OTP: observe, then plan
-
-
-EXPLORING_METHODS = ("counter", "euler")
 
 
 @dataclass(frozen=True)
@@ -236,30 +220,14 @@ class ObserveThenPlanSettings(PlanningSettings):
         Setting of `EulerExploration`.
     """
 
-    exploring_method: str = "counter"
-    exploring_episodes: int | None = None
-    exploiting_episodes: int = 50
-    learning_rate: float = 0.3
-    exploring_discount: float = 0.95
-    horizon: int = 5
-    visits: int = 10
-    log_term: float = 0.01
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not isinstance(self.exploring_method, str) or self.exploring_method not in EXPLORING_METHODS:
-            raise AgentError(unknown_name("exploring_method", self.exploring_method, EXPLORING_METHODS))
-        if self.exploring_episodes is not None:
-            self._set("exploring_episodes", whole(self.exploring_episodes, "exploring_episodes", error=AgentError))
-        self._set("exploiting_episodes", whole(self.exploiting_episodes, "exploiting_episodes", error=AgentError))
-        self._set("learning_rate", probability(self.learning_rate, "learning_rate", AgentError))
-        self._set("exploring_discount", own_discount(self.exploring_discount, "exploring_discount"))
-        self._set("horizon", whole(self.horizon, "horizon", 1, 10**4, AgentError))
-        self._set("visits", whole(self.visits, "visits", 1, LARGEST_SETTING, AgentError))
-        self._set("log_term", not_negative(self.log_term, "log_term"))
-
-    def _set(self, name: str, value: Any) -> None:
-        object.__setattr__(self, name, value)
+    exploring_method: str = setting("counter", one_of(("counter", "euler")))
+    exploring_episodes: int | None = setting(None, optional(count_up_to(None)))
+    exploiting_episodes: int = setting(50, count_up_to(None))
+    learning_rate: float = setting(0.3, fraction)
+    exploring_discount: float = setting(0.95, own_discount)
+    horizon: int = setting(5, count_up_to(10**4, least=1))
+    visits: int = setting(10, count_up_to(LARGEST_SETTING, least=1))
+    log_term: float = setting(0.01, not_negative)
 
     def explorer(self, n_states: int, n_actions: int) -> Exploration:
         """Return the exploration of these settings."""
@@ -269,13 +237,7 @@ class ObserveThenPlanSettings(PlanningSettings):
 
 
 #: Settings that the act-then-measure paper and its runs have in common.
-KRALE: dict[str, Any] = {"simulations": 25_000, "ucb": 10.0, "rollout": "blind", "clamp": True, "share": False}
-#: What each preset changes: to the paper's text, and to the runs behind its table.
-OTP_PRESETS: dict[str, dict[str, Any]] = {
-    "default": {},
-    "paper": KRALE | {"discount": 0.95, "depth": 25},
-    "published": KRALE | {"discount": 0.99, "depth": 10},
-}
+KRALE: dict[str, Any] = {"simulations": 25_000, "exploration": 10.0, "rollout": "blind", "clamp": True, "share": False}
 
 
 class ObserveThenPlanAgent(PlanningAgent):
@@ -300,16 +262,22 @@ class ObserveThenPlanAgent(PlanningAgent):
     """
 
     name = "acno-otp"
-    former_names: ClassVar[dict[str, str]] = {"exploration": "exploring_method"}
     types: ClassVar[dict[str, str]] = saving.TYPES | {"exploring": "<f8"}
+    defaults: ClassVar[ObserveThenPlanSettings] = ObserveThenPlanSettings()
+    presets: ClassVar[dict[str, dict[str, Any]]] = {
+        "paper": KRALE | {"discount": 0.95, "depth": 25},
+        "published": KRALE | {"discount": 0.99, "depth": 10},
+    }
     settings: ObserveThenPlanSettings
+    _explorer: Exploration
+    _exploring_episodes = 0
+    _plan: POMCP | None = None
 
-    def __init__(self, preset: str = "default", **settings: Any) -> None:
-        super().__init__()
-        self.settings = chosen(ObserveThenPlanSettings, OTP_PRESETS, preset, current_names(type(self), settings))
-        self._explorer: Exploration
-        self._exploring_episodes = 0
-        self._plan: POMCP | None = None
+    @classmethod
+    def present_name(cls, setting: str, value: Any) -> str:
+        # Text is the former name of `exploring_method`, a number is the weight of the exploration bonus.
+        is_method = setting == "exploration" and isinstance(value, str)
+        return "exploring_method" if is_method else super().present_name(setting, value)
 
     def prepare(self, task: Task) -> None:
         self._exploring_episodes = self._episodes_to_explore(task)
@@ -376,12 +344,6 @@ class ObserveThenPlanAgent(PlanningAgent):
         self._explorer.restore(np.asarray(arrays["exploring"]))
 
 
-ObserveThenPlanAgent.__signature__ = settings_signature(ObserveThenPlanSettings())  # type: ignore[attr-defined]
-
-
-# ACNO-POMCP: observe while planning
-
-
 #: Largest number of entries of a model in which every transition is possible.
 MOST_ENTRIES = 10_000_000
 
@@ -402,32 +364,12 @@ class AcnoPomcpSettings(PlanningSettings):
         Smallest probability of a random decision.
     """
 
-    simulations: int = 5_000
-    nodes: int = 20_000
-    prior: float = 0.01
-    random_decisions: float = 0.9
-    random_decay: float = 0.999
-    random_least: float = 0.02
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "prior", not_negative(self.prior, "prior"))
-        if self.prior == 0:
-            raise AgentError(
-                "prior is 0, expected a number above 0, such as 1, so that every transition is possible at first"
-            )
-        for name in ("random_decisions", "random_decay", "random_least"):
-            object.__setattr__(self, name, probability(getattr(self, name), name, AgentError))
-
-
-#: What each preset changes in `AcnoPomcpSettings`.
-POMCP_PRESETS: dict[str, dict[str, Any]] = {
-    "default": {},
-    "paper": {
-        "simulations": 5_000, "depth": 5, "ucb": 3.0, "rollout": "random", "share": False, "prior": 1.0,
-        "random_decisions": 0.9, "random_decay": 0.9, "random_least": 0.1,
-    },
-}  # fmt: skip
+    simulations: int = setting(5_000, count_up_to(LARGEST_SETTING, least=1))
+    nodes: int = setting(20_000, count_up_to(LARGEST_SETTING, least=2))
+    prior: float = setting(0.01, positive)
+    random_decisions: float = setting(0.9, fraction)
+    random_decay: float = setting(0.999, fraction)
+    random_least: float = setting(0.02, fraction)
 
 
 class AcnoPomcpAgent(PlanningAgent):
@@ -452,11 +394,17 @@ class AcnoPomcpAgent(PlanningAgent):
 
     name = "acno-pomcp"
     types: ClassVar[dict[str, str]] = saving.TYPES | {"random_decisions": "<f8"}
+    defaults: ClassVar[AcnoPomcpSettings] = AcnoPomcpSettings()
+    presets: ClassVar[dict[str, dict[str, Any]]] = {
+        "paper": {
+            "simulations": 5_000, "depth": 5, "exploration": 3.0, "rollout": "random", "share": False, "prior": 1.0,
+            "random_decisions": 0.9, "random_decay": 0.9, "random_least": 0.1,
+        },
+    }  # fmt: skip
     settings: AcnoPomcpSettings
 
     def __init__(self, preset: str = "default", **settings: Any) -> None:
-        super().__init__()
-        self.settings = chosen(AcnoPomcpSettings, POMCP_PRESETS, preset, settings)
+        super().__init__(preset, **settings)
         self._random = np.array([self.settings.random_decisions])
         self._planned_on = -1  # number of measured transitions in the planner's model
 
@@ -503,6 +451,3 @@ class AcnoPomcpAgent(PlanningAgent):
         if not 0 <= chance <= self.settings.random_decisions:
             raise AgentError("its probability of random decisions is out of range; the file is damaged")
         self._random[0] = chance
-
-
-AcnoPomcpAgent.__signature__ = settings_signature(AcnoPomcpSettings())  # type: ignore[attr-defined]

@@ -56,10 +56,6 @@ class Task:
             model.largest_reward, planned_episodes,
         )  # fmt: skip
 
-    def same_sizes(self, other: Task) -> bool:
-        """Return whether both tasks have the same numbers of states and actions."""
-        return (self.n_states, self.n_actions) == (other.n_states, other.n_actions)
-
 
 class Agent(ABC):
     """Acts, and may learn, one episode after the other.
@@ -96,9 +92,10 @@ class Agent(ABC):
 
     def check_goes_on_with(self, task: Task) -> None:
         """Raise an `AgentError` if the agent, prepared for another task, cannot be trained further on this one."""
-        if self.task is not None and not self.task.same_sizes(task):
+        mine = self.task
+        if mine is not None and (mine.n_states, mine.n_actions) != (task.n_states, task.n_actions):
             raise AgentError(
-                f"the agent was trained with {self.task.n_states} states and {self.task.n_actions} actions, but this task has "
+                f"the agent was trained with {mine.n_states} states and {mine.n_actions} actions, but this task has "
                 f"{task.n_states} and {task.n_actions}; make a new agent"
             )
 

@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from actmeasure.belief import Belief
 from actmeasure.decision import Decision
-from actmeasure.episodes import Episodes
 from actmeasure.errors import AgentError
 from actmeasure.kernels import amrl_q
 from actmeasure.kernels.learned_model import INITIAL_CAPACITY
@@ -20,23 +19,22 @@ from actmeasure.learning import saving
 from actmeasure.learning.agent import Task, checked_state
 from actmeasure.learning.learning_agent import (
     NEVER,
+    NOTHING_KNOWN,
+    AgentSettings,
     CompiledLearner,
-    checked_discount,
-    chosen,
-    current_names,
     finite,
-    settings_signature,
+    fraction,
+    optional,
+    own_discount,
+    setting,
 )
-from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
-from actmeasure.settings import probability
-from actmeasure.world import new_run, world
 
 __all__ = ["AmrlQAgent", "AmrlQSettings"]
 
 
 @dataclass(frozen=True)
-class AmrlQSettings:
+class AmrlQSettings(AgentSettings):
     """Settings of AMRL-Q; the defaults are those of `preset="default"`, and of the papers.
 
     Attributes
@@ -53,21 +51,11 @@ class AmrlQSettings:
         Fraction of the planned episodes with random decisions; all, if no number is planned.
     """
 
-    learning_rate: float = 0.1
-    discount: float | None = None
-    measuring_bias: float = 0.1
-    random_decisions: float = 0.1
-    exploring_share: float = 0.9
-
-    def __post_init__(self) -> None:
-        for name in ("learning_rate", "random_decisions", "exploring_share"):
-            object.__setattr__(self, name, probability(getattr(self, name), name, AgentError))
-        object.__setattr__(self, "measuring_bias", finite(self.measuring_bias, "measuring_bias"))
-        object.__setattr__(self, "discount", checked_discount(self.discount))
-
-
-#: What each preset changes in `AmrlQSettings`: the runs behind the paper's table learned faster than its text says.
-PRESETS: dict[str, dict[str, Any]] = {"default": {}, "paper": {}, "published": {"learning_rate": 0.3}}
+    learning_rate: float = setting(0.1, fraction)
+    discount: float | None = setting(None, optional(own_discount))
+    measuring_bias: float = setting(0.1, finite)
+    random_decisions: float = setting(0.1, fraction)
+    exploring_share: float = setting(0.9, fraction)
 
 
 class AmrlQAgent(CompiledLearner):
@@ -84,16 +72,20 @@ class AmrlQAgent(CompiledLearner):
     """
 
     name = "amrl-q"
-    former_names: ClassVar[dict[str, str]] = {"exploration": "random_decisions"}
+    kernel: ClassVar[Any] = amrl_q
     types: ClassVar[dict[str, str]] = saving.TYPES | {"likeliest": "<i8", "values": "<f8"}
+    defaults: ClassVar[AmrlQSettings] = AmrlQSettings()
+    #: The runs behind the paper's table learned faster than its text says.
+    presets: ClassVar[dict[str, dict[str, Any]]] = {"paper": {}, "published": {"learning_rate": 0.3}}
+    settings: AmrlQSettings
+    _random_decisions = 0.0
+    _tables: amrl_q.AmrlQTables
+    _parameters: amrl_q.AmrlQParameters
+    _first: tuple[int]
 
-    def __init__(self, preset: str = "default", **settings: Any) -> None:
-        super().__init__()
-        self.settings: AmrlQSettings = chosen(AmrlQSettings, PRESETS, preset, current_names(type(self), settings))
-        self._random_decisions = 0.0
-        self._likely = NOTHING
-        self._tables: amrl_q.AmrlQTables
-        self._parameters: amrl_q.AmrlQParameters
+    @classmethod
+    def present_name(cls, setting: str, value: Any) -> str:
+        return "random_decisions" if setting == "exploration" else setting
 
     def prepare(self, task: Task) -> None:
         super().prepare(task)
@@ -110,15 +102,15 @@ class AmrlQAgent(CompiledLearner):
         self._tables = amrl_q.make_tables(
             task.n_states, task.n_actions, costs, self.settings.measuring_bias, INITIAL_CAPACITY
         )
-        if task.start is not None:
-            self._likely = int(task.start.states[task.start.probabilities.argmax()])
+        likeliest = None if task.start is None else int(task.start.states[task.start.probabilities.argmax()])
+        self._first = (NOTHING if likeliest is None else likeliest,)
 
     def begin(self, observation: int | None) -> None:
         self.note_start(observation)
         explores = self.episodes_done < self._parameters.exploring_episodes
         self._random_decisions = self._parameters.random_decisions if explores else 0.0
         shown = NOTHING if observation is None else observation
-        amrl_q.begin(self._tables, shown, self._likely, self.prepared().n_states, self._stream)
+        amrl_q.begin(self._tables, shown, *self._first, self.prepared().n_states, self._stream)
 
     def decide(self) -> Decision:
         action, measure = amrl_q.decide(self._tables, self.prepared().n_actions, self._random_decisions, self._stream)
@@ -130,11 +122,6 @@ class AmrlQAgent(CompiledLearner):
         n_actions = self.prepared().n_actions
         amrl_q.observe(self._tables, self._parameters, n_actions, float(reward), seen, bool(terminated), self._stream)
 
-    def run(self, model: Model, seed: int, first_episode: int, max_steps: int, episodes: Episodes) -> None:
-        run = new_run(episodes, seed, first_episode, max_steps, self._stream)
-        while not amrl_q.play(world(model), self._tables, self._parameters, self._likely, run):
-            self._grow_if_full()
-
     def q_values(self) -> FloatArray:
         """Return the values of all decisions, shape (S, A, 2): without a look, with one."""
         task = self.prepared()
@@ -144,8 +131,7 @@ class AmrlQAgent(CompiledLearner):
         """Return the state that is taken for the current one; empty if that is the end of the episode."""
         n_states = self.prepared().n_states
         believed = int(self._tables.memory[amrl_q.BELIEVED])
-        over = believed == n_states
-        return Belief(np.zeros(0, np.int64), np.zeros(0)) if over else Belief.at(believed)
+        return NOTHING_KNOWN if believed == n_states else Belief.at(believed)
 
     def learned(self) -> dict[str, npt.NDArray[Any]]:
         tables = self._tables
@@ -161,6 +147,3 @@ class AmrlQAgent(CompiledLearner):
         tables.likeliest[:] = likeliest
         tables.values[:] = arrays["values"]
         self._tables = tables._replace(counts=counts)
-
-
-AmrlQAgent.__signature__ = settings_signature(AmrlQSettings())  # type: ignore[attr-defined]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from actmeasure.belief import Belief
 from actmeasure.decision import Decision
-from actmeasure.episodes import Episodes
 from actmeasure.errors import AgentError
 from actmeasure.kernels import atmq
 from actmeasure.kernels.atmq import AtmqParameters
@@ -21,22 +20,24 @@ from actmeasure.learning import saving
 from actmeasure.learning.agent import Task, checked_state
 from actmeasure.learning.learning_agent import (
     NEVER,
+    NOTHING_KNOWN,
+    AgentSettings,
     CompiledLearner,
-    checked_discount,
-    chosen,
+    count_up_to,
     finite,
-    settings_signature,
+    flag,
+    fraction,
+    optional,
+    own_discount,
+    setting,
 )
-from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
-from actmeasure.settings import probability, truth, whole
-from actmeasure.world import new_run, world
 
-__all__ = ["ATMQ", "DYNA_ATMQ", "AtmqAgent", "AtmqSettings", "DynaAtmqAgent"]
+__all__ = ["AtmqAgent", "AtmqSettings", "DynaAtmqAgent"]
 
 
 @dataclass(frozen=True)
-class AtmqSettings:
+class AtmqSettings(AgentSettings):
     """Settings of act-then-measure Q-learning; the defaults are those of `preset="default"`.
 
     Attributes
@@ -85,41 +86,25 @@ class AtmqSettings:
         Measurements that a pair needs before it is trained; with 0 all pairs are trained, seen or not.
     """
 
-    learning_rate: float = 0.1
-    discount: float | None = None
-    particles: int = 100
-    optimism: int = 20
-    largest_reward: float | None = None
-    exploratory_measurements: int = 20
-    prior_until: int | None = 7
-    measure_when_spread: float | None = 0.5
-    measure_when_settled: float = 0.02
-    random_measuring: float = 0.0
-    optimistic_measuring: bool = True
-    observed_target: bool = True
-    cost_in_target: bool = False
-    prior_in_rewards: bool = False
-    own_rewards: bool = True
-    knows_it_runs: bool = True
-    training_updates: int = 0
-    training_greedy: float = 0.5
-    training_needs: int = 5
-
-    def __post_init__(self) -> None:
-        for name in ("learning_rate", "measure_when_settled", "random_measuring", "training_greedy"):
-            object.__setattr__(self, name, probability(getattr(self, name), name, AgentError))
-        for name, (least, most) in LIMITS.items():
-            object.__setattr__(self, name, whole(getattr(self, name), name, least, most, error=AgentError))
-        for name in (field.name for field in fields(self) if field.type == "bool"):
-            object.__setattr__(self, name, truth(getattr(self, name), name, AgentError))
-        if self.prior_until is not None:
-            object.__setattr__(self, "prior_until", whole(self.prior_until, "prior_until", 0, 10**9, AgentError))
-        if self.measure_when_spread is not None:
-            share = probability(self.measure_when_spread, "measure_when_spread", AgentError)
-            object.__setattr__(self, "measure_when_spread", share)
-        if self.largest_reward is not None:
-            object.__setattr__(self, "largest_reward", finite(self.largest_reward, "largest_reward"))
-        object.__setattr__(self, "discount", checked_discount(self.discount))
+    learning_rate: float = setting(0.1, fraction)
+    discount: float | None = setting(None, optional(own_discount))
+    particles: int = setting(100, count_up_to(10**6, least=1))
+    optimism: int = setting(20, count_up_to(10**9, least=1))
+    largest_reward: float | None = setting(None, optional(finite))
+    exploratory_measurements: int = setting(20, count_up_to(10**9))
+    prior_until: int | None = setting(7, optional(count_up_to(10**9)))
+    measure_when_spread: float | None = setting(0.5, optional(fraction))
+    measure_when_settled: float = setting(0.02, fraction)
+    random_measuring: float = setting(0.0, fraction)
+    optimistic_measuring: bool = setting(True, flag)
+    observed_target: bool = setting(True, flag)
+    cost_in_target: bool = setting(False, flag)
+    prior_in_rewards: bool = setting(False, flag)
+    own_rewards: bool = setting(True, flag)
+    knows_it_runs: bool = setting(True, flag)
+    training_updates: int = setting(0, count_up_to(10**9))
+    training_greedy: float = setting(0.5, fraction)
+    training_needs: int = setting(5, count_up_to(10**9))
 
     def parameters(self, task: Task) -> AtmqParameters:
         """Return the settings as the kernels take them."""
@@ -144,15 +129,6 @@ class AtmqSettings:
         )
 
 
-#: Smallest and largest value of settings that are whole numbers.
-LIMITS = {
-    "particles": (1, 10**6),
-    "optimism": (1, 10**9),
-    "exploratory_measurements": (0, 10**9),
-    "training_updates": (0, 10**9),
-    "training_needs": (0, 10**9),
-}
-
 #: Settings of the runs behind the paper's table; those on the measuring value problem also had `random_measuring=0.05`.
 PUBLISHED: dict[str, Any] = {"measure_when_settled": 0.0, "own_rewards": False, "knows_it_runs": False}
 #: Settings for the equations of the paper's main text.
@@ -164,13 +140,6 @@ PAPER: dict[str, Any] = PUBLISHED | {
     "cost_in_target": True,
     "prior_in_rewards": True,
     "training_needs": 0,
-}
-#: What each preset changes in `AtmqSettings`, for agents without training and with it.
-ATMQ: dict[str, dict[str, Any]] = {"default": {}, "published": PUBLISHED, "paper": PAPER}
-DYNA_ATMQ: dict[str, dict[str, Any]] = {
-    "default": {"training_updates": 25},
-    "published": PUBLISHED | {"training_updates": 625},
-    "paper": PAPER | {"training_updates": 25},
 }
 
 
@@ -200,13 +169,13 @@ class AtmqAgent(CompiledLearner):
     types: ClassVar[dict[str, str]] = saving.TYPES | {
         "values": "<f8", "optimistic": "<f8", "best": "<f8", "greedy": "<i8", "ready": "<i8", "sums": "<f8"
     }  # fmt: skip
-    presets: ClassVar[dict[str, dict[str, Any]]] = ATMQ
-
-    def __init__(self, preset: str = "default", **settings: Any) -> None:
-        super().__init__()
-        self.settings: AtmqSettings = chosen(AtmqSettings, self.presets, preset, settings)
-        self._tables: atmq.AtmqTables
-        self._parameters: atmq.AtmqParameters
+    kernel: ClassVar[Any] = atmq
+    defaults: ClassVar[AtmqSettings] = AtmqSettings()
+    presets: ClassVar[dict[str, dict[str, Any]]] = {"published": PUBLISHED, "paper": PAPER}
+    settings: AtmqSettings
+    _tables: atmq.AtmqTables
+    _parameters: atmq.AtmqParameters
+    _first: tuple[npt.NDArray[np.int64], FloatArray]
 
     def prepare(self, task: Task) -> None:
         super().prepare(task)
@@ -219,7 +188,7 @@ class AtmqAgent(CompiledLearner):
         self._tables = atmq.make_tables(
             task.n_states, task.n_actions, costs, float(largest), self.settings.particles, INITIAL_CAPACITY
         )
-        start = Belief(np.zeros(0, np.int64), np.zeros(0)) if task.start is None else task.start
+        start = NOTHING_KNOWN if task.start is None else task.start
         self._first = np.array(start.states, dtype=np.int64), np.array(start.probabilities, dtype=np.float64)
 
     def begin(self, observation: int | None) -> None:
@@ -236,11 +205,6 @@ class AtmqAgent(CompiledLearner):
         seen = NOTHING if observation is None else checked_state(observation, self.prepared().n_states)
         atmq.observe(self._tables, self._parameters, float(reward), float(cost), seen, bool(terminated), self._stream)
 
-    def run(self, model: Model, seed: int, first_episode: int, max_steps: int, episodes: Episodes) -> None:
-        run = new_run(episodes, seed, first_episode, max_steps, self._stream)
-        while not atmq.play(world(model), self._tables, self._parameters, *self._first, run):
-            self._grow_if_full()
-
     def q_values(self, optimistic: bool = False) -> FloatArray:
         """Return the values of all actions, shape (S, A); with `optimistic`, including the exploration bonus."""
         task = self.prepared()
@@ -255,7 +219,7 @@ class AtmqAgent(CompiledLearner):
         dense = np.zeros(task.n_states + 1)
         dense[particles.states[now, :size]] = particles.times[now, :size]
         running = dense[:-1]
-        return Belief.from_distribution(running) if running.sum() > 0 else Belief(np.zeros(0, np.int64), np.zeros(0))
+        return Belief.from_distribution(running) if running.sum() > 0 else NOTHING_KNOWN
 
     def learned(self) -> dict[str, npt.NDArray[Any]]:
         tables = self._tables
@@ -307,8 +271,5 @@ class DynaAtmqAgent(AtmqAgent):
     """
 
     name = "dyna-atmq"
-    presets: ClassVar[dict[str, dict[str, Any]]] = DYNA_ATMQ
-
-
-AtmqAgent.__signature__ = settings_signature(AtmqAgent().settings)  # type: ignore[attr-defined]
-DynaAtmqAgent.__signature__ = settings_signature(DynaAtmqAgent().settings)  # type: ignore[attr-defined]
+    defaults = AtmqSettings(training_updates=25)
+    presets: ClassVar[dict[str, dict[str, Any]]] = {"published": PUBLISHED | {"training_updates": 625}, "paper": PAPER}

@@ -38,12 +38,14 @@ a probability below `least_reach`. A plan is made
 An episode leaves the schedule when it meets a state for which there is no plan, or runs on where the plan says that it is over;
 it explores from there on.
 
-In this file: phases, settings and state of the agent; the agent; what it may still gain (`Outlook`); the followed plan.
+This file defines, in this order: phases, settings and state of the agent; the plan that it follows (`FollowedPlan`); what it may
+still gain (`Outlook`); the agent, whose methods come in the order in which a run calls them: an episode, the choice of the next
+phase, what it has learned, files.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from enum import Enum
 from itertools import chain, cycle, islice
@@ -61,7 +63,17 @@ from actmeasure.kernels import follow_schedule, foresight, simulate, streams
 from actmeasure.kernels.learned_model import INITIAL_CAPACITY, Counts
 from actmeasure.learning import saving
 from actmeasure.learning.agent import Task, checked_state
-from actmeasure.learning.learning_agent import CompiledLearner, chosen, own_discount, settings_signature
+from actmeasure.learning.learning_agent import (
+    NOTHING_KNOWN,
+    AgentSettings,
+    CompiledLearner,
+    count_up_to,
+    entries_of_pairs,
+    fraction,
+    own_discount,
+    positive,
+    setting,
+)
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
 from actmeasure.planning.budget import Budget
@@ -70,20 +82,10 @@ from actmeasure.planning.solution import Solution
 from actmeasure.planning.solve import solve
 from actmeasure.policy import guide_for
 from actmeasure.schedule import BlindPlan, Schedule
-from actmeasure.settings import LARGEST_EXACT, probability, real, whole
+from actmeasure.settings import LARGEST_EXACT, whole
 from actmeasure.world import ENDINGS, flat_plans, record, world
 
-__all__ = [
-    "FollowedPlan",
-    "ForesightAgent",
-    "ForesightSettings",
-    "ForesightState",
-    "Outlook",
-    "Phase",
-    "outlook",
-    "redrawn",
-    "reliance",
-]
+__all__ = ["FollowedPlan", "ForesightAgent", "ForesightSettings", "ForesightState", "Outlook", "Phase", "reliance"]
 
 #: Most sweeps of value iteration at a time, and the change at which it stops, as a fraction of the largest reward.
 SWEEPS, PRECISION = 100, 1e-6
@@ -110,7 +112,7 @@ class Phase(Enum):
 
 
 @dataclass(frozen=True)
-class ForesightSettings:
+class ForesightSettings(AgentSettings):
     """Settings of the foresight agent; one default for all problems.
 
     Attributes
@@ -144,30 +146,18 @@ class ForesightSettings:
         episodes are planned, as a run may be told in parts.
     """
 
-    first: int = 5
-    sure: int = 50
-    reliance: float = 0.1
-    least_reach: float = 0.01
-    discount: float = 0.995
-    tolerance: float = 0.01
-    beliefs: int = 400_000
-    patience: float = 1.0
-    optimism: float = 0.5
-    undisturbed: int = 1_500
-    turns: float = 0.2
-    budget: float = 10_000
-
-    def __post_init__(self) -> None:
-        for name in ("first", "sure", "beliefs", "undisturbed"):
-            object.__setattr__(self, name, whole(getattr(self, name), name, 1, 10**9, AgentError))
-        for name in ("reliance", "least_reach", "turns"):
-            object.__setattr__(self, name, probability(getattr(self, name), name, AgentError))
-        for name in ("reliance", "tolerance", "patience", "optimism", "budget"):
-            value = real(getattr(self, name), name, AgentError)
-            if not 0 < value < np.inf:
-                raise AgentError(f"{name} is {value!r}, expected a number above 0")
-            object.__setattr__(self, name, value)
-        object.__setattr__(self, "discount", own_discount(self.discount, "discount"))
+    first: int = setting(5, count_up_to(10**9, least=1))
+    sure: int = setting(50, count_up_to(10**9, least=1))
+    reliance: float = setting(0.1, lambda value, name: positive(fraction(value, name), name))
+    least_reach: float = setting(0.01, fraction)
+    discount: float = setting(0.995, own_discount)
+    tolerance: float = setting(0.01, positive)
+    beliefs: int = setting(400_000, count_up_to(10**9, least=1))
+    patience: float = setting(1.0, positive)
+    optimism: float = setting(0.5, positive)
+    undisturbed: int = setting(1_500, count_up_to(10**9, least=1))
+    turns: float = setting(0.2, fraction)
+    budget: float = setting(10_000.0, positive)
 
 
 @dataclass
@@ -224,6 +214,170 @@ STATE_TYPES = {
     "phase": "<i8", "explored": "<i8", "plans_made": "<i8", "planned_at": "<i8", "plan_failed": "<i8", "plan_is_precise": "<i8",
     "value": "<f8", "upper": "<f8",
 }  # fmt: skip
+
+
+#: The arrays of a followed plan in files, and their types.
+PLAN_TYPES = {
+    "plan_offsets": "<i8", "plan_actions": "<i8", "plan_endings": "<i8", "plan_repeats": "<i8", "plan_of_state": "<i4",
+    "plan_start": "<i8", "known_after": "<i8",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class FollowedPlan:
+    """A schedule for the learned model, and the arrays by which kernels follow it."""
+
+    schedule: Schedule
+    guide: follow_schedule.Guide
+
+    @classmethod
+    def none(cls, n_states: int) -> FollowedPlan:
+        """Return a schedule without plans."""
+        schedule = Schedule({}, n_states)
+        plans, start = flat_plans(schedule)
+        return cls(schedule, follow_schedule.Guide(plans, start, np.full(n_states + 1, -1, np.int64)))
+
+    @classmethod
+    def of(cls, schedule: Schedule, model: Model) -> FollowedPlan:
+        """Return a schedule with its arrays; raise a `ScheduleError` if it contradicts the model."""
+        return cls(schedule, guide_for(schedule, model))
+
+    def stored(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the plan as arrays, with the types of `PLAN_TYPES`."""
+        plans = self.guide.plans
+        return {
+            "plan_offsets": plans.offsets, "plan_actions": plans.actions, "plan_endings": plans.then,
+            "plan_repeats": plans.repeat, "plan_of_state": plans.plan_of_state,
+            "plan_start": np.array([self.guide.start_plan]), "known_after": self.guide.known_after,
+        }  # fmt: skip
+
+    @classmethod
+    def restored(
+        cls, arrays: Mapping[str, npt.NDArray[Any]], n_states: int, n_actions: int, hidden: bool
+    ) -> FollowedPlan:
+        """Return the plan that `stored` wrote, for a start that is hidden or not; raise an `AgentError` if it cannot be one."""
+        try:
+            plans, (start,) = _blind_plans(arrays), arrays["plan_start"].tolist()
+            if start not in (-1, len(plans) - 1):
+                raise ValueError("the plan for the start is not the last")
+            distinct, first = (tuple(plans), None) if start < 0 else (tuple(plans[:-1]), plans[-1])
+            schedule = Schedule.from_distinct(distinct, arrays["plan_of_state"], first if hidden else None)
+            flat, _ = flat_plans(schedule, first)
+        except (ScheduleError, ValueError, KeyError) as error:
+            raise AgentError(f"its plan is not one ({error}); the file is damaged") from error
+        after = arrays["known_after"]
+        fits = schedule.n_states == n_states and all(max(plan.actions) < n_actions for plan in plans)
+        if not fits or after.shape != (n_states + 1,) or after.min() < -1 or after.max() >= n_states:
+            raise AgentError("its plan does not fit its task; the file is damaged")
+        return cls(schedule, follow_schedule.Guide(flat, start, after))
+
+
+def _blind_plans(arrays: Mapping[str, npt.NDArray[Any]]) -> list[BlindPlan]:
+    """Return the blind plans that `FollowedPlan.stored` wrote, that of the start last; raise a `ValueError` if they are none."""
+    names = {code: name for name, code in ENDINGS.items()}
+    offsets, actions = arrays["plan_offsets"].tolist(), arrays["plan_actions"].tolist()
+    endings = zip(arrays["plan_endings"].tolist(), arrays["plan_repeats"].tolist(), strict=True)
+    if offsets[:1] != [0] or offsets[-1] != len(actions) or offsets != sorted(offsets):
+        raise ValueError("its plans overlap")
+    return [
+        BlindPlan(tuple(actions[begin:end]), then=names[then], repeat=repeat)  # type: ignore[arg-type]
+        for begin, end, (then, repeat) in zip(offsets[:-1], offsets[1:], endings, strict=True)
+    ]
+
+
+def reliance(model: Model, schedule: Schedule, least: float) -> FloatArray:
+    """Return how often a schedule is expected to take each pair in an episode, shape (S * A,).
+
+    Known states that are expected fewer than `least` times are not followed further, so that rare pairs may be missing.
+    """
+    expected = np.zeros(model.n_states * model.n_actions)
+    start = Belief.start(model)
+    waiting: dict[int, float] = {}
+    if model.start_is_known:
+        waiting = dict(zip(start.states.tolist(), start.probabilities.tolist(), strict=True))
+    elif schedule.start is not None:
+        _add_plan(model, schedule.start, start, 1.0, expected, waiting)
+    for _ in range(MOST_PLANS):
+        state = max(waiting, key=lambda known: waiting[known], default=-1)
+        if state < 0 or waiting[state] < least:
+            break
+        times, plan = waiting.pop(state), schedule.get(state)
+        if plan is not None:
+            _add_plan(model, plan, Belief.at(state), times, expected, waiting)
+    return expected
+
+
+def _add_plan(
+    model: Model, plan: BlindPlan, belief: Belief, times: float, expected: FloatArray, waiting: dict[int, float]
+) -> None:
+    """Add the pairs of a plan that is begun `times` times to `expected`, and the states known after it to `waiting`."""
+    for action in plan.actions:
+        expected[belief.states * model.n_actions + action] += times * belief.probabilities
+        times *= belief.running_probability(model, action)
+        belief = belief.predict(model, action)
+        if belief.is_over:
+            return
+    if plan.then in ("measure", "known"):
+        for state, share in zip(belief.states.tolist(), belief.probabilities.tolist(), strict=True):
+            waiting[state] = waiting.get(state, 0.0) + times * share
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What a schedule may be worth, and what a better one may add; all discounted, from the start.
+
+    Attributes
+    ----------
+    value : float
+        Value of the schedule, if the dynamics are exactly as measured.
+    low, high : float
+        5 % and 95 % quantiles of its value over dynamics drawn from the posterior of the measurements.
+    gain, most_gain : float
+        Mean and 95 % quantile of how much better the best schedule found for such dynamics is.
+    unexplored : float
+        Probability that an exploring episode visits an under-sampled pair.
+    """
+
+    value: float
+    low: float
+    high: float
+    gain: float
+    most_gain: float
+    unexplored: float
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """Measured transitions, visit counts of pairs in known states, and how many of the visits ended the episode, (S * A,)."""
+
+    counts: Counts
+    taken: npt.NDArray[np.int64]
+    ended: npt.NDArray[np.int64]
+
+    @property
+    def ends(self) -> FloatArray:
+        """Probability that each pair ends the episode, NaN for those never taken."""
+        return np.where(self.taken > 0, self.ended / np.maximum(self.taken, 1), np.nan)
+
+    def redrawn(self, rng: np.random.Generator) -> tuple[Counts, FloatArray]:
+        """Return counts and probabilities of an end drawn from their posterior over the successors that were seen.
+
+        The `times` and `measured` of these counts are not whole numbers. Pairs that pay and may end the episode stay as they are:
+        often it is the end that is paid for, and of rewards only their mean is known, so that a lower probability of the end
+        would mean to be paid again and again.
+        """
+        both = (self.ended > 0) & (self.ended < self.taken)
+        fixed = both & (self.counts.rewards[: both.size] != 0)
+        drawn = rng.beta(np.maximum(self.ended, 1), np.maximum(self.taken - self.ended, 1))
+        counts, used = self.counts, int(self.counts.used[0])
+        times, totals = np.zeros(used), np.zeros(len(counts.first))
+        times[1:] = rng.standard_gamma(counts.times[1:used])
+        for pairs, entries in entries_of_pairs(counts.first, counts.following):
+            times[entries] = np.where(fixed[pairs], counts.times[entries], times[entries])
+            totals[pairs] += times[entries]
+        return counts._replace(times=times, measured=totals), np.where(both & ~fixed, drawn, self.ends)
+
+
 #: What the kernels remember of the last episode, in files, and the entry of `memory` where they have it.
 MEMORY = {
     "visited_undersampled": foresight.VISITED_UNDERSAMPLED,
@@ -234,11 +388,6 @@ MEMORY = {
 #: Tables of the kernels in files, and the field of `ForesightTables` where they have them.
 TABLES = {
     "needed": "needed", "taken": "taken", "ended": "ended", "state_values": "values", "optimistic_value": "optimistic_value"
-}  # fmt: skip
-#: The arrays of a followed plan in files, and their types.
-PLAN_TYPES = {
-    "plan_offsets": "<i8", "plan_actions": "<i8", "plan_endings": "<i8", "plan_repeats": "<i8", "plan_of_state": "<i4",
-    "plan_start": "<i8", "known_after": "<i8",
 }  # fmt: skip
 #: The arrays that files of all versions have, and their types.
 COMMON_TYPES = (
@@ -275,13 +424,13 @@ class ForesightAgent(CompiledLearner):
         | {"optimistic_value": "<f8", "exploration_cost": "<f8"}
     )
     version_1_types: ClassVar[dict[str, str] | None] = COMMON_TYPES | {"hope": "<f8", "kept": "<f8"}
+    defaults: ClassVar[ForesightSettings] = ForesightSettings()
     settings: ForesightSettings
     _tables: foresight.ForesightTables
     _plan: FollowedPlan
 
     def __init__(self, preset: str = "default", **settings: Any) -> None:
-        super().__init__()
-        self.settings = chosen(ForesightSettings, {"default": {}}, preset, settings)
+        super().__init__(preset, **settings)
         self.state = ForesightState()
 
     def prepare(self, task: Task) -> None:
@@ -299,8 +448,6 @@ class ForesightAgent(CompiledLearner):
         )
         self._progress = follow_schedule.new_progress(task.n_states + 1)
         self._plan = FollowedPlan.none(task.n_states + 1)
-
-    # Episodes
 
     def begin(self, observation: int | None) -> None:
         self._begin(observation, self.episodes_done)
@@ -344,8 +491,6 @@ class ForesightAgent(CompiledLearner):
                     arrays, self._tables, self._parameters, self._plan.guide, self._progress, state, max_steps, written,
                     episode, stream, self._stream,
                 )  # fmt: skip
-
-    # Between episodes
 
     def _finish_last_episode(self) -> None:
         """Update values and counts after an episode."""
@@ -489,8 +634,6 @@ class ForesightAgent(CompiledLearner):
         """Return the states seen, in the order of their first appearance."""
         return self._tables.seen[: self._tables.memory[foresight.N_SEEN]]  # type: ignore[no-any-return]
 
-    # What it has learned
-
     @property
     def phase(self) -> Phase:
         """The phase of the last episode."""
@@ -549,18 +692,19 @@ class ForesightAgent(CompiledLearner):
         self.prepared()
         if not self._seen().size:
             raise AgentError("nothing was seen yet that could tell what may be gained; train it first")
+        samples, rng = whole(samples, "samples", 1, error=AgentError), np.random.default_rng(seed)
         model, work = self.model(), max(1, self.settings.beliefs // ROUGH_DIVISOR)
-        is_valid = np.isfinite(self._value_of_plan(model))
-        return outlook(
-            self._evidence(),
-            lambda counts, ends: self._learned_model(self._parameters.discount, None, ends, counts),
-            self._plan.schedule if is_valid else _solved(model, self.settings.tolerance, work).schedule,
-            self.settings.tolerance,
-            work,
-            self._reach(),
-            whole(samples, "samples", 1, error=AgentError),
-            np.random.default_rng(seed),
-        )
+        schedule = self._plan.schedule
+        if not np.isfinite(self._value_of_plan(model)):
+            schedule = _solved(model, self.settings.tolerance, work).schedule
+        values, gains = np.zeros(samples), np.zeros(samples)
+        for i in range(samples):
+            counts, ends = self._evidence().redrawn(rng)
+            drawn = self._learned_model(self._parameters.discount, None, ends, counts)
+            values[i] = evaluate(drawn, schedule).discounted_return
+            gains[i] = max(0.0, _solved(drawn, self.settings.tolerance, work).value - values[i])
+        value, (low, high) = evaluate(model, schedule).discounted_return, np.quantile(values, [0.05, 0.95]).tolist()
+        return Outlook(value, low, high, float(gains.mean()), float(np.quantile(gains, 0.95)), self._reach())
 
     def q_values(self) -> FloatArray:
         """Return the optimistic values of all actions in known states if looks were free, shape (S, A)."""
@@ -576,7 +720,7 @@ class ForesightAgent(CompiledLearner):
         if state != simulate.NOTHING:
             return Belief.at(state)
         if self._tables.memory[foresight.OFF_SCHEDULE] or plan < 0:
-            return Belief(np.zeros(0, np.int64), np.zeros(0))
+            return NOTHING_KNOWN
         model, belief = self.model(), Belief.at(origin) if origin < task.n_states else self._start(task)
         plans = self._plan.guide.plans
         actions = plans.actions[plans.offsets[plan] : plans.offsets[plan + 1]].tolist()
@@ -584,8 +728,6 @@ class ForesightAgent(CompiledLearner):
         for action in islice(chain(actions, cycle(again)), taken):
             belief = belief.predict(model, action)
         return belief
-
-    # Files
 
     def learned(self) -> dict[str, npt.NDArray[Any]]:
         tables, memory = self._tables, self._tables.memory
@@ -641,9 +783,6 @@ class ForesightAgent(CompiledLearner):
         return others | fields | {"phase": np.array(phase.value), "optimistic_value": arrays["hope"]}
 
 
-ForesightAgent.__signature__ = settings_signature(ForesightSettings())  # type: ignore[attr-defined]
-
-
 def _solved(model: Model, tolerance: float, beliefs: int) -> Solution:
     """Solve a model to a relative tolerance, or until the work of that many beliefs is spent.
 
@@ -652,195 +791,3 @@ def _solved(model: Model, tolerance: float, beliefs: int) -> Solution:
     """
     budget = Budget(work=beliefs, interruptible=False)
     return solve(model, tolerance=NEGLIGIBLE_GAP, relative_tolerance=tolerance, budget=budget)
-
-
-# What may still be gained by further measurements
-
-
-@dataclass(frozen=True)
-class Outlook:
-    """What a schedule may be worth, and what a better one may add; all discounted, from the start.
-
-    Attributes
-    ----------
-    value : float
-        Value of the schedule, if the dynamics are exactly as measured.
-    low, high : float
-        5 % and 95 % quantiles of its value over dynamics drawn from the posterior of the measurements.
-    gain, most_gain : float
-        Mean and 95 % quantile of how much better the best schedule found for such dynamics is.
-    unexplored : float
-        Probability that an exploring episode visits an under-sampled pair.
-    """
-
-    value: float
-    low: float
-    high: float
-    gain: float
-    most_gain: float
-    unexplored: float
-
-
-@dataclass(frozen=True, eq=False)
-class Evidence:
-    """Measured transitions, visit counts of pairs in known states, and how many of the visits ended the episode, (S * A,)."""
-
-    counts: Counts
-    taken: npt.NDArray[np.int64]
-    ended: npt.NDArray[np.int64]
-
-    @property
-    def ends(self) -> FloatArray:
-        """Probability that each pair ends the episode, NaN for those never taken."""
-        return np.where(self.taken > 0, self.ended / np.maximum(self.taken, 1), np.nan)
-
-    def redrawn(self, rng: np.random.Generator) -> tuple[Counts, FloatArray]:
-        """Return counts and probabilities of an end drawn from their posterior over the successors that were seen.
-
-        Pairs that pay and may end the episode stay as they are: often it is the end that is paid for, and of rewards only their
-        mean is known, so that a lower probability of the end would mean to be paid again and again.
-        """
-        both = (self.ended > 0) & (self.ended < self.taken)
-        fixed = both & (self.counts.rewards[: both.size] != 0)
-        drawn = rng.beta(np.maximum(self.ended, 1), np.maximum(self.taken - self.ended, 1))
-        return redrawn(self.counts, fixed, rng), np.where(both & ~fixed, drawn, self.ends)
-
-
-def redrawn(counts: Counts, fixed: npt.NDArray[np.bool_], rng: np.random.Generator) -> Counts:
-    """Return counts whose frequencies are drawn from the posterior of each pair, over the successors that were seen.
-
-    Those of `fixed` pairs, shape (S * A,), stay. The `times` and `measured` of others are not whole numbers.
-    """
-    used = int(counts.used[0])
-    times = np.zeros(used)
-    times[1:] = rng.standard_gamma(counts.times[1:used])
-    totals, entries = np.zeros(len(counts.first)), counts.first
-    while entries.any():
-        stay = entries[: fixed.size][fixed]
-        times[stay] = counts.times[stay]
-        totals += np.where(entries > 0, times[entries], 0.0)
-        entries = np.where(entries > 0, counts.following[entries], 0)
-    return counts._replace(times=times, measured=totals)
-
-
-def outlook(
-    evidence: Evidence,
-    build: Callable[[Counts, FloatArray], Model],
-    schedule: Schedule,
-    tolerance: float,
-    beliefs: int,
-    unexplored: float,
-    samples: int,
-    rng: np.random.Generator,
-) -> Outlook:
-    """Compare a schedule with the best ones found for `samples` models, which `build` makes of redrawn counts and ends."""
-    values, gains = np.zeros(samples), np.zeros(samples)
-    for i in range(samples):
-        model = build(*evidence.redrawn(rng))
-        values[i] = evaluate(model, schedule).discounted_return
-        gains[i] = max(0.0, _solved(model, tolerance, beliefs).value - values[i])
-    low, high = np.quantile(values, [0.05, 0.95])
-    value = evaluate(build(evidence.counts, evidence.ends), schedule).discounted_return
-    return Outlook(value, float(low), float(high), float(gains.mean()), float(np.quantile(gains, 0.95)), unexplored)
-
-
-# The followed plan
-
-
-@dataclass(frozen=True, eq=False)
-class FollowedPlan:
-    """A schedule for the learned model, and the arrays by which kernels follow it."""
-
-    schedule: Schedule
-    guide: follow_schedule.Guide
-
-    @classmethod
-    def none(cls, n_states: int) -> FollowedPlan:
-        """Return a schedule without plans."""
-        schedule = Schedule({}, n_states)
-        plans, start = flat_plans(schedule)
-        return cls(schedule, follow_schedule.Guide(plans, start, np.full(n_states + 1, -1, np.int64)))
-
-    @classmethod
-    def of(cls, schedule: Schedule, model: Model) -> FollowedPlan:
-        """Return a schedule with its arrays; raise a `ScheduleError` if it contradicts the model."""
-        return cls(schedule, guide_for(schedule, model))
-
-    def stored(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the plan as arrays, with the types of `PLAN_TYPES`."""
-        plans = self.guide.plans
-        return {
-            "plan_offsets": plans.offsets, "plan_actions": plans.actions, "plan_endings": plans.then,
-            "plan_repeats": plans.repeat, "plan_of_state": plans.plan_of_state,
-            "plan_start": np.array([self.guide.start_plan]), "known_after": self.guide.known_after,
-        }  # fmt: skip
-
-    @classmethod
-    def restored(
-        cls, arrays: Mapping[str, npt.NDArray[Any]], n_states: int, n_actions: int, hidden: bool
-    ) -> FollowedPlan:
-        """Return the plan that `stored` wrote, for a start that is hidden or not; raise an `AgentError` if it cannot be one."""
-        try:
-            plans, (start,) = _blind_plans(arrays), arrays["plan_start"].tolist()
-            if start not in (-1, len(plans) - 1):
-                raise ValueError("the plan for the start is not the last")
-            distinct, first = (tuple(plans), None) if start < 0 else (tuple(plans[:-1]), plans[-1])
-            schedule = Schedule.from_distinct(distinct, arrays["plan_of_state"], first if hidden else None)
-            flat, _ = flat_plans(schedule, first)
-        except (ScheduleError, ValueError, KeyError) as error:
-            raise AgentError(f"its plan is not one ({error}); the file is damaged") from error
-        after = arrays["known_after"]
-        fits = schedule.n_states == n_states and all(max(plan.actions) < n_actions for plan in plans)
-        if not fits or after.shape != (n_states + 1,) or after.min() < -1 or after.max() >= n_states:
-            raise AgentError("its plan does not fit its task; the file is damaged")
-        return cls(schedule, follow_schedule.Guide(flat, start, after))
-
-
-def _blind_plans(arrays: Mapping[str, npt.NDArray[Any]]) -> list[BlindPlan]:
-    """Return the blind plans that `FollowedPlan.stored` wrote, that of the start last; raise a `ValueError` if they are none."""
-    names = {code: name for name, code in ENDINGS.items()}
-    offsets, actions = arrays["plan_offsets"].tolist(), arrays["plan_actions"].tolist()
-    endings = zip(arrays["plan_endings"].tolist(), arrays["plan_repeats"].tolist(), strict=True)
-    if offsets[:1] != [0] or offsets[-1] != len(actions) or offsets != sorted(offsets):
-        raise ValueError("its plans overlap")
-    return [
-        BlindPlan(tuple(actions[begin:end]), then=names[then], repeat=repeat)  # type: ignore[arg-type]
-        for begin, end, (then, repeat) in zip(offsets[:-1], offsets[1:], endings, strict=True)
-    ]
-
-
-def reliance(model: Model, schedule: Schedule, least: float) -> FloatArray:
-    """Return how often a schedule is expected to take each pair in an episode, shape (S * A,).
-
-    Known states that are expected fewer than `least` times are not followed further, so that rare pairs may be missing.
-    """
-    expected = np.zeros(model.n_states * model.n_actions)
-    start = Belief.start(model)
-    waiting: dict[int, float] = {}
-    if model.start_is_known:
-        waiting = dict(zip(start.states.tolist(), start.probabilities.tolist(), strict=True))
-    elif schedule.start is not None:
-        _add_plan(model, schedule.start, start, 1.0, expected, waiting)
-    for _ in range(MOST_PLANS):
-        state = max(waiting, key=lambda known: waiting[known], default=-1)
-        if state < 0 or waiting[state] < least:
-            break
-        times, plan = waiting.pop(state), schedule.get(state)
-        if plan is not None:
-            _add_plan(model, plan, Belief.at(state), times, expected, waiting)
-    return expected
-
-
-def _add_plan(
-    model: Model, plan: BlindPlan, belief: Belief, times: float, expected: FloatArray, waiting: dict[int, float]
-) -> None:
-    """Add the pairs of a plan that is begun `times` times to `expected`, and the states known after it to `waiting`."""
-    for action in plan.actions:
-        expected[belief.states * model.n_actions + action] += times * belief.probabilities
-        times *= belief.running_probability(model, action)
-        belief = belief.predict(model, action)
-        if belief.is_over:
-            return
-    if plan.then in ("measure", "known"):
-        for state, share in zip(belief.states.tolist(), belief.probabilities.tolist(), strict=True):
-            waiting[state] = waiting.get(state, 0.0) + times * share

@@ -5,8 +5,8 @@ from __future__ import annotations
 import inspect
 import os
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, fields, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -14,37 +14,130 @@ import numpy.typing as npt
 from scipy import sparse
 
 from actmeasure.belief import Belief
+from actmeasure.episodes import Episodes
 from actmeasure.errors import AgentError, unknown_name
 from actmeasure.kernels import streams
 from actmeasure.kernels.learned_model import Counts, is_full, with_doubled_capacity
 from actmeasure.learning.agent import Agent, CompiledAgent, Task, checked_state
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
-from actmeasure.settings import real
+from actmeasure.settings import probability, real, truth, whole
+from actmeasure.world import new_run, world
 
 __all__ = [
-    "NEVER",
-    "CompiledLearner",
-    "LearningAgent",
-    "checked_discount",
-    "chosen",
-    "finite",
-    "model_from_counts",
-    "own_discount",
-    "settings_signature",
-    "with_prior",
-]
+    "NEVER", "NOTHING_KNOWN", "AgentSettings", "CompiledLearner", "LearningAgent", "count_up_to", "current_names",
+    "entries_of_pairs", "finite", "flag", "fraction", "model_from_counts", "not_negative", "one_of", "optional", "own_discount",
+    "positive", "setting", "with_prior",
+]  # fmt: skip
+
+#: The belief of an agent that knows nothing of the current state.
+NOTHING_KNOWN = Belief(np.zeros(0, np.int64), np.zeros(0))
+#: Stands for infinity where kernels compare with a whole number.
+NEVER = int(np.iinfo(np.int64).max)
+
+T = TypeVar("T")
+#: Returns the value of a setting, of which it is also given the name, as a plain number or string, or raises an `AgentError`.
+Check = Callable[[Any, str], Any]
+
+
+def setting(default: T, check: Check) -> T:
+    """Return a field of `AgentSettings` with its default and the check of its values."""
+    return field(default=default, metadata={"check": check})
+
+
+@dataclass(frozen=True)
+class AgentSettings:
+    """Settings of an agent: a base class of dataclasses whose fields are made with `setting`."""
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            object.__setattr__(self, each.name, each.metadata["check"](getattr(self, each.name), each.name))
+
+
+def optional(check: Check) -> Check:
+    """Return a check that accepts None as well."""
+    return lambda value, name: None if value is None else check(value, name)
+
+
+def count_up_to(most: int | None, least: int = 0) -> Check:
+    """Return the check for whole numbers from `least` to `most`."""
+    return lambda value, name: whole(value, name, least, most, AgentError)
+
+
+def one_of(names: Iterable[str]) -> Check:
+    """Return the check for one of several names."""
+
+    def check(value: Any, name: str) -> str:
+        if not isinstance(value, str) or value not in names:
+            raise AgentError(unknown_name(name, value, names))
+        return value
+
+    return check
+
+
+def fraction(value: Any, name: str) -> float:
+    """Return a plain number from 0 to 1."""
+    return probability(value, name, AgentError)
+
+
+def flag(value: Any, name: str) -> bool:
+    """Return a truth value."""
+    return truth(value, name, AgentError)
+
+
+def finite(value: Any, name: str) -> float:
+    """Return a plain number that is neither infinite nor NaN."""
+    number = real(value, name, AgentError)
+    if not np.isfinite(number):
+        raise AgentError(f"{name} is {value!r}, expected a finite number")
+    return number
+
+
+def not_negative(value: Any, name: str) -> float:
+    """Return a plain finite number from 0 up."""
+    number = finite(value, name)
+    if number < 0:
+        raise AgentError(f"{name} is {value!r}, expected a number from 0 up")
+    return number
+
+
+def positive(value: Any, name: str) -> float:
+    """Return a plain finite number above 0."""
+    number = finite(value, name)
+    if number <= 0:
+        raise AgentError(f"{name} is {value!r}, expected a number above 0")
+    return number
+
+
+def own_discount(discount: Any, name: str) -> float:
+    """Return a plain number above 0 and at most 1."""
+    number = finite(discount, name)
+    if not 0 < number <= 1:
+        raise AgentError(f"{name} is {discount!r}, expected a number above 0 and at most 1, such as 0.95")
+    return number
+
+
+def current_names(kind: type[Agent], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings of an agent under their present names; studies and saved agents may use the former ones."""
+    if not issubclass(kind, LearningAgent):
+        return dict(settings)
+    named: dict[str, Any] = {}
+    for name, value in settings.items():
+        present = kind.present_name(name, value)
+        if present in named:
+            raise AgentError(f"{present!r} is given twice, once by its former name; leave that out")
+        named[present] = value
+    return named
 
 
 class LearningAgent(Agent):
     """An agent that learns tables for finitely many states and actions; it can be saved, and what it learned can be read.
 
     A subclass implements `begin`, `decide` and `observe` as any `Agent`, and calls `note_start(observation)` in `begin`. It has
-    the class attributes `name` and `types` and an attribute `settings`, a dataclass that holds all arguments of the
-    constructor, and implements
+    the class attributes `name` and `types`, and either `defaults` or a constructor that sets `settings`, and implements
 
     - `counts`: the measured transitions, on which `model()` is based;
-    - `q_values` and `belief`: what it has learned about actions, and where it takes itself to be;
+    - `q_values` and `belief`: the learned values of actions, and the belief about the current state;
     - `learned` and `restore`: everything that changes from episode to episode, as arrays by name, and back. An agent that was
       saved and loaded between two episodes then continues as if it had not been. `prepare` is called before `restore`.
 
@@ -52,7 +145,11 @@ class LearningAgent(Agent):
     ----------
     name : str
         As in `am.agents.make`, and in files.
-    settings : dataclass
+    defaults : AgentSettings
+        The settings of `preset="default"`.
+    presets : dict of str to dict
+        What other presets change in `defaults`, by name.
+    settings : AgentSettings
         All settings, also those that were not given.
     types : dict of str to str
         NumPy type of each array of `learned`, such as `"<f8"`.
@@ -65,10 +162,39 @@ class LearningAgent(Agent):
     name: ClassVar[str]
     types: ClassVar[dict[str, str]]
     version_1_types: ClassVar[dict[str, str] | None] = None
+    defaults: ClassVar[Any]
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     settings: Any
 
-    def __init__(self) -> None:
+    def __init__(self, preset: str = "default", **settings: Any) -> None:
         self.starts: dict[int, int] = {}
+        if not hasattr(self, "defaults"):
+            return
+        presets = {"default": {}, **self.presets}
+        if not isinstance(preset, str) or preset not in presets:
+            raise AgentError(unknown_name("preset", preset, presets))
+        given, known = current_names(type(self), settings), [each.name for each in fields(self.defaults)]
+        for name in given:
+            if name not in known:
+                raise AgentError(unknown_name("setting", name, [*known, "preset"]))
+        self.settings = replace(self.defaults, **(dict(presets[preset]) | given))
+
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        """Give the class a signature with all settings, for `help` and for the check for unknown names."""
+        super().__init_subclass__(**arguments)
+        if "defaults" in vars(cls):
+            parameter, only = inspect.Parameter, inspect.Parameter.KEYWORD_ONLY
+            preset = parameter("preset", parameter.POSITIONAL_OR_KEYWORD, default="default", annotation=str)
+            settings = [
+                parameter(each.name, only, default=getattr(cls.defaults, each.name), annotation=each.type)
+                for each in fields(cls.defaults)
+            ]
+            cls.__signature__ = inspect.Signature([preset, *settings])  # type: ignore[attr-defined]
+
+    @classmethod
+    def present_name(cls, setting: str, value: Any) -> str:
+        """Return the present name of a setting, which may be given by a former one."""
+        return setting
 
     @property
     @abstractmethod
@@ -149,7 +275,7 @@ class LearningAgent(Agent):
     ) -> Model:
         """Return the model of `counts`, the agent's own by default; for `ends` see `model_from_counts`."""
         task = self.prepared()
-        task = replace(task, discount=checked_discount(discount) or task.discount)
+        task = task if discount is None else replace(task, discount=own_discount(discount, "discount"))
         start = self._start(task) if initial is None else initial
         known = start if isinstance(start, Belief) else Belief.at(start)
         return model_from_counts(self.counts if counts is None else counts, task, known, ends)
@@ -178,13 +304,27 @@ class LearningAgent(Agent):
 
 
 class CompiledLearner(LearningAgent, CompiledAgent):
-    """A learning agent whose tables are a named tuple of a kernel module, with a field `counts`."""
+    """A learning agent whose tables are a named tuple of a kernel module, with a field `counts`.
 
+    Attributes
+    ----------
+    kernel : module
+        Its function `run` plays episodes until all are done, and returns whether they are, or until the counts are full.
+    """
+
+    kernel: ClassVar[Any]
     _tables: Any
+    _parameters: Any
+    _first: tuple[Any, ...]  # what `kernel.run` is told of the start
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, preset: str = "default", **settings: Any) -> None:
+        super().__init__(preset, **settings)
         self._stream = streams.make_stream()
+
+    def run(self, model: Model, seed: int, first_episode: int, max_steps: int, episodes: Episodes) -> None:
+        run = new_run(episodes, seed, first_episode, max_steps, self._stream)
+        while not self.kernel.play(world(model), self._tables, self._parameters, *self._first, run):
+            self._grow_if_full()
 
     def reseed(self, seed: int, episode: int) -> None:
         streams.seed_stream(self._stream, streams.entropy_words(seed), episode, streams.AGENT)
@@ -198,68 +338,6 @@ class CompiledLearner(LearningAgent, CompiledAgent):
         """Double the capacity of the counts if they have none for another transition; kernels cannot do that themselves."""
         if is_full(self._tables.counts):
             self._tables = self._tables._replace(counts=with_doubled_capacity(self._tables.counts))
-
-
-# Settings of agents
-
-
-#: Stands for infinity where kernels compare with a whole number.
-NEVER = int(np.iinfo(np.int64).max)
-
-Settings = TypeVar("Settings")
-
-
-def chosen(
-    kind: type[Settings], presets: Mapping[str, Mapping[str, Any]], preset: str, given: Mapping[str, Any]
-) -> Settings:
-    """Return the settings of a preset, changed by those given; unknown names are an `AgentError`."""
-    if not isinstance(preset, str) or preset not in presets:
-        raise AgentError(unknown_name("preset", preset, presets))
-    known = [field.name for field in fields(kind)]  # type: ignore[arg-type]
-    for name in given:
-        if name not in known:
-            raise AgentError(unknown_name("setting", name, [*known, "preset"]))
-    return replace(kind(), **(dict(presets[preset]) | dict(given)))  # type: ignore[type-var]
-
-
-def current_names(kind: type[Agent], settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings of an agent under their present names; studies and saved agents may use the former ones."""
-    former: Mapping[str, str] = getattr(kind, "former_names", {})
-    return {former.get(name, name): value for name, value in settings.items()}
-
-
-def settings_signature(defaults: Any) -> inspect.Signature:
-    """Return the signature of an agent with these settings, for `help` and for the check for unknown names."""
-    preset = inspect.Parameter("preset", inspect.Parameter.POSITIONAL_OR_KEYWORD, default="default", annotation=str)
-    kind = inspect.Parameter.KEYWORD_ONLY
-    settings = [
-        inspect.Parameter(f.name, kind, default=getattr(defaults, f.name), annotation=f.type) for f in fields(defaults)
-    ]
-    return inspect.Signature([preset, *settings])
-
-
-def checked_discount(discount: Any) -> float | None:
-    """Return a discount as a plain number, or None, which stands for the task's own."""
-    return None if discount is None else own_discount(discount, "discount")
-
-
-def own_discount(discount: Any, name: str) -> float:
-    """Return a plain number above 0 and at most 1."""
-    number = finite(discount, name)
-    if not 0 < number <= 1:
-        raise AgentError(f"{name} is {discount!r}, expected a number above 0 and at most 1, such as 0.95")
-    return number
-
-
-def finite(value: Any, name: str) -> float:
-    """Return a plain number that is neither infinite nor NaN."""
-    number = real(value, name, AgentError)
-    if not np.isfinite(number):
-        raise AgentError(f"{name} is {value!r}, expected a finite number")
-    return number
-
-
-# Models from measured transitions
 
 
 def model_from_counts(counts: Counts, task: Task, start: Belief, ends: FloatArray | None = None) -> Model:
@@ -291,7 +369,7 @@ def with_prior(counts: Counts, task: Task, start: Belief, prior: float) -> Model
     n_states, n_actions = task.n_states, task.n_actions
     pairs = n_states * n_actions
     times = np.full((pairs, n_states + 1), prior)
-    for pair, entries in _entries(counts, pairs):
+    for pair, entries in entries_of_pairs(counts.first[:pairs], counts.following):
         times[pair, counts.successors[entries]] += counts.times[entries]
     mass = times.sum(axis=1, keepdims=True)
     probabilities = np.zeros((n_states + 1, n_actions, n_states + 1))
@@ -320,7 +398,7 @@ def _matrices(
 ) -> list[sparse.csr_array]:
     """Return a transition matrix for each action; pairs never measured end the episode if `unknown_ends`, or else stay."""
     n_states, n_actions = measured.shape
-    lists = list(_entries(counts, n_states * n_actions))
+    lists = list(entries_of_pairs(counts.first[: n_states * n_actions], counts.following))
     pairs = np.concatenate([pair for pair, _ in lists]) if lists else np.zeros(0, np.int64)
     entries = np.concatenate([entry for _, entry in lists]) if lists else np.zeros(0, np.int64)
     probabilities = counts.times[entries] / counts.measured[pairs]
@@ -344,13 +422,15 @@ def _matrices(
     return matrices
 
 
-def _entries(counts: Counts, count: int) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
-    """Yield the first `count` pairs with their first entries, then those that have a second one with that, and so on."""
-    pairs = np.flatnonzero(counts.first[:count])
-    entries = counts.first[pairs]
+def entries_of_pairs(
+    first: npt.NDArray[np.int64], following: npt.NDArray[np.int64]
+) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
+    """Yield the pairs with their first entries in the lists of `Counts`, then those with a second entry and that, and so on."""
+    pairs = np.flatnonzero(first)
+    entries = first[pairs]
     while len(entries):
         yield pairs, entries
-        entries = counts.following[entries]
+        entries = following[entries]
         more = entries != 0
         pairs, entries = pairs[more], entries[more]
 

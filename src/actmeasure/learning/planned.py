@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -15,12 +15,12 @@ from actmeasure.kernels import follow_schedule, simulate, streams
 from actmeasure.learning.agent import Agent, CompiledAgent, Task, checked_state
 from actmeasure.model import Model
 from actmeasure.planning.pomcp import POMCP
-from actmeasure.policy import Policy, guide_for
+from actmeasure.policy import Policy, SchedulePolicy
 from actmeasure.schedule import Schedule
 from actmeasure.settings import probability
 from actmeasure.world import new_run, record, world
 
-__all__ = ["PolicyAgent", "PomcpAgent", "RandomAgent", "ScheduleAgent", "guide_for"]
+__all__ = ["PolicyAgent", "PomcpAgent", "RandomAgent", "ScheduleAgent"]
 
 
 class PolicyAgent(Agent):
@@ -34,6 +34,9 @@ class PolicyAgent(Agent):
         The model that the policy was made for: its start is the belief of an episode whose first state is not shown.
     """
 
+    #: What is followed, in messages.
+    what: ClassVar[str] = "the policy"
+
     def __init__(self, policy: Policy, model: Model) -> None:
         if not isinstance(policy, Policy):
             raise AgentError(
@@ -44,7 +47,14 @@ class PolicyAgent(Agent):
         self.policy, self.model = policy, model
 
     def prepare(self, task: Task) -> None:
-        _check_sizes("the policy", self.model, task)
+        model = self.model
+        # `Model.from_gymnasium` adds an end state behind the environment's own, which the environment never shows.
+        ends_behind = bool(model.terminal[-1]) and task.n_states == model.n_states - 1
+        if task.n_actions != model.n_actions or not (task.n_states == model.n_states or ends_behind):
+            raise AgentError(
+                f"{self.what} is for {model.n_states} states and {model.n_actions} actions, the task has {task.n_states} and "
+                f"{task.n_actions}; use it on the model it was made for"
+            )
         super().prepare(task)
 
     def reseed(self, seed: int, episode: int) -> None:
@@ -52,20 +62,18 @@ class PolicyAgent(Agent):
             self.policy.reseed(seed, episode)
 
     def begin(self, observation: int | None) -> None:
-        self.policy.start(Belief.start(self.model) if observation is None else Belief.at(observation))
+        shown = self._shown(observation)
+        self.policy.start(Belief.start(self.model) if shown is None else Belief.at(shown))
 
     def decide(self) -> Decision:
         return self.policy.decide()
 
     def observe(self, reward: float, cost: float, observation: int | None, terminated: bool, truncated: bool) -> None:
-        if terminated:
-            return
-        if observation is not None and self.model.terminal[checked_state(observation, self.model.n_states)]:
-            raise AgentError(
-                f"{self.model.describe_state(observation)} was shown and the episode goes on, but it ends there in the "
-                "model that the agent plans on; plan on the model of the task"
-            )
-        self.policy.observe(observation)
+        if not terminated:
+            self.policy.observe(self._shown(observation))
+
+    def _shown(self, observation: int | None) -> int | None:
+        return None if observation is None else checked_state(observation, self.model.n_states)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.policy!r})"
@@ -113,7 +121,7 @@ PomcpAgent.__signature__ = _signature.replace(  # type: ignore[attr-defined]
 )
 
 
-class ScheduleAgent(CompiledAgent):
+class ScheduleAgent(PolicyAgent, CompiledAgent):
     """Follows a schedule, and learns nothing.
 
     Parameters
@@ -127,30 +135,19 @@ class ScheduleAgent(CompiledAgent):
     policy : SchedulePolicy
     """
 
+    policy: SchedulePolicy
+    what = "the schedule"
+
     def __init__(self, schedule: Schedule, model: Model) -> None:
         if not isinstance(schedule, Schedule):
             raise AgentError(f"schedule is {quoted(schedule)}, expected a Schedule")
         if not isinstance(model, Model):
             raise AgentError(f"model is {quoted(model)}, expected the Model that the schedule was made for")
-        self.schedule, self.model = schedule, model
-        self.policy = schedule.policy(model)
-
-    def prepare(self, task: Task) -> None:
-        _check_sizes("the schedule", self.model, task)
-        super().prepare(task)
-
-    def reseed(self, seed: int, episode: int) -> None:
-        """Do nothing: a schedule draws no random numbers."""
+        super().__init__(schedule.policy(model), model)
+        self.schedule = schedule
 
     def begin(self, observation: int | None) -> None:
-        self.policy.start_at(None if observation is None else checked_state(observation, self.model.n_states))
-
-    def decide(self) -> Decision:
-        return self.policy.decide()
-
-    def observe(self, reward: float, cost: float, observation: int | None, terminated: bool, truncated: bool) -> None:
-        if not terminated:
-            self.policy.observe(None if observation is None else checked_state(observation, self.model.n_states))
+        self.policy.start_at(self._shown(observation))
 
     def run(self, model: Model, seed: int, first_episode: int, max_steps: int, episodes: Episodes) -> None:
         played = follow_schedule.run(
@@ -200,14 +197,3 @@ class RandomAgent(CompiledAgent):
 
     def __repr__(self) -> str:
         return f"RandomAgent(measure_probability={self.measure_probability:g})"
-
-
-def _check_sizes(what: str, model: Model, task: Task) -> None:
-    """Raise an `AgentError` unless a task has the states and actions of the model that something was made for."""
-    # `Model.from_gymnasium` adds an end state behind the environment's own, which the environment never shows.
-    ends_behind = bool(model.terminal[-1]) and task.n_states == model.n_states - 1
-    if task.n_actions != model.n_actions or not (task.n_states == model.n_states or ends_behind):
-        raise AgentError(
-            f"{what} is for {model.n_states} states and {model.n_actions} actions, the task has {task.n_states} and "
-            f"{task.n_actions}; use it on the model it was made for"
-        )

@@ -11,8 +11,9 @@ import os
 from collections.abc import Mapping
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -20,22 +21,17 @@ from actmeasure.belief import Belief
 from actmeasure.errors import ActMeasureError, AgentError, quoted, unknown_name
 from actmeasure.files.archive import Shapes, read_arrays, write_arrays
 from actmeasure.files.atomic import explain, replacing
-from actmeasure.files.checks import check_keys, flag, number
+from actmeasure.files.checks import Count, Number, Strict, check_keys, converted
 from actmeasure.kernels.learned_model import INITIAL_CAPACITY, Counts, make_counts
 from actmeasure.learning.agent import Task
-from actmeasure.learning.learning_agent import LearningAgent, current_names
-from actmeasure.settings import LARGEST_EXACT, LARGEST_RETURN, whole
+from actmeasure.learning.learning_agent import NOTHING_KNOWN, LearningAgent, current_names, entries_of_pairs
+from actmeasure.settings import LARGEST_RETURN
 
 __all__ = ["TYPES", "are_most_frequent", "check_shapes", "counts_from", "load_agent", "save_agent", "stored"]
 
 FORMAT = "actmeasure agent"
 #: Version 2 has the state of foresight in named arrays; see `LearningAgent.upgrade` for files of version 1.
 VERSION = 2
-#: The keys of `about`.
-ABOUT = (
-    "format", "version", "agent", "settings", "episodes_done", "n_states", "n_actions", "discount", "reveal_start",
-    "start_is_told", "largest_reward", "planned_episodes",
-)  # fmt: skip
 #: Arrays of the task, and of the starts that were seen, and their types.
 TASK_TYPES = {
     "measuring_cost": "<f8",
@@ -47,16 +43,31 @@ TASK_TYPES = {
 SUFFIX = ".npz"
 
 
+class _About(Strict):
+    """The shape of the member `about`: which agent it is, its settings, and the task but for its arrays."""
+
+    format: str
+    version: Count
+    agent: Any
+    settings: dict[str, Any]
+    episodes_done: Annotated[int, msgspec.Meta(ge=0, le=1 << 53)]
+    n_states: Count
+    n_actions: Count
+    discount: Number
+    reveal_start: bool
+    start_is_told: bool
+    largest_reward: Number | None
+    planned_episodes: Annotated[int, msgspec.Meta(ge=1)] | None
+
+
 def save_agent(agent: LearningAgent, path: str | os.PathLike[str]) -> None:
     """Write an agent into a file; an existing file is replaced in one step, or stays as it was."""
     target, task = _checked_path(path), agent.prepared()
-    start = Belief(np.zeros(0, np.int64), np.zeros(0)) if task.start is None else task.start
-    about = {
-        "format": FORMAT, "version": VERSION, "agent": agent.name, "settings": asdict(agent.settings),
-        "episodes_done": agent.episodes_done, "n_states": task.n_states, "n_actions": task.n_actions,
-        "discount": task.discount, "reveal_start": task.reveal_start, "start_is_told": task.start is not None,
-        "largest_reward": task.largest_reward, "planned_episodes": task.planned_episodes,
-    }  # fmt: skip
+    start = NOTHING_KNOWN if task.start is None else task.start
+    about = _About(
+        FORMAT, VERSION, agent.name, asdict(agent.settings), agent.episodes_done, task.n_states, task.n_actions, task.discount,
+        task.reveal_start, task.start is not None, task.largest_reward, task.planned_episodes,
+    )  # fmt: skip
     arrays = agent.learned() | {
         "measuring_cost": np.asarray(task.measuring_cost),
         "start_states": start.states,
@@ -66,7 +77,7 @@ def save_agent(agent: LearningAgent, path: str | os.PathLike[str]) -> None:
     }
     try:
         with replacing(target) as file:
-            write_arrays(file, about, arrays, TASK_TYPES | agent.types)
+            write_arrays(file, msgspec.structs.asdict(about), arrays, TASK_TYPES | agent.types)
     except OSError as error:
         raise AgentError(str(explain(error, target, "write"))) from error
 
@@ -81,7 +92,7 @@ def load_agent(path: str | os.PathLike[str], kinds: Mapping[str, type[LearningAg
         about, arrays = read_arrays(
             source.read_bytes(), FORMAT, types, lambda shapes: 0, _check_about, optional=types, latest=VERSION
         )
-        return _agent(about, arrays, kinds)
+        return _agent(converted(about, _About), arrays, kinds)
     except OSError as error:
         raise AgentError(str(explain(error, source, "read"))) from error
     except ActMeasureError as error:
@@ -89,32 +100,30 @@ def load_agent(path: str | os.PathLike[str], kinds: Mapping[str, type[LearningAg
 
 
 def _agent(
-    about: dict[str, Any], arrays: Mapping[str, npt.NDArray[Any]], kinds: Mapping[str, type[LearningAgent]]
+    about: _About, arrays: Mapping[str, npt.NDArray[Any]], kinds: Mapping[str, type[LearningAgent]]
 ) -> LearningAgent:
     """Return the agent that the contents of a file describe."""
-    name = about["agent"]
-    if not isinstance(name, str) or name not in kinds:
-        raise AgentError(unknown_name("agent", name, kinds))
-    kind = kinds[name]
-    if isinstance(about["settings"], dict):
-        about = about | {"settings": current_names(kind, about["settings"])}
-    check_keys(about["settings"], "'settings'", [field.name for field in fields(kind().settings)])
-    types = kind.types if about["version"] > 1 or kind.version_1_types is None else kind.version_1_types
+    if not isinstance(about.agent, str) or about.agent not in kinds:
+        raise AgentError(unknown_name("agent", about.agent, kinds))
+    kind = kinds[about.agent]
+    settings = current_names(kind, about.settings)
+    check_keys(settings, "'settings'", [field.name for field in fields(kind().settings)])
+    types = kind.types if about.version > 1 or kind.version_1_types is None else kind.version_1_types
     check_keys(dict(arrays), "the archive", [*TASK_TYPES, *types])
     if types is not kind.types:
         arrays = kind.upgrade(arrays)
-    agent = kind(**about["settings"])
+    agent = kind(**settings)
     agent.prepare(_task(about, arrays))
     agent.restore(arrays)
-    agent.episodes_done = whole(about["episodes_done"], "episodes_done", most=LARGEST_EXACT)
-    agent.starts = _seen_starts(arrays, agent.prepared().n_states)
+    agent.episodes_done = about.episodes_done
+    agent.starts = _seen_starts(arrays, about.n_states)
     return agent
 
 
 def _check_about(about: dict[str, Any], shapes: Shapes) -> None:
-    """Check the keys of `about`, and refuse arrays that are too large for that many states and actions, before they are read."""
-    check_keys(about, "'about'", ABOUT)
-    n_states, n_actions = whole(about["n_states"], "n_states", 1), whole(about["n_actions"], "n_actions", 1)
+    """Check `about`, and refuse arrays that are too large for that many states and actions, before they are read."""
+    checked = converted(about, _About)
+    n_states, n_actions = checked.n_states, checked.n_actions
     # Tables have an entry, or a few, for every pair of state and action, or for every transition that was seen.
     most = 8 * (n_states + 1) * (n_states + 1) * n_actions
     for name, shape in shapes.items():
@@ -125,29 +134,22 @@ def _check_about(about: dict[str, Any], shapes: Shapes) -> None:
             )
 
 
-def _task(about: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> Task:
+def _task(about: _About, arrays: Mapping[str, npt.NDArray[Any]]) -> Task:
     """Return the task that the agent was prepared for."""
-    n_states, n_actions = whole(about["n_states"], "n_states", 1), whole(about["n_actions"], "n_actions", 1)
+    n_states, n_actions = about.n_states, about.n_actions
     pairs, cost = arrays["first"].size, arrays["measuring_cost"]
     fits = pairs in (n_states * n_actions, (n_states + 1) * n_actions)
     if not fits or cost.shape not in ((), (n_states, n_actions)):
         raise AgentError(
             f"its arrays are for {pairs} pairs of state and action, not for {n_states} x {n_actions}; the file is damaged"
         )
-    discount = number(about["discount"], "the discount")
-    if not 0 < discount <= 1 or not np.isfinite(cost).all() or (cost < 0).any():
+    if not 0 < about.discount <= 1 or not np.isfinite(cost).all() or (cost < 0).any():
         raise AgentError("its discount or a measuring cost is out of range; the file is damaged")
-    largest, planned = about["largest_reward"], about["planned_episodes"]
+    start = _start(arrays, n_states) if about.start_is_told else None
     return Task(
-        n_states,
-        n_actions,
-        float(cost) if cost.ndim == 0 else cost,
-        discount,
-        _start(arrays, n_states) if flag(about["start_is_told"], "start_is_told") else None,
-        flag(about["reveal_start"], "reveal_start"),
-        None if largest is None else number(largest, "largest_reward"),
-        None if planned is None else whole(planned, "planned_episodes", 1),
-    )
+        n_states, n_actions, float(cost) if cost.ndim == 0 else cost, about.discount, start, about.reveal_start,
+        about.largest_reward, about.planned_episodes,
+    )  # fmt: skip
 
 
 def _start(arrays: Mapping[str, npt.NDArray[Any]], n_states: int) -> Belief:
@@ -188,9 +190,6 @@ def _checked_path(path: str | os.PathLike[str]) -> Path:
     if not usable:
         raise AgentError(f"the path is {quoted(path)}, expected the name of a file that ends in {SUFFIX}")
     return checked
-
-
-# Counts of transitions, and checks of arrays, for the agents
 
 
 #: The arrays of `Counts` in files, and their types.
@@ -278,12 +277,8 @@ def _measured(arrays: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.int64]:
 def _owners(arrays: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.int64]:
     """Return the pair that each entry belongs to; -1 for entry 0, which belongs to none."""
     owners = np.full(arrays["successors"].size, -1)
-    pairs = np.flatnonzero(arrays["first"])
-    entries = arrays["first"][pairs]
-    while len(entries):
+    for pairs, entries in entries_of_pairs(arrays["first"], arrays["following"]):
         owners[entries] = pairs
-        entries = arrays["following"][entries]
-        pairs, entries = pairs[entries != 0], entries[entries != 0]
     return owners
 
 

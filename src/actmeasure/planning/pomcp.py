@@ -200,6 +200,11 @@ class POMCP:
             )
         if outcome is not None:
             outcome = whole(outcome, "the outcome", 0, self.model.n_states - 1, PlanError, "None or a state")
+            if self.model.terminal[outcome]:
+                raise PlanError(
+                    f"{self.model.describe_state(outcome)} was shown and the episode goes on, but it ends there in the model "
+                    "that is planned on; plan on the model of the task"
+                )
         self._update(carried_out, outcome)
 
     def _update(self, decision: Decision, outcome: int | None) -> None:
