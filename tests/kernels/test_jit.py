@@ -130,7 +130,7 @@ def test_processes_that_compile_at_the_same_time_do_not_mix_their_code(kernels):
         subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, env=environment(kernels), text=True)
         for code in calls.values()
     ]
-    assert [process.communicate()[0].strip() for process in at_once] == list(calls)
+    assert [process.communicate(timeout=120)[0].strip() for process in at_once] == list(calls)
     assert [run(kernels, code) for code in calls.values()] == [(printed, False) for printed in calls]
 
 
@@ -183,7 +183,7 @@ from work import work
 if __name__ == "__main__":
     worker = multiprocessing.get_context("spawn").Process(target=work)
     worker.start()
-    worker.join()
+    worker.join(120)
 """
     (kernels.parent / "main.py").write_text(code)
     done = subprocess.run(

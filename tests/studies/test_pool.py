@@ -12,11 +12,15 @@ import pytest
 
 from actmeasure.studies.pool import WorkerDiedError, WorkerPool
 
+#: Seconds after which a test fails that waits for workers.
+MOST_SECONDS = 60.0
+
 
 def results(pool, workers):
     """What the present calls of these workers give, in order; a sentence for one that died."""
-    found = {}
+    found, end = {}, time.monotonic() + MOST_SECONDS
     while len(found) < len(workers):
+        assert time.monotonic() < end, f"{len(workers) - len(found)} workers gave no result within {MOST_SECONDS:g} s"
         for worker in pool.wait(1.0):
             try:
                 found[worker] = worker.result()
