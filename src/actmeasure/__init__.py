@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         FitError,
         MissingExtraError,
         ModelError,
+        ModelWarning,
         PlanError,
         ScheduleError,
         SpaceError,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from actmeasure.evaluation import Evaluation, evaluate
     from actmeasure.inspection import Economics, Fit, fit
     from actmeasure.learning.train import train
-    from actmeasure.model import Model
+    from actmeasure.model import Measurement, Model, lifetime
     from actmeasure.planning.bounds import q_mdp
     from actmeasure.planning.frontier import Frontier
     from actmeasure.planning.solution import Solution
@@ -57,9 +58,11 @@ _HOME = {
     "Fit": "inspection",
     "FitError": "errors",
     "Frontier": "planning.frontier",
+    "Measurement": "model",
     "MissingExtraError": "errors",
     "Model": "model",
     "ModelError": "errors",
+    "ModelWarning": "errors",
     "Schedule": "schedule",
     "ScheduleError": "errors",
     "SeedRuns": "studies",
@@ -70,6 +73,7 @@ _HOME = {
     "Solution": "planning.solution",
     "evaluate": "evaluation",
     "fit": "inspection",
+    "lifetime": "model",
     "q_mdp": "planning.bounds",
     "run_study": "studies.runner",
     "solve": "planning.solve",
@@ -107,9 +111,11 @@ __all__ = [
     "Fit",
     "FitError",
     "Frontier",
+    "Measurement",
     "MissingExtraError",
     "Model",
     "ModelError",
+    "ModelWarning",
     "PlanError",
     "Policy",
     "Schedule",
@@ -126,6 +132,7 @@ __all__ = [
     "files",
     "fit",
     "inspection",
+    "lifetime",
     "planners",
     "problems",
     "q_mdp",
