@@ -35,12 +35,15 @@ $(TOOLS): $(READY) requirements-tools.lock
 	@$(INSTALL) --require-hashes -r requirements-tools.lock
 	@touch $@
 
-# torch is not hashed: its CPU build differs from machine to machine.
+# torch comes last, neither hashed nor without dependencies: which build an index has, and which CUDA libraries this build needs,
+# differs from machine to machine. Everything else that it needs is pinned and there already.
 $(EXTRAS): $(TOOLS) requirements-extras.lock requirements-sb3.lock
-	@echo "Installing Ray, Playwright, PyTorch and Stable-Baselines3 into .venv (large) ..."
+	@echo "Installing Ray, Playwright, Stable-Baselines3 and PyTorch into .venv (with CUDA some 5 GB) ..."
 	@$(INSTALL) --require-hashes -r requirements-extras.lock
-	@$(INSTALL) torch==2.13.0
 	@$(INSTALL) --require-hashes -r requirements-sb3.lock
+	@$(filter-out --no-deps,$(INSTALL)) torch==2.13.0
+	@for package in ray playwright torch stable_baselines3; do $(BIN)/python -c "import $$package" || \
+	  { echo "$$package was installed but cannot be imported, for the reason above; run: rm -r .venv && make extras"; exit 1; }; done
 	@touch $@
 
 test: $(READY)  ## Run the tests that need minutes and nothing else installed

@@ -31,6 +31,8 @@ def _plan() -> None:
     from actmeasure.evaluation import evaluate
     from actmeasure.inspection import fit
     from actmeasure.planning import POMCP, solve
+    from actmeasure.planning.budget import Budget
+    from actmeasure.planning.optimal import Search
 
     model = problems.measuring_value()
     evaluate(model, _repeating(model.n_states), horizon=10)
@@ -39,6 +41,10 @@ def _plan() -> None:
     for method in ("optimal", "atm"):
         solve(lake, method)
         solve(hidden, method)
+    solve(lake.replace(discount=1.0))  # blind moves that lead round in a cycle
+    search = Search(lake, Budget())
+    search.mixes_above = 0
+    search.run(tolerance=1e-6)
     POMCP(model, simulations=10).decide(Belief.at(0))
     seen = {"unit": [1, 1, 1], "time": [0, 1, 3], "state": ["good", "worn", "worn"], "action": ["wait"] * 3}
     fit(seen, bootstrap=1, goodness=1)

@@ -1,9 +1,6 @@
 """`actmeasure fit`, as a user types it."""
 
 import json
-import os
-import pty
-import signal
 import subprocess
 import sys
 import time
@@ -12,6 +9,7 @@ import numpy as np
 import pytest
 from command_line import actmeasure
 from simulated import CHAINS, records, write_csv
+from terminal import Terminal
 
 import actmeasure as am
 from actmeasure.cli import app
@@ -130,23 +128,13 @@ def test_structures_for_all_but_one_action(csv_file, capsys):
 @pytest.mark.slow
 def test_ctrl_c_shows_and_saves_what_is_done_and_progress_is_seen(tmp_path, csv_file):
     out = tmp_path / "fit.npz"
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        command(csv_file, "--bootstrap", 1_000_000, "--goodness", 0, "--out", out),
-        stdout=subprocess.PIPE,
-        stderr=theirs,
-    )
-    os.close(theirs)
-    seen = b""
-    while b"intervals" not in seen:
-        seen += os.read(ours, 4096)
+    terminal = Terminal(command(csv_file, "--bootstrap", 1_000_000, "--goodness", 0, "--out", out))
+    terminal.wait_until(lambda shown: "intervals" in shown, "the intervals' progress")
     time.sleep(0.2)
-    process.send_signal(signal.SIGINT)
-    stdout = process.stdout.read().decode()
-    process.stdout.close()
-    assert process.wait() == 130
-    os.close(ours)
-    assert b"Ctrl-C" in seen
+    terminal.press_ctrl_c()
+    stdout, seen = terminal.end()
+    assert terminal.process.returncode == 130
+    assert "Ctrl-C" in seen
     kept = am.Fit.load(out)
     assert 2 <= len(kept.bootstrap) < 1_000_000
     assert "of 1000000 replicates: stopped early" in stdout

@@ -2,15 +2,13 @@
 
 import json
 import math
-import os
-import pty
-import signal
 import subprocess
 import sys
 
 import numpy as np
 import pytest
 from command_line import actmeasure
+from terminal import Terminal
 
 import actmeasure as am
 from actmeasure.cli import app
@@ -143,7 +141,7 @@ def test_a_time_limit_gives_the_best_so_far():
 @pytest.mark.slow
 def test_ctrl_c_gives_the_best_so_far_and_progress_shows_the_gap():
     text, shown = interrupted(LONG)
-    assert b"<= optimum <=" in shown, shown
+    assert "<= optimum <=" in shown, shown
     assert "Stopped with Ctrl-C: more time may close the gap." in text
     assert "after seeing" in text
 
@@ -155,7 +153,7 @@ def test_tradeoff_says_that_and_why_it_is_not_within_tolerance():
     assert "above the tolerance of 1e-09" in text
     assert "The time limit was reached: more time may close the gap." in text
     text, shown = interrupted((*long, "--json"))
-    assert b" solved, " in shown
+    assert " solved, " in shown
     found = strict_json(text)
     assert found["stopped"] == "interrupted"
     assert found["notes"] == ["Stopped with Ctrl-C: more time may close the gap."]
@@ -163,25 +161,12 @@ def test_tradeoff_says_that_and_why_it_is_not_within_tolerance():
 
 def interrupted(arguments):
     """What a command prints and shows when Ctrl-C is pressed as soon as it shows progress; on a terminal, so that it does."""
-    master, slave = pty.openpty()
-    with subprocess.Popen(command(*arguments), stdout=subprocess.PIPE, stderr=slave, text=True) as process:
-        os.close(slave)
-        shown = read_until(master, b"Ctrl-C")
-        process.send_signal(signal.SIGINT)
-        text, _ = process.communicate(timeout=60)
-    os.close(master)
-    assert process.returncode == 0
+    terminal = Terminal(command(*arguments))
+    terminal.wait_until(lambda shown: "Ctrl-C" in shown, "what Ctrl-C does")
+    terminal.press_ctrl_c()
+    text, shown = terminal.end()
+    assert terminal.process.returncode == 0
     return text, shown
-
-
-def read_until(terminal, word):
-    shown = b""
-    try:
-        while word not in shown:
-            shown += os.read(terminal, 4096)
-    except OSError:  # the other side is closed
-        pass
-    return shown
 
 
 @pytest.fixture(scope="module")

@@ -1,9 +1,6 @@
 """`actmeasure run`, as a user types it."""
 
 import json
-import os
-import pty
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +8,7 @@ from pathlib import Path
 import pytest
 import typer
 from study_tools import InlineEngine, stored
+from terminal import Terminal
 
 import actmeasure as am
 from actmeasure.cli import app, output, studies
@@ -185,23 +183,13 @@ def test_bad_input_ends_with_code_2_and_one_line(study):
 def test_ctrl_c_on_a_terminal(study):
     """A bar for the part, and what Ctrl-C does."""
     Path(study).write_text(STUDY.replace("episodes = 20", "episodes = 3_000_000").replace("random", "atmq"))
-    master, slave = pty.openpty()
-    process = subprocess.Popen([*COMMAND, study, "--no-report"], stderr=slave, stdout=subprocess.PIPE, text=True)
-    os.close(slave)
-    shown = b""
-    while b"lakes" not in shown or b"Ctrl-C" not in shown:
-        shown += os.read(master, 4096)
-    process.send_signal(signal.SIGINT)
-    try:
-        while piece := os.read(master, 4096):
-            shown += piece
-    except OSError:  # the other side is closed
-        pass
-    assert process.wait(60) == 130
-    os.close(master)
-    assert process.stdout.read().splitlines()[2].split()[4] != "0"
-    process.stdout.close()
-    assert b"Stopped with Ctrl-C; run the same again to do what is left." in shown
+    terminal = Terminal([*COMMAND, study, "--no-report"])
+    terminal.wait_until(lambda shown: "lakes" in shown and "Ctrl-C" in shown, "a bar and what Ctrl-C does")
+    terminal.press_ctrl_c()
+    text, shown = terminal.end()
+    assert terminal.process.returncode == 130
+    assert text.splitlines()[2].split()[4] != "0"
+    assert "Stopped with Ctrl-C; run the same again to do what is left." in shown
 
 
 def test_bars_show_every_part(monkeypatch):

@@ -1,18 +1,16 @@
 """`actmeasure train`, as a user types it."""
 
 import json
-import os
-import pty
-import signal
+import re
 import subprocess
 import sys
-import threading
 
 import numpy as np
 import pandas as pd
 import psutil
 import pytest
 from command_line import actmeasure
+from terminal import Terminal
 
 import actmeasure as am
 from actmeasure.cli import app
@@ -89,41 +87,17 @@ def test_model_files_can_be_trained_on(tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["model"]["states"] == 4
 
 
-class Started:
-    """A run with two worker processes on a terminal, once it shows progress."""
+class Started(Terminal):
+    """A run with two worker processes on a terminal, once it shows the return of an episode."""
 
     def __init__(self, *arguments):
-        master, slave = pty.openpty()
-        # A session of its own, as a terminal sends Ctrl-C to a whole group of processes.
-        self.process = subprocess.Popen(
-            command(*arguments), stdout=subprocess.PIPE, stderr=slave, text=True, start_new_session=True
-        )
-        os.close(slave)
-        self.shown, self.progresses = b"", threading.Event()
-        self.reader = threading.Thread(target=self._read, args=(master,))
-        self.reader.start()
-        assert self.progresses.wait(60), self.shown
-
-    def _read(self, master):
-        try:
-            while piece := os.read(master, 4096):  # a terminal that nobody reads would stop the run
-                self.shown += piece
-                if b"return " in self.shown and b"return ?" not in piece:
-                    self.progresses.set()
-        except OSError:  # the other side is closed
-            self.progresses.set()
-        os.close(master)
+        super().__init__(command(*arguments))
+        self.wait_until(lambda shown: re.search(r"return [^?]", shown), "the return of an episode")
 
     @property
     def workers(self):
         children = psutil.Process(self.process.pid).children()
         return [child for child in children if "loky.backend.popen_loky_posix" in child.cmdline()]
-
-    def end(self):
-        text, _ = self.process.communicate(timeout=60)
-        self.reader.join()
-        assert b"Traceback" not in self.shown, self.shown
-        return text, self.shown.decode()
 
 
 @pytest.mark.slow
@@ -131,7 +105,7 @@ def test_ctrl_c_keeps_what_is_done(tmp_path):
     out = tmp_path / "episodes.csv"
     started = Started(*LAKE, *ENDLESS, "--out", out, "--json")
     workers = started.workers
-    os.killpg(started.process.pid, signal.SIGINT)
+    started.press_ctrl_c()
     text, shown = started.end()
     assert started.process.returncode == 130
     assert len(workers) == 2

@@ -130,7 +130,7 @@ def test_processes_that_compile_at_the_same_time_do_not_mix_their_code(kernels):
         subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, env=environment(kernels), text=True)
         for code in calls.values()
     ]
-    assert [process.communicate()[0].strip() for process in at_once] == list(calls)
+    assert [process.communicate(timeout=120)[0].strip() for process in at_once] == list(calls)
     assert [run(kernels, code) for code in calls.values()] == [(printed, False) for printed in calls]
 
 
@@ -183,7 +183,7 @@ from work import work
 if __name__ == "__main__":
     worker = multiprocessing.get_context("spawn").Process(target=work)
     worker.start()
-    worker.join()
+    worker.join(120)
 """
     (kernels.parent / "main.py").write_text(code)
     done = subprocess.run(
@@ -240,3 +240,26 @@ def test_a_time_limit_does_not_run_out_while_compiling(monkeypatch):
     assert budget.is_over  # as if two seconds had passed ...
     monkeypatch.setattr(jit.spent, "seconds", jit.spent.seconds + 2.0)
     assert not budget.is_over  # ... in which kernels were compiled
+
+
+ONE_SEARCH = """
+import actmeasure as am
+from actmeasure.kernels import graph_search, jit
+from actmeasure.planning.budget import Budget
+from actmeasure.planning.optimal import Search
+lake = am.problems.frozen_lake(4)
+am.solve(lake)
+assert len(graph_search.expand_below.signatures) == 1
+assert not graph_search.solve_cycle.signatures
+search, spent = Search(lake, Budget(seconds=60.0)), jit.spent.seconds
+search.mixes_above = 8
+assert search.run(tolerance=1e-6) == "closed"
+assert len(graph_search.expand_below.signatures) == 2
+assert jit.spent.seconds > spent
+"""
+
+
+@needs_jit
+def test_what_few_searches_need_is_compiled_in_the_middle_of_one_and_not_timed():
+    subprocess.run([sys.executable, "-c", ONE_SEARCH], check=True, env=os.environ | {
+        "PYTHONPATH": os.pathsep.join(sys.path)})  # fmt: skip

@@ -153,7 +153,7 @@ def test_training_works_outside_the_main_thread():
         target=lambda: results.append(am.train(am.agents.make("random"), am.problems.measuring_value(), episodes=5))
     )
     work.start()
-    work.join()
+    work.join(60)
     assert len(results[0]) == 5
 
 

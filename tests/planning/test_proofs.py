@@ -143,12 +143,13 @@ def test_a_discount_next_to_1_is_refused():
 FROM_THE_FIRST_NODE = """
 import actmeasure as am
 import actmeasure.kernels.graph_search as search, test_proofs
-search.MANY_EXPANDED = 0
+import actmeasure.planning.optimal as optimal
+optimal.MANY_EXPANDED = 0
 count = [0]
 mixed = search.lower_by_mixture
-def counted(graph, bounds, scratch, discount, node):
+def counted(graph, bounds, mixing, discount, node):
     before = graph.upper[node]
-    part = mixed(graph, bounds, scratch, discount, node)
+    part = mixed(graph, bounds, mixing, discount, node)
     count[0] += graph.upper[node] < before
     return part
 search.lower_by_mixture = counted

@@ -130,7 +130,7 @@ def test_a_shortcut_in_a_circle_that_loses():
     circle = np.array([belief_graph.node_of(graph, bounds, scratch, state) for state in range(3)])
     for node in circle:
         belief_graph.expand(graph, dynamics(model), bounds, scratch, 1.0, node)
-    graph_search._solve_cycle(graph, bounds, scratch, 1.0, circle, 1)
+    graph_search.solve_cycle(graph, bounds, scratch, 1.0, circle)
     assert graph.upper[circle[0]] >= 0
     assert graph.upper[circle[1]] >= 0
     assert graph.upper[circle[2]] >= -1

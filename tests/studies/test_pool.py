@@ -12,11 +12,15 @@ import pytest
 
 from actmeasure.studies.pool import WorkerDiedError, WorkerPool
 
+#: Seconds after which a test fails that waits for workers.
+MOST_SECONDS = 60.0
+
 
 def results(pool, workers):
     """What the present calls of these workers give, in order; a sentence for one that died."""
-    found = {}
+    found, end = {}, time.monotonic() + MOST_SECONDS
     while len(found) < len(workers):
+        assert time.monotonic() < end, f"{len(workers) - len(found)} workers gave no result within {MOST_SECONDS:g} s"
         for worker in pool.wait(1.0):
             try:
                 found[worker] = worker.result()
@@ -66,3 +70,22 @@ def test_ctrl_c_is_blocked_in_the_first_worker_of_a_process_too():
         [sys.executable, "-c", code], cwd=Path(__file__).parent, capture_output=True, text=True, check=True
     )
     assert done.stdout == "[True, True]\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_killed_process_leaves_neither_workers_nor_warnings(number):
+    """The pipe is read to its end, which comes when all processes that hold it have ended."""
+    code = (
+        "import os, signal\n"
+        "from test_pool import WorkerPool, results\n"
+        "if __name__ == '__main__':\n"
+        "    with WorkerPool(1) as pool:\n"
+        "        results(pool, pool.workers)\n"
+        f"        os.killpg(0, {number:d}) if {number:d} == signal.SIGTERM else os.kill(os.getpid(), {number:d})\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=Path(__file__).parent, capture_output=True, text=True, timeout=MOST_SECONDS,
+        start_new_session=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == -number
+    assert done.stderr == ""

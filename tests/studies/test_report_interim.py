@@ -37,7 +37,7 @@ def attend_until(reports, now, condition):
     end = time.monotonic() + WAIT
     while not condition():
         reports.attend(now)
-        assert time.monotonic() < end
+        assert time.monotonic() < end, f"what was waited for did not happen within {WAIT:g} s"
         time.sleep(0.02)
 
 

@@ -136,9 +136,9 @@ def test_a_node_killed_in_mid_study_changes_nothing(tmp_path, has_token):
     variables = {} if has_token else {ray_engine.AUTH_MODE: "disabled"}
     with cluster(**variables) as nodes, start(tmp_path, out, nodes) as study:
         until(lambda: len(stored(out)) >= 2 or study.poll() is not None)
-        assert len(stored(out)) < len(SLOW.trials()), study.communicate()
+        assert len(stored(out)) < len(SLOW.trials()), study.communicate(timeout=300)
         nodes.second.kill()
-        said, _ = study.communicate()
+        said, _ = study.communicate(timeout=300)
     assert said == "done\n"
     run_study(SLOW, tmp_path / "here", InlineEngine())
     assert tables(out) == tables(tmp_path / "here")
@@ -195,7 +195,7 @@ def test_the_token_is_read_although_ray_was_loaded_before(tmp_path, with_token):
 @needs_ray
 def test_ray_on_this_machine_alone(tmp_path):
     with start(tmp_path, tmp_path / "ray") as study:
-        assert study.communicate()[0] == "done\n"
+        assert study.communicate(timeout=300)[0] == "done\n"
     run_study(small_study(), tmp_path / "here", InlineEngine())
     assert tables(tmp_path / "ray") == tables(tmp_path / "here")
 

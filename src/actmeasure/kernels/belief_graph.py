@@ -44,6 +44,7 @@ LEAST_WEIGHT, DROPPED = 1e-290, 1e-150
 NO_MARGIN = 1e200
 NODES, ENTRIES, EXPANDED, STAMP = 0, 1, 2, 3
 NONE = -1
+NODE_OF_STATE, NODE_OF_BELIEF, LOWER_CHOICE, LOWER_VECTOR = range(4)
 
 
 class Graph(NamedTuple):
@@ -97,8 +98,6 @@ class Scratch(NamedTuple):
     dense: Any  # float64 (S,), 0 everywhere
     path: Any  # int64 (longest path,)
     path_weights: Any  # float64 (longest path,)
-    actions_back: Any  # int64 (longest path,): those that led to a node, the last first
-    loosest: Any  # int64 (1,): the node to whose gap the bound of the last tip is due, or -1
     cycle_values: Any  # float64 (longest path,)
     cycle_rewards: Any  # float64 (longest path,)
     cycle_factors: Any  # float64 (longest path,)
@@ -453,3 +452,28 @@ def best_lower_choice(graph: Graph, bounds: Bounds, discount: float, node: int) 
         if looking > value:
             best, value = 2 * action + 1, looking
     return best
+
+
+@no_refcount
+def query(graph: Graph, bounds: Bounds, scratch: Scratch, discount: float, what: int, number: int) -> tuple[float, int]:
+    """Return what Python asks about one node: one entry, so that the functions it calls are compiled once.
+
+    Parameters
+    ----------
+    what : int
+        `NODE_OF_STATE`: the node of the state `number`. `NODE_OF_BELIEF`: the node of the belief in the first `number` places
+        of `scratch`. `LOWER_CHOICE`: the choice with the highest lower bound at the expanded node `number`. `LOWER_VECTOR`: the
+        highest mean of `Bounds.lower_vectors` at the node `number`, and its column.
+
+    Returns
+    -------
+    mean, answer : float, int
+        The mean is 0 except for `LOWER_VECTOR`.
+    """
+    if what == NODE_OF_STATE:
+        return 0.0, node_of(graph, bounds, scratch, number)
+    if what == NODE_OF_BELIEF:
+        return 0.0, find_or_add(graph, bounds, scratch, number)
+    if what == LOWER_CHOICE:
+        return 0.0, best_lower_choice(graph, bounds, discount, number)
+    return best_mean(graph, number, bounds.lower_vectors)

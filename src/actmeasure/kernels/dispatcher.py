@@ -78,10 +78,7 @@ class _Part:
     """A function as LLVM IR, to become machine code as a part of the kernels that call it."""
 
     def __init__(self, kernel: Kernel, args: tuple[types.Type, ...]) -> None:
-        context = kernel.targetctx
-        flags = compiler.Flags()
-        kernel.targetdescr.options.parse_as_flags(flags, kernel.targetoptions)
-        flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
+        context, flags = kernel.targetctx, _part_flags(kernel.targetdescr.options, tuple(kernel.targetoptions.items()))
         with event.trigger_event("numba:compile", data={"dispatcher": kernel, "args": args, "return_type": None}):
             result = compiler.compile_extra(
                 kernel.typingctx, context, kernel.py_func, args, None, flags, {},
@@ -89,6 +86,28 @@ class _Part:
             )  # fmt: skip
         self.signature = result.signature
         context.insert_user_function(self, result.fndesc, [result.library])
+
+
+class _Flags(compiler.Flags):  # type: ignore[misc]
+    """Numba's flags with the same hash, which depends on their names only and is computed once in place of 30,000 times."""
+
+    __slots__ = ()
+    _hash = hash(compiler.Flags())
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or super().__eq__(other)
+
+
+@functools.cache
+def _part_flags(options: Any, targetoptions: tuple[tuple[str, Any], ...]) -> _Flags:
+    """Return the flags of parts with these options of the decorator, one object for all of them, which is compared faster."""
+    flags = _Flags()
+    options.parse_as_flags(flags, dict(targetoptions))
+    flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
+    return flags
 
 
 class _PartLibrary(JITCodeLibrary):  # type: ignore[misc]

@@ -1,6 +1,9 @@
 """Search in the graph of beliefs: expand tips below the choices with the highest upper bounds.
 
 A *tip* is a node that has not been expanded; its upper bound rests on those of the states that are possible there.
+
+Python calls `frontier`, `solve_cycle` and `expand_below`. They are compiled when they are first called: `solve_cycle` where there
+is a cycle, and bounds by mixtures where `mixing` is not None, as Numba leaves out branches that need it otherwise.
 """
 
 from __future__ import annotations
@@ -26,15 +29,15 @@ from actmeasure.kernels.belief_graph import (
 )
 from actmeasure.kernels.dynamics import EPSILON, Dynamics
 from actmeasure.kernels.jit import no_refcount
-from actmeasure.kernels.mixture_bound import lower_by_mixture
+from actmeasure.kernels.mixture_bound import Mixing, lower_by_mixture
 
 #: A node whose bound fell by this fraction of its gap when renewed is left: another choice may have a higher bound now.
 WORTH_TURNING_BACK = 0.01
 #: Likewise where bounds by mixtures are in use.
 WORTH_TURNING_BACK_MIXED = 0.001
 FULL = -1
-#: Searches that expand more nodes than this bound beliefs by mixtures, which most searches close without.
-MANY_EXPANDED = 32768
+#: Entries of the array `progress` of `frontier`.
+N_OWN, COUNT, N_MET, FOLLOWED, FIRST_STAMP, CYCLE_BEGIN, CYCLE_END = range(7)
 #: An expanded node is bounded by mixtures again when the number of expanded nodes has grown by this factor.
 GROWN = 1.1
 #: Number of further tips expanded after each tip, below the node to whose gap the bound of the tip before is mostly due.
@@ -49,16 +52,18 @@ def _new_stamp(graph: Graph) -> int:
 
 @no_refcount
 def descend(
-    graph: Graph, model: Dynamics, bounds: Bounds, scratch: Scratch, discount: float, top: int, threshold: float
-) -> bool:
+    graph: Graph, model: Dynamics, bounds: Bounds, scratch: Scratch, mixing: Mixing | None, discount: float, top: int,
+    threshold: float,
+) -> bool:  # fmt: skip
     """Follow the blind choices with the highest upper bounds from a node and expand the first tip; returns whether it did.
 
     A tip is expanded if its gap, times the discount and the probability of getting there, is above `threshold`.
     """
     stamp = _new_stamp(graph)
-    mixes = graph.counts[EXPANDED] > MANY_EXPANDED and 0 < discount < 1
-    share = WORTH_TURNING_BACK_MIXED if mixes else WORTH_TURNING_BACK
-    scratch.loosest[0] = NONE
+    share = WORTH_TURNING_BACK
+    if mixing is not None:
+        share = WORTH_TURNING_BACK_MIXED
+        mixing.loosest[0] = NONE
     path, weights = scratch.path, scratch.path_weights
     node, length, weight = top, 0, 1.0
     found = False
@@ -70,16 +75,17 @@ def descend(
             path[length], weights[length] = node, weight
             length += 1
             choice = back_up(graph, bounds, discount, node)
-            if mixes and graph.counts[EXPANDED] > GROWN * graph.mixed_at[node]:
-                graph.mixed_at[node] = graph.counts[EXPANDED]
-                before = graph.upper[node]
-                lower_by_mixture(graph, bounds, scratch, discount, node)
-                if _fell(graph, node, before, share) and length > 1:
-                    graph.mark[node] = 0
-                    length -= 2
-                    node, weight = path[length], weights[length]
-                    graph.mark[node] = 0
-                    continue
+            if mixing is not None:  # noqa: SIM102 - Numba leaves this branch out only if it is the whole condition
+                if graph.counts[EXPANDED] > GROWN * graph.mixed_at[node]:
+                    graph.mixed_at[node] = graph.counts[EXPANDED]
+                    before = graph.upper[node]
+                    lower_by_mixture(graph, bounds, mixing, discount, node)
+                    if _fell(graph, node, before, share) and length > 1:
+                        graph.mark[node] = 0
+                        length -= 2
+                        node, weight = path[length], weights[length]
+                        graph.mark[node] = 0
+                        continue
             child = graph.child[node, choice // 2]
             if choice % 2 == 1 or child < 0 or graph.known[child] >= 0:
                 break
@@ -88,8 +94,8 @@ def descend(
             continue
         before = graph.upper[node]
         renew_tip(graph, bounds, node)
-        if mixes:
-            scratch.loosest[0] = lower_by_mixture(graph, bounds, scratch, discount, node)
+        if mixing is not None:
+            mixing.loosest[0] = lower_by_mixture(graph, bounds, mixing, discount, node)
         if _fell(graph, node, before, share) and length > 0:
             length -= 1
             node = path[length]
@@ -114,33 +120,34 @@ def _fell(graph: Graph, node: int, before: float, share: float) -> bool:
 
 @no_refcount
 def _dig_below(
-    graph: Graph, model: Dynamics, bounds: Bounds, scratch: Scratch, discount: float, node: int, times: int,
-    threshold: float,
+    graph: Graph, model: Dynamics, bounds: Bounds, scratch: Scratch, mixing: Mixing | None, discount: float, node: int,
+    times: int, threshold: float,
 ) -> int:  # fmt: skip
     """Expand up to `times` tips below a node; returns how many. It also ends when the graph is full."""
     expanded = 0
     while expanded < times and has_room(graph):
-        if not descend(graph, model, bounds, scratch, discount, node, threshold):
+        if not descend(graph, model, bounds, scratch, mixing, discount, node, threshold):
             break
         expanded += 1
-        for _ in range(MOST_PARTS):
-            part = scratch.loosest[0]
-            if part < 0 or graph.known[part] >= 0 or not has_room(graph):
-                break
-            if not descend(graph, model, bounds, scratch, discount, part, threshold):
-                break
+        if mixing is not None:
+            for _ in range(MOST_PARTS):
+                part = mixing.loosest[0]
+                if part < 0 or graph.known[part] >= 0 or not has_room(graph):
+                    break
+                if not descend(graph, model, bounds, scratch, mixing, discount, part, threshold):
+                    break
     return expanded
 
 
 @no_refcount
 def dig(
-    graph: Graph, model: Dynamics, bounds: Bounds, scratch: Scratch, discount: float, nodes: Any, times: int,
-    threshold: float,
+    graph: Graph, model: Dynamics, bounds: Bounds, scratch: Scratch, mixing: Mixing | None, discount: float, nodes: Any,
+    times: int, threshold: float,
 ) -> int:  # fmt: skip
     """Expand up to `times` tips below each of `nodes`, last first. Returns how many, or FULL when the graph is full."""
     expanded = 0
     for i in range(nodes.shape[0] - 1, -1, -1):
-        expanded += _dig_below(graph, model, bounds, scratch, discount, nodes[i], times, threshold)
+        expanded += _dig_below(graph, model, bounds, scratch, mixing, discount, nodes[i], times, threshold)
         if not has_room(graph):
             return FULL
     return expanded
@@ -148,8 +155,8 @@ def dig(
 
 @no_refcount
 def tighten(
-    graph: Graph, model: Dynamics, bounds: Bounds, scratch: Scratch, discount: float, states: Any, times: int,
-    threshold: float,
+    graph: Graph, model: Dynamics, bounds: Bounds, scratch: Scratch, mixing: Mixing | None, discount: float, states: Any,
+    times: int, threshold: float,
 ) -> int:  # fmt: skip
     """Expand tips below every action of each of `states` when it is known: its bounds enter those of all beliefs that have it.
 
@@ -166,34 +173,34 @@ def tighten(
         for action in range(graph.child.shape[1]):
             child = graph.child[node, action]
             if child >= 0 and graph.known[child] < 0:
-                expanded += _dig_below(graph, model, bounds, scratch, discount, child, times, threshold)
+                expanded += _dig_below(graph, model, bounds, scratch, mixing, discount, child, times, threshold)
         back_up(graph, bounds, discount, node)
     return expanded
 
 
 @no_refcount
 def expand_below(
-    graph: Graph, model: Dynamics, bounds: Bounds, scratch: Scratch, discount: float, where: Any, of_states: bool,
-    times: int, threshold: float,
+    graph: Graph, model: Dynamics, bounds: Bounds, scratch: Scratch, mixing: Mixing | None, discount: float, where: Any,
+    of_states: bool, times: int, threshold: float,
 ) -> int:  # fmt: skip
     """Call `tighten` for the states in `where`, or `dig` for the nodes in it; one entry, so that both are compiled once."""
     if of_states:
-        return tighten(graph, model, bounds, scratch, discount, where, times, threshold)
-    return dig(graph, model, bounds, scratch, discount, where, times, threshold)
+        return tighten(graph, model, bounds, scratch, mixing, discount, where, times, threshold)
+    return dig(graph, model, bounds, scratch, mixing, discount, where, times, threshold)
 
 
 @no_refcount
 def frontier(
     graph: Graph, bounds: Bounds, scratch: Scratch, discount: float, starts: Any, threshold: float, out: Any, met: Any,
-    tips: Any,
-) -> tuple[int, int, int]:  # fmt: skip
+    tips: Any, progress: Any,
+) -> bool:  # fmt: skip
     """Find the nodes at which the schedule with the highest upper bounds plans: the starts, and every state it comes to know.
 
     Where the schedule reaches a tip, the tip's upper bound rests on those of the states that are possible there. These are
     followed next, as if they were shown.
 
-    Only states whose gap is above `threshold` are followed. Where blind choices lead round in a cycle, `_solve_cycle` solves for
-    its bounds, to which backing up converges slowly, and without discount not at all.
+    Only states whose gap is above `threshold` are followed. Where blind choices lead round in a cycle, this returns for
+    `solve_cycle` to be called, and goes on when it is called again.
 
     Parameters
     ----------
@@ -205,18 +212,24 @@ def frontier(
         Receives the states with a gap above the threshold that are possible on the way.
     tips : int64 array, shape of `out`
         Work array.
+    progress : int64 array, shape (7,)
+        How far it is: number of the schedule's own nodes in `out`, of all nodes in `out`, of states in `met`, of nodes of `out`
+        that have been followed, the first stamp (0 to begin), and where a cycle begins and ends in `scratch.path`.
 
     Returns
     -------
-    n_own, count, n_met : int
-        Number of the schedule's own nodes in `out`, of all nodes in `out`, and of states in `met`.
+    bool
+        Whether there is a cycle to solve; if not, `out` and `met` are complete.
     """
-    first_stamp = _new_stamp(graph)
-    for k in range(starts.shape[0]):
-        out[k] = starts[k]
-        if graph.known[starts[k]] >= 0:
-            scratch.used[graph.known[starts[k]]] = True
-    count, i, n_met, n_own = starts.shape[0], 0, 0, 0
+    if progress[FIRST_STAMP] == 0:
+        progress[FIRST_STAMP] = _new_stamp(graph)
+        progress[N_OWN], progress[COUNT], progress[N_MET], progress[FOLLOWED] = 0, starts.shape[0], 0, 0
+        for k in range(starts.shape[0]):
+            out[k] = starts[k]
+            if graph.known[starts[k]] >= 0:
+                scratch.used[graph.known[starts[k]]] = True
+    n_own, count, n_met, i = progress[N_OWN], progress[COUNT], progress[N_MET], progress[FOLLOWED]
+    first_stamp = progress[FIRST_STAMP]
     while i < count or n_own == 0:
         if i == count:
             n_own = count
@@ -244,8 +257,9 @@ def frontier(
                 begin = 0
                 while scratch.path[begin] != node:
                     begin += 1
-                _solve_cycle(graph, bounds, scratch, discount, scratch.path[begin:length], _new_stamp(graph))
-                break
+                progress[N_OWN], progress[COUNT], progress[N_MET], progress[FOLLOWED] = n_own, count, n_met, i + 1
+                progress[CYCLE_BEGIN], progress[CYCLE_END] = begin, length
+                return True
         if not graph.expanded[node]:
             if n_own == 0:
                 tips[i] = node
@@ -257,7 +271,8 @@ def frontier(
             scratch.used[graph.known[out[k]]] = False
     for k in range(n_met):
         scratch.met[met[k]] = False
-    return n_own, count, n_met
+    progress[N_OWN], progress[COUNT], progress[N_MET], progress[FIRST_STAMP] = n_own, count, n_met, 0
+    return False
 
 
 @no_refcount
@@ -287,7 +302,7 @@ def _add_states(
 
 
 @no_refcount
-def _solve_cycle(graph: Graph, bounds: Bounds, scratch: Scratch, discount: float, cycle: Any, stamp: int) -> None:
+def solve_cycle(graph: Graph, bounds: Bounds, scratch: Scratch, discount: float, cycle: Any) -> None:
     """Lower the upper bounds of nodes n_0 .. n_(k-1) that blind actions lead round in a cycle, each back to the first.
 
     Backing up one node after the other lowers such bounds by the factor g a round at best, as each rests on the next; without
@@ -313,10 +328,9 @@ def _solve_cycle(graph: Graph, bounds: Bounds, scratch: Scratch, discount: float
     Upper bounds of nodes with `known` states are copied to `bounds`. `exit_choice` keeps the leaving choice where that is best,
     as ties would otherwise send the search round the cycle again.
     """
-    size = cycle.shape[0]
+    size, stamp = cycle.shape[0], _new_stamp(graph)
     for i in range(size):
         graph.mark[cycle[i]] = stamp
-        graph.counts[STAMP] = stamp
     values, leaving = scratch.cycle_values, scratch.leaving
     _cycle_values(graph, scratch, discount, cycle)
     _raise_lower_bounds(graph, bounds, cycle, values)

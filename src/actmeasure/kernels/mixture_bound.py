@@ -25,9 +25,11 @@ below `LEAST_MASS`.
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
-from actmeasure.kernels.belief_graph import DROPPED, NONE, Bounds, Graph, Scratch
+from actmeasure.kernels.belief_graph import DROPPED, NONE, Bounds, Graph
 from actmeasure.kernels.dynamics import relative_error
 from actmeasure.kernels.jit import no_refcount
 
@@ -39,8 +41,15 @@ FARTHEST, FEW_STATES = 16, 4
 LEAST_MASS, MOST_ERROR = 1e-30, 1e-3
 
 
+class Mixing(NamedTuple):
+    """Work arrays."""
+
+    actions_back: Any  # int64 (MOST_BACK,): the actions that led to a node, the last first
+    loosest: Any  # int64 (1,): the node to whose gap the bound of the last tip is due, or -1
+
+
 @no_refcount
-def lower_by_mixture(graph: Graph, bounds: Bounds, scratch: Scratch, discount: float, node: int) -> int:
+def lower_by_mixture(graph: Graph, bounds: Bounds, mixing: Mixing, discount: float, node: int) -> int:
     """Lower the upper bound of a node by those below known states; the discount is above 0 and below 1.
 
     Returns the node whose gap contributes most to the bound found, whether that is below the one there was or not, or -1.
@@ -52,14 +61,14 @@ def lower_by_mixture(graph: Graph, bounds: Bounds, scratch: Scratch, discount: f
         if parent < 0 or graph.known[parent] >= 0:
             break
         top = parent
-        scratch.actions_back[back] = action
+        mixing.actions_back[back] = action
         mass *= graph.running[top, action]
         if mass < LEAST_MASS:
             break
         path_error += graph.error[top, action] / (discount * graph.running[top, action])
         size = graph.offsets[top + 1] - graph.offsets[top]
         if size <= FEW_STATES or (back < FARTHEST and back & (back + 1) == 0):
-            bound, part = _mixture(graph, bounds, scratch, discount, node, top, back + 1, mass, path_error)
+            bound, part = _mixture(graph, bounds, mixing, discount, node, top, back + 1, mass, path_error)
             if bound < least:
                 least, loosest = bound, part
     graph.upper[node] = min(graph.upper[node], least)
@@ -68,7 +77,7 @@ def lower_by_mixture(graph: Graph, bounds: Bounds, scratch: Scratch, discount: f
 
 @no_refcount
 def _mixture(
-    graph: Graph, bounds: Bounds, scratch: Scratch, discount: float, node: int, top: int, length: int, mass: float,
+    graph: Graph, bounds: Bounds, mixing: Mixing, discount: float, node: int, top: int, length: int, mass: float,
     path_error: float,
 ) -> tuple[float, int]:  # fmt: skip
     """Return the bound at `node` from the known states at `top`, `length` actions before, and the part with the largest gap."""
@@ -81,7 +90,7 @@ def _mixture(
         weight, error, left = graph.probabilities[entry], 0.0, length
         while left > 0 and at >= 0 and graph.expanded[at]:
             left -= 1
-            action = scratch.actions_back[left]
+            action = mixing.actions_back[left]
             child = graph.child[at, action]
             if child >= 0:
                 weight *= graph.running[at, action]

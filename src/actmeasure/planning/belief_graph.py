@@ -98,8 +98,6 @@ def make_scratch(n_states: int) -> Scratch:
         dense=np.zeros(n_states),
         path=np.empty(LONGEST_SEARCH_PATH, np.int64),
         path_weights=np.empty(LONGEST_SEARCH_PATH),
-        actions_back=np.empty(LONGEST_SEARCH_PATH, np.int64),
-        loosest=np.full(1, -1, np.int64),
         cycle_values=np.empty(LONGEST_SEARCH_PATH),
         cycle_rewards=np.empty(LONGEST_SEARCH_PATH),
         cycle_factors=np.empty(LONGEST_SEARCH_PATH),
@@ -114,12 +112,17 @@ def make_scratch(n_states: int) -> Scratch:
 def start_nodes(model: Model, graph: Graph, bounds: Bounds, scratch: Scratch) -> tuple[npt.NDArray[np.int64], Any]:
     """Return the nodes at which an episode may begin (known states, or one belief) and their probabilities."""
     if model.start_is_known:
-        nodes = [kernel.node_of(graph, bounds, scratch, int(state)) for state in model.initial_states]
+        nodes = [_query(graph, bounds, scratch, kernel.NODE_OF_STATE, state) for state in model.initial_states]
         return np.array(nodes, dtype=np.int64), model.initial_probabilities
     count = len(model.initial_states)
     scratch.states[:count] = model.initial_states
     scratch.weights[:count] = model.initial_probabilities
-    return np.array([kernel.find_or_add(graph, bounds, scratch, count)], dtype=np.int64), np.ones(1)
+    return np.array([_query(graph, bounds, scratch, kernel.NODE_OF_BELIEF, count)], dtype=np.int64), np.ones(1)
+
+
+def _query(graph: Graph, bounds: Bounds, scratch: Scratch, what: int, number: int, discount: float = 1.0) -> int:
+    """Return the number that `kernel.query` answers."""
+    return int(kernel.query(graph, bounds, scratch, discount, what, int(number))[1])
 
 
 def extract_schedule(
@@ -132,26 +135,26 @@ def extract_schedule(
         if graph.known[node] >= 0:
             waiting.append(int(graph.known[node]))
         else:
-            start_plan, waiting = _plan(graph, bounds, model, int(node))
+            start_plan, waiting = _plan(graph, bounds, scratch, model, int(node))
     while waiting:
         state = waiting.pop()
         if state not in plans:
-            node = kernel.node_of(graph, bounds, scratch, state)
-            plans[state], further = _plan(graph, bounds, model, node)
+            node = _query(graph, bounds, scratch, kernel.NODE_OF_STATE, state)
+            plans[state], further = _plan(graph, bounds, scratch, model, node)
             waiting += further
     return Schedule(plans, model.n_states, start_plan)
 
 
-def _plan(graph: Graph, bounds: Bounds, model: Model, node: int) -> tuple[BlindPlan, list[int]]:
+def _plan(graph: Graph, bounds: Bounds, scratch: Scratch, model: Model, node: int) -> tuple[BlindPlan, list[int]]:
     """Return the plan behind the lower bound of a node, and the states that it may come to know."""
     actions: list[int] = []
     seen = {node: 0}
     while graph.expanded[node] and (model.discount < 1 or graph.lower_choice[node] >= 0):
         # Without discount, a choice of equal value may lead round in a cycle; the stored choices do not (see `back_up`).
-        discounted = model.discount < 1
-        choice = int(
-            kernel.best_lower_choice(graph, bounds, model.discount, node) if discounted else graph.lower_choice[node]
-        )
+        if model.discount < 1:
+            choice = _query(graph, bounds, scratch, kernel.LOWER_CHOICE, node, model.discount)
+        else:
+            choice = int(graph.lower_choice[node])
         actions.append(choice // 2)
         node = int(graph.child[node, choice // 2])
         if node < 0:
@@ -163,7 +166,7 @@ def _plan(graph: Graph, bounds: Bounds, model: Model, node: int) -> tuple[BlindP
         if node in seen:
             return BlindPlan(tuple(actions), then="repeat", repeat=len(actions) - seen[node]), []
         seen[node] = len(actions)
-    value, column = kernel.best_mean(graph, node, bounds.lower_vectors)
+    value, column = kernel.query(graph, bounds, scratch, model.discount, kernel.LOWER_VECTOR, node)
     if not np.isfinite(value):
         raise PlanError("no schedule with a finite value was found in time; allow more time, or use a discount below 1")
     if column < model.n_actions:

@@ -22,6 +22,7 @@ from actmeasure.evaluation import Evaluation, evaluate
 from actmeasure.kernels import belief_graph, graph_search
 from actmeasure.kernels.belief_graph import Bounds, Graph, Scratch
 from actmeasure.kernels.dynamics import EPSILON, Dynamics
+from actmeasure.kernels.mixture_bound import MOST_BACK, Mixing
 from actmeasure.markov import RoundingError
 from actmeasure.model import Model
 from actmeasure.planning.act_then_measure import best_stops
@@ -227,6 +228,8 @@ MOST_BETWEEN = 1024
 WORTH_SETTLING = 0.95
 #: Relative error of a back-up, times 1 / (1 - discount), below which a gap cannot be closed further.
 ROUNDED = 256 * EPSILON
+#: Searches that expand more nodes than this bound beliefs by mixtures, which most searches close without.
+MANY_EXPANDED = 32768
 #: Work of one round, in beliefs: about as long as it takes to add that many. It counts where rounds add few beliefs.
 ROUND_WORK = 40
 
@@ -254,6 +257,10 @@ class Search:
         self._out = np.empty(model.n_states + len(self._starts) + 1, np.int64)
         self._met = np.empty(model.n_states, np.int64)
         self._tips = np.empty_like(self._out)
+        self._progress = np.zeros(7, np.int64)
+        self._mixing = Mixing(np.empty(MOST_BACK, np.int64), np.empty(1, np.int64))
+        #: Beliefs are bounded by mixtures once more nodes than this are expanded; without discount they never are.
+        self.mixes_above = MANY_EXPANDED if 0 < model.discount < 1 else math.inf
         #: Value of a schedule that is known from elsewhere.
         self.at_least = -np.inf
         #: Rounds so far.
@@ -401,10 +408,17 @@ class Search:
         self._settle_at = self.rounds + self._between
 
     def _frontier(self, threshold: float) -> tuple[int, int, int]:
-        return graph_search.frontier(
+        """Find the nodes and states on the way of the best-looking schedule; returns how many: see `graph_search.frontier`."""
+        while graph_search.frontier(
             self._graph, self.bounds, self._scratch, self.model.discount, self._starts, threshold, self._out, self._met,
-            self._tips,
-        )  # fmt: skip
+            self._tips, self._progress,
+        ):  # fmt: skip
+            cycle = self._scratch.path[
+                self._progress[graph_search.CYCLE_BEGIN] : self._progress[graph_search.CYCLE_END]
+            ]
+            graph_search.solve_cycle(self._graph, self.bounds, self._scratch, self.model.discount, cycle)
+        n_own, count, n_met = self._progress[[graph_search.N_OWN, graph_search.COUNT, graph_search.N_MET]].tolist()
+        return n_own, count, n_met
 
     def _expand_below_states(self, states: npt.NDArray[np.int64], threshold: float) -> int:
         return self._with_room(states, True, TIPS_PER_ACTION, threshold)
@@ -415,9 +429,10 @@ class Search:
     def _with_room(self, where: npt.NDArray[np.int64], of_states: bool, times: int, threshold: float) -> int:
         """Expand below states or nodes, again with a larger graph if it was full; returns how many tips were expanded."""
         while True:
+            mixing = self._mixing if self._graph.counts[belief_graph.EXPANDED] > self.mixes_above else None
             done = graph_search.expand_below(
-                self._graph, self._arrays, self.bounds, self._scratch, self.model.discount, where, of_states, times,
-                threshold,
+                self._graph, self._arrays, self.bounds, self._scratch, mixing, self.model.discount, where, of_states,
+                times, threshold,
             )  # fmt: skip
             if done != graph_search.FULL or not self._make_room():
                 return max(done, 0)

@@ -11,6 +11,7 @@ import multiprocessing
 import os
 import re
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent import futures
@@ -33,6 +34,8 @@ ENVIRONMENT = {
     **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1"),
     "LOKY_MAX_MEMORY_LEAK_SIZE": "1e18",
 }
+#: Warning filter, as for the option -W of Python, of the processes that remove shared resources.
+TRACKER_WARNINGS = "ignore:resource_tracker:UserWarning"
 #: How loky writes the exit code of a process: `SIGKILL(-9)`, `EXIT(3)`.
 EXIT_CODE = re.compile(r"\((-?\d+)\)")
 
@@ -67,6 +70,7 @@ class WorkerPool:
     def __init__(self, count: int) -> None:
         # Workers hold one end, this process the other: when it ends, however it ends, they notice.
         self._their_end, self._own_end = multiprocessing.Pipe(duplex=False)
+        _start_trackers()  # which unblocks Ctrl-C, and would happen with the first worker otherwise
         self.workers = [Worker(self._their_end) for _ in range(count)]
 
     def __enter__(self) -> WorkerPool:
@@ -179,15 +183,27 @@ def _end_with_parent(lifeline: Connection) -> None:
     threading.Thread(target=watch, name="watch the parent process", daemon=True).start()
 
 
+def _start_trackers() -> None:
+    """Start the processes that remove shared resources, such as semaphores, of a process that was killed.
+
+    They would warn of "leaked" resources at the end of its log. They are started with the warning filters of this process.
+    """
+    if not hasattr(signal, "pthread_sigmask"):  # as on Windows, which needs none
+        return
+    sys.warnoptions.append(TRACKER_WARNINGS)
+    try:
+        loky_tracker.ensure_running()
+        resource_tracker.ensure_running()
+    finally:
+        sys.warnoptions.remove(TRACKER_WARNINGS)
+
+
 @contextmanager
 def _interrupts_blocked() -> Iterator[None]:
     """Block Ctrl-C for processes started meanwhile: a terminal sends it to all of them, and only this one deals with it."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    # Trackers of shared resources start with the first worker, and unblock Ctrl-C when they have: so they are started before.
-    loky_tracker.ensure_running()
-    resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
