@@ -27,7 +27,7 @@ def mix_everywhere(search):
     graph = search._graph
     before = graph.upper[: search.nodes].copy()
     for node in range(search.nodes):
-        lower_by_mixture(graph, search.bounds, search._scratch, search.model.discount, node)
+        lower_by_mixture(graph, search.bounds, search._mixing, search.model.discount, node)
     return np.flatnonzero(graph.upper[: search.nodes] < before)
 
 
