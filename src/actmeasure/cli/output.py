@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rich.status import Status
 
     from actmeasure.model import Model
+    from actmeasure.policy_graph import PolicyGraph
     from actmeasure.schedule import BlindPlan, Schedule
     from actmeasure.studies import SeedProgress, StudyProgress
 
@@ -29,6 +30,7 @@ __all__ = [
     "Json",
     "Plot",
     "TimeLimit",
+    "graph_json",
     "model_json",
     "picture_path",
     "print_json",
@@ -101,14 +103,41 @@ def picture_path(path: Path | None) -> Path | None:
 
 
 def model_json(model: Model) -> dict[str, Any]:
-    """Return the sizes, discount and measuring cost of a model as JSON data."""
-    cost = model.measuring_cost
-    return {
-        "states": model.n_states,
-        "actions": model.n_actions,
-        "discount": model.discount,
-        "measuring_cost": cost if isinstance(cost, float) else cost.tolist(),
-    }
+    """Return the sizes, discount and measurements of a model as JSON data; where looks are exact, their cost."""
+    measuring: dict[str, Any] = {}
+    if model.looks_are_exact:
+        measuring["measuring_cost"] = _price_json(model.measuring_cost)
+    else:
+        measuring["measurements"] = [
+            {"name": one.name, "cost": _price_json(one.cost), "outcomes": model.n_outcomes(number)}
+            for number, one in enumerate(model.measurements, start=1)
+        ]
+        measuring["passive"] = None if model.passive is None else model.passive.name
+    return {"states": model.n_states, "actions": model.n_actions, "discount": model.discount, **measuring}
+
+
+def _price_json(price: Any) -> Any:
+    return price if isinstance(price, float) else price.tolist()
+
+
+def graph_json(model: Model, graph: PolicyGraph) -> dict[str, Any]:
+    """Return a policy graph as JSON data: its start, and for each node its decision and where each outcome leads."""
+    nodes = []
+    for number, ((action, measurement), edges) in enumerate(zip(graph.decisions, graph.edges, strict=True)):
+        named = {"otherwise" if seen is None else _outcome(model, measurement, seen): to for seen, to in edges.items()}
+        nodes.append(
+            {
+                "node": number,
+                "action": model.action_name(action),
+                "measurement": None if measurement == 0 else model.measurements[measurement - 1].name,
+                "edges": named,
+            }
+        )
+    return {"start": graph.start if isinstance(graph.start, int) else dict(graph.start), "nodes": nodes}
+
+
+def _outcome(model: Model, measurement: int, outcome: int | str) -> str:
+    return outcome if isinstance(outcome, str) else model.outcome_name(measurement, outcome)
 
 
 def schedule_json(model: Model, schedule: Schedule) -> dict[str, Any]:

@@ -283,6 +283,8 @@ def _facts(solution: Solution) -> Iterator[tuple[str, str]]:
     if solution.method_upper is not None:
         yield f"best {solution.method!r}", _range(solution.value, max(solution.method_upper, solution.value))
     yield "looks", _looks(solution.evaluation, is_discounted)
+    if len(solution.model.measurements) > 1:
+        yield "by kind", _looks_by_kind(solution)
     yield "episode", _episode(solution.evaluation.steps, solution.evaluation.ending_probability)
 
 
@@ -294,6 +296,15 @@ def _looks(result: Evaluation, is_discounted: bool) -> str:
     is_finite = math.isfinite(result.measurements)
     often = f"{result.measurements:.4g} per episode" if is_finite else f"{result.average_measurements:.4g} per step"
     return often + (f"  ({result.discounted_measurements:.4g} discounted)" if is_discounted else "")
+
+
+def _looks_by_kind(solution: Solution) -> str:
+    """Return the number of each measurement, per episode or per step as in `_looks`."""
+    result = solution.evaluation
+    is_finite = math.isfinite(result.measurements) or result.average_looks is None
+    counts = result.looks if is_finite else result.average_looks
+    names = [shown(measurement.name) for measurement in solution.model.measurements]
+    return ", ".join(f"{name} {count:.4g}" for name, count in zip(names, counts, strict=True))
 
 
 def _episode(steps: float, ending: float) -> str:
