@@ -221,14 +221,34 @@ def _draw_around(axes: Axes, layout: _Layout, arrow: _Arrow, sign: int, lane: in
     low, high = sorted((source.layer, target.layer))
     between = [layout.boxes[number] for layer in layout.layers[low : high + 1] for number in layer]
     outside = max(sign * box.x + box.width / 2 for box in between) + LANE * lane
-    ends = []
-    for box, offset in ((source, -0.06), (target, 0.06)):
-        ends.append((box.x + sign * box.width / 2, box.y + offset))
-    # A cubic curve comes three quarters of the way to its control points.
-    controls = [(sign * (outside + (outside - sign * end[0]) / 3), end[1]) for end in ends]
-    points = [ends[0], *controls, ends[1]]
+    lane_x = sign * outside
+    # From the side of the outermost box of a layer directly into the lane, from others below the layer; at the other end likewise.
+    points: list[tuple[float, float]] = []
+    if _is_outermost(layout, arrow.source, sign):
+        begin = (source.x + sign * source.width / 2, source.y - 0.06)
+        points += [begin, (lane_x, begin[1])]
+    else:
+        begin, y = (source.x + sign * source.width / 4, source.y - source.height / 2), source.y - 0.55 * LAYER
+        points += [begin, (begin[0], y), (lane_x, y), (lane_x, y + 0.2 * _sign(target.y - source.y)), (lane_x, y)]
+    middle = (lane_x, (source.y + target.y) / 2)
+    points += [middle, middle, middle]
+    if _is_outermost(layout, arrow.target, sign):
+        end = (target.x + sign * target.width / 2, target.y + 0.06)
+        points += [(lane_x, end[1]), end]
+    else:
+        end, y = (target.x + sign * target.width / 4, target.y + target.height / 2), target.y + 0.55 * LAYER
+        points += [(lane_x, y), (lane_x, y - 0.2 * _sign(target.y - source.y)), (lane_x, y), (end[0], y), end]
     _path(axes, points)
-    _write(axes, *_middle(points), arrow.label, size)
+    _write(axes, *middle, arrow.label, size)
+
+
+def _is_outermost(layout: _Layout, number: int, sign: int) -> bool:
+    members = layout.layers[layout.boxes[number].layer]
+    return number == members[-1 if sign > 0 else 0]
+
+
+def _sign(value: float) -> int:
+    return 1 if value > 0 else -1
 
 
 def _middle(points: list[tuple[float, float]]) -> tuple[float, float]:
@@ -241,7 +261,7 @@ def _path(axes: Axes, points: list[tuple[float, float]]) -> None:
     from matplotlib.patches import FancyArrowPatch
     from matplotlib.path import Path
 
-    codes = [Path.MOVETO, *([Path.LINETO] if len(points) == 2 else [Path.CURVE4] * 3)]
+    codes = [Path.MOVETO, *([Path.LINETO] if len(points) == 2 else [Path.CURVE4] * (len(points) - 1))]
     axes.add_patch(
         FancyArrowPatch(path=Path(points, codes), arrowstyle="-|>", mutation_scale=9, color=GREY, linewidth=0.9, zorder=2)
     )
