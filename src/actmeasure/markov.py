@@ -27,6 +27,8 @@ LARGE = 5_000
 LEFT_OVER, MOST_SWEEPS, FIRST_SWEEPS = 1e-14, 1_000, 60
 #: With `krylov`, large systems are first tried by BiCGSTAB: steps of a round, relative residual of a round, number of rounds.
 KRYLOV_STEPS, KRYLOV_RESIDUAL, KRYLOV_ROUNDS = 300, 1e-9, 4
+#: Sweeps that are made before it.
+KRYLOV_SWEEPS = 100
 
 #: Largest accepted relative error of sums over many steps.
 LOST = 1e-6
@@ -300,6 +302,9 @@ def _solve(matrix: Any, right: FloatArray, krylov: bool = False) -> FloatArray:
     """Return the solution of a linear system with a right-hand side of shape (n,) or (n, k)."""
     if krylov and matrix.shape[0] >= LARGE:
         rows = sparse.csr_array(matrix)
+        found = _solve_by_sweeps(rows, right, KRYLOV_SWEEPS)  # few are enough where episodes end soon
+        if found is not None:
+            return found
         columns = right.reshape(len(right), -1)
         solved = [_solve_by_krylov(lambda x: rows @ x, np.ascontiguousarray(column)) for column in columns.T]
         if all(one is not None for one in solved):
@@ -317,15 +322,17 @@ def _solve(matrix: Any, right: FloatArray, krylov: bool = False) -> FloatArray:
         ) from error
 
 
-def _solve_by_sweeps(matrix: sparse.csr_array[np.float64], right: FloatArray) -> FloatArray | None:
-    """Return the solution up to rounding by iterative refinement (sweeps), or None if that takes too many of them.
+def _solve_by_sweeps(
+    matrix: sparse.csr_array[np.float64], right: FloatArray, most: int = MOST_SWEEPS
+) -> FloatArray | None:
+    """Return the solution up to rounding by iterative refinement (sweeps), or None if that takes more than `most` of them.
 
     The factors of a large system fill up where states are densely connected, which can take minutes. Such chains also forget
     quickly where they began, and a sweep is one product with the matrix.
     """
     found = np.zeros_like(right)
     before = np.inf
-    for sweep in range(MOST_SWEEPS):
+    for sweep in range(most):
         left = right - matrix @ found
         size, enough = np.abs(left).max(), LEFT_OVER * (np.abs(right).max() + np.abs(found).max())
         if size <= enough:
@@ -334,7 +341,7 @@ def _solve_by_sweeps(matrix: sparse.csr_array[np.float64], right: FloatArray) ->
             before = size
         if sweep == FIRST_SWEEPS:
             shrinks = np.log(before / size) / (sweep - sweep // 2)  # each sweep, as a logarithm
-            if shrinks * (MOST_SWEEPS - sweep) < np.log(size / enough):
+            if shrinks * (most - sweep) < np.log(size / enough):
                 return None
         found += left
     return None
