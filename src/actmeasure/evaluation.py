@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -159,14 +160,13 @@ def evaluate(
     if horizon is not None:
         horizon = whole(horizon, "horizon", 1, LONGEST, ScheduleError, "None for all time, or a whole number of steps")
     chain = _chain(model, policy, depth)
-    recurrent = markov.recurrence(chain.moves, chain.ends, chain.start)
+    recurrent = markov.recurrence(chain.moves, chain.ends, chain.start, chain.krylov)
     totals = chain.totals()
     if horizon is None:
         sums = _over_all_time(chain, recurrent, totals)
     else:
         sums = _finite(chain, recurrent, totals, horizon)
-    values = _discounted(chain, recurrent, model.discount)
-    first = _from_start(chain, values)
+    values, first = chain.discounted(recurrent, model.discount)
     averages = _averages(recurrent, totals)
     pairs = None
     if isinstance(chain, GraphChain):
@@ -215,17 +215,9 @@ def _chain(model: Model, policy: Schedule | PolicyGraph | Policy | BeliefFunctio
 def _over_all_time(chain: PlanChain, recurrent: markov.Recurrence, totals: FloatArray) -> FloatArray:
     """Return undiscounted sums from the start over an infinite horizon, shape (c,)."""
     try:
-        return _from_start(chain, markov.undiscounted_values(chain.moves, recurrent, totals))
+        return _from_start(chain, markov.undiscounted_values(chain.moves, recurrent, totals, chain.krylov))
     except markov.RoundingError:
         return np.full(totals.shape[1], np.nan)
-
-
-def _discounted(chain: PlanChain, recurrent: markov.Recurrence, discount: float) -> FloatArray:
-    """Return discounted sums from each node, shape (n_nodes, c)."""
-    totals = chain.totals(discount)
-    if discount < 1:
-        return markov.discounted_sums(chain.moves, np.float64(discount) ** chain.durations, totals)
-    return markov.undiscounted_values(chain.moves, recurrent, totals)
 
 
 def _rounding(chain: PlanChain, values: FloatArray, discount: float) -> float:
@@ -380,6 +372,8 @@ class PlanChain:
 
     #: Numbers that are added up for the probabilities of outcomes of a move; an exact look shows one.
     outcome_terms: int = 0
+    #: Whether large systems are first tried by a Krylov method.
+    krylov: ClassVar[bool] = False
 
     @property
     def durations(self) -> IntArray:
@@ -400,6 +394,16 @@ class PlanChain:
         steps = self.per_node(decay * self.step_running)
         looks = [at_end * made for made in self.per_kind()]
         return np.column_stack([rewards - at_end * self.costs, rewards, at_end * self.measured, steps, *looks])
+
+    def discounted(self, recurrent: markov.Recurrence, discount: float) -> tuple[FloatArray, FloatArray]:
+        """Return discounted sums from each node, shape (n_nodes, c), and from the start, shape (c,)."""
+        totals = self.totals(discount)
+        if discount < 1:
+            factors = np.float64(discount) ** self.durations
+            values = markov.discounted_sums(self.moves, factors, totals, self.krylov)
+        else:
+            values = markov.undiscounted_values(self.moves, recurrent, totals, self.krylov)
+        return values, _from_start(self, values)
 
     def per_kind(self) -> list[FloatArray]:
         """Return the probability of each kind of measurement with the last step of each node, where there are several kinds."""
@@ -423,6 +427,7 @@ class GraphChain(PlanChain):
     n_graph_nodes : int
     """
 
+    krylov: ClassVar[bool] = True
     nodes: IntArray = field(kw_only=True)
     kinds: IntArray = field(kw_only=True)
     n_graph_nodes: int = field(kw_only=True)
@@ -431,6 +436,20 @@ class GraphChain(PlanChain):
     def kinds_made(self) -> list[int]:
         """The measurements that are made in some pair, ascending."""
         return np.unique(self.kinds[self.kinds > 0]).tolist()
+
+    def discounted(self, recurrent: markov.Recurrence, discount: float) -> tuple[FloatArray, FloatArray]:
+        """Return discounted returns from each pair, shape (n_pairs, 1), and all sums from the start, shape (c,).
+
+        The latter are those of the visits to each pair: two linear systems, however many sums there are.
+        """
+        if discount == 1:
+            return super().discounted(recurrent, discount)
+        totals = self.totals()
+        factors = np.full(len(totals), discount)
+        values = markov.discounted_sums(self.moves, factors, totals[:, [RETURN]], self.krylov)
+        first = markov.discounted_visits(self.moves, discount, self.start, self.krylov) @ totals
+        first[RETURN] = _from_start(self, values)[0]
+        return values, first
 
     def per_kind(self) -> list[FloatArray]:
         """Return for each kind that is made whether a pair makes it; nothing if there is only one."""

@@ -113,7 +113,7 @@ class PolicyGraph:
 
     def __repr__(self) -> str:
         n_edges = sum(len(edges) for edges in self.edges)
-        start = f"start {self.start}" if isinstance(self.start, int) else f"start by state ({len(self.start)} states)"
+        start = f"start {self.start}" if isinstance(self.start, int) else "start by state"
         plurals = "s" * (len(self) != 1), "s" * (n_edges != 1)
         return f"PolicyGraph({len(self):,} node{plurals[0]}, {n_edges:,} edge{plurals[1]}, {start})"
 
@@ -763,6 +763,7 @@ def _pruned(graph: PolicyGraph, model: Model) -> PolicyGraph:
         state_numbers = {name: position for position, name in enumerate(model.state_names or ())}
         kept = {key: node for key, node in graph.start.items() if (state_numbers[key] if isinstance(key, str) else key) in initial}
         start = {key: number[node] for key, node in kept.items()}
+        start = next(iter(start.values())) if len(set(start.values())) == 1 else start
     renumbered = [{outcome: number[target] for outcome, target in mapping.items()} for mapping in edges]
     return PolicyGraph([graph.decisions[node] for node in nodes.tolist()], renumbered, start)
 
