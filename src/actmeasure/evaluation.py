@@ -103,7 +103,9 @@ class Evaluation:
     def node_values(self) -> FloatArray:
         """Discounted return of a policy graph from each node in each state, shape (N, S); NaN for pairs that are never reached."""
         if self._pairs is None:
-            raise ScheduleError("node_values are those of a policy graph, and this is the evaluation of a schedule; use values")
+            raise ScheduleError(
+                "node_values are those of a policy graph, and this is the evaluation of a schedule; use values"
+            )
         nodes, states, values, shape = self._pairs
         table = np.full(shape, np.nan)
         table[nodes, states] = values

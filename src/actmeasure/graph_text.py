@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from actmeasure.drawing import pandas_for
-from actmeasure.errors import ScheduleError, quoted, shown
+from actmeasure.errors import ScheduleError, import_extra, quoted, shown
 from actmeasure.model import Model
 from actmeasure.policy_graph import NO_EDGE, BoundGraph, PolicyGraph, bind
 
@@ -171,7 +170,7 @@ def _next_text(model: Model, measurement: int, step: Step, number: Mapping[int, 
 
 def to_pandas(graph: PolicyGraph, model: Model | None) -> pd.DataFrame:
     """Return a table with a row for every edge; `PolicyGraph.to_pandas` documents it."""
-    pandas = pandas_for("PolicyGraph.to_pandas")
+    pandas = import_extra("pandas", "PolicyGraph.to_pandas", "data")
     if model is not None:
         bind(graph, model)
     rows: list[dict[str, Any]] = []

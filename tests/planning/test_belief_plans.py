@@ -1,4 +1,4 @@
-"""Methods without a search on models whose looks are not exact: against brute force, and the measuring values by their definition."""
+"""Methods without a search where looks are not exact: against brute force, and measuring values by their definition."""
 
 import numpy as np
 import pytest
@@ -34,7 +34,9 @@ def test_values_lie_below_the_optimum_and_the_optimum_below_the_bound(model):
             assert solution.schedule is None
             assert solution.lower <= best + 1e-9, method
             assert best <= solution.upper + 1e-9, method
-            assert am.evaluate(life, solution.policy_graph()).discounted_return == pytest.approx(solution.value, abs=1e-9)
+            assert am.evaluate(life, solution.policy_graph()).discounted_return == pytest.approx(
+                solution.value, abs=1e-9
+            )
     # With the control fixed, no choice of measurements is better: Lemma 1 of the paper, for any measurements.
     for method in METHODS:
         if solutions[method] is not None:

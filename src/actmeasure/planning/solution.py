@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from actmeasure.errors import import_extra
+from actmeasure.errors import import_extra, shown
 from actmeasure.evaluation import Evaluation
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
@@ -301,8 +301,8 @@ def _looks(result: Evaluation, is_discounted: bool) -> str:
 def _looks_by_kind(solution: Solution) -> str:
     """Return the number of each measurement, per episode or per step as in `_looks`."""
     result = solution.evaluation
-    is_finite = math.isfinite(result.measurements) or result.average_looks is None
-    counts = result.looks if is_finite else result.average_looks
+    per_step = None if math.isfinite(result.measurements) else result.average_looks
+    counts = result.looks if per_step is None else per_step
     names = [shown(measurement.name) for measurement in solution.model.measurements]
     return ", ".join(f"{name} {count:.4g}" for name, count in zip(names, counts, strict=True))
 
