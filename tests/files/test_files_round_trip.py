@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from model_strategies import check_sound, models, small_model
+from model_strategies import check_sound, measuring_models, models, small_model
 
 import actmeasure as am
 from actmeasure.files.pomdp_text import identifiers, number_text
@@ -52,6 +52,17 @@ def test_exact(model, suffix, folder):
     assert (loaded.transition_rewards is None) == (model.transition_rewards is None)
     assert loaded.state_names == model.state_names
     assert loaded.action_names == model.action_names
+    check_sound(loaded)
+
+
+@settings(max_examples=150)
+@given(model=measuring_models())
+@pytest.mark.parametrize("suffix", EXACT)
+def test_measurements_are_exact(model, suffix, folder):
+    loaded = round_trip(model, folder, suffix)
+    assert loaded == model
+    assert loaded.measurements == () or loaded.measurements[0].name == model.measurements[0].name
+    assert [one.with_actions for one in loaded.measurements] == [one.with_actions for one in model.measurements]
     check_sound(loaded)
 
 
