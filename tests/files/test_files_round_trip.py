@@ -81,6 +81,26 @@ def test_pomdp(model, folder):
     check_sound(loaded)
 
 
+@settings(max_examples=200)
+@given(model=measuring_models())
+def test_pomdp_with_measurements(model, folder):
+    loaded = round_trip(model, folder, ".pomdp")
+    check_sound(loaded)
+    if np.array_equal(loaded.rewards, model.rewards):
+        assert loaded == model
+    assert_same_world(loaded, model)
+    assert loaded.measurements == model.measurements or all(
+        one.equals(other) for one, other in zip(loaded.measurements, model.measurements, strict=True)
+    )
+    assert (loaded.passive is None) == (model.passive is None)
+    assert model.passive is None or loaded.passive.equals(model.passive)
+    assert loaded.reveal_start == model.reveal_start
+    assert loaded.state_names == model.state_names
+    assert loaded.action_names == model.action_names
+    if model.transition_rewards is not None:
+        np.testing.assert_array_equal(loaded.transition_rewards, model.transition_rewards)
+
+
 @settings(max_examples=150)
 @given(model=models())
 def test_pomdp_without_the_comment(model, folder):

@@ -1,4 +1,4 @@
-"""Read Cassandra's POMDP text format, with the whole of its grammar, into tables; `pomdp_model` interprets them."""
+"""Read Cassandra's POMDP text format, with the whole of its grammar, into tables; `pomdp_model` makes a model of them."""
 
 from __future__ import annotations
 
@@ -8,16 +8,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 
 from actmeasure.errors import ModelError
-from actmeasure.files.checks import decimal_index, quote, unknown
+from actmeasure.files.checks import VERSION, decimal_index, parse_json, quote, unknown, whole
+from actmeasure.files.pomdp_pairs import PairsComment
 from actmeasure.files.pomdp_text import COMMENT, RESERVED, Comment
 from actmeasure.model.transitions import ACCEPTED_ERROR, FloatArray
 
-__all__ = ["ROW_ERROR", "Pomdp", "ProbabilityTable", "RewardTable", "Tokens", "Words", "read"]
+__all__ = ["Pomdp", "ProbabilityTable", "RewardTable", "Tokens", "Words", "read"]
 
-#: Largest accepted difference of a row's sum from 1, as in pomdp-solve: many files have six digits.
-ROW_ERROR = 1e-5
+IndexArray = npt.NDArray[np.int64]
+
+#: Largest accepted difference of the start distribution's sum from 1, as in pomdp-solve.
+START_ERROR = 1e-5
 #: More table entries than this are refused: text is not the format for them, and a damaged count may ask for any number.
 MOST_ENTRIES = 5_000_000
 #: Memory of a row besides its entries, counted in entries.
@@ -30,6 +34,10 @@ TOKEN = re.compile(
 )
 #: Token after the last one of the file.
 END = ""
+#: First characters of numbers without a sign that the tokeniser does not also take for something else.
+DIGITS = frozenset("0123456789")
+#: Numbers of which more than this many are tried to be read at once.
+FEW = 8
 
 
 def read(contents: bytes) -> Pomdp:
@@ -40,7 +48,7 @@ def read(contents: bytes) -> Pomdp:
 
 @dataclass
 class Pomdp:
-    """A POMDP as a file describes it, not yet checked to be one in which measuring is a choice.
+    """A POMDP as a file describes it, not yet checked to be complete.
 
     Attributes
     ----------
@@ -48,7 +56,7 @@ class Pomdp:
     sign : 1.0, or -1.0 where the file gives costs in place of rewards
     statements : int
         Number of T, O and R statements in the file.
-    comment : Comment or None
+    comment : Comment, PairsComment or None
         The contents of the comment line `# actmeasure`, if the file has one.
     """
 
@@ -62,11 +70,19 @@ class Pomdp:
     shown: ProbabilityTable
     rewards: RewardTable
     statements: int
-    comment: Comment | None
+    comment: Comment | PairsComment | None
 
     def reward(self, action: int, state: int, successor: int, observation: int) -> float:
         """Return the reward of a step."""
-        return self.sign * self.rewards.at(action, state, successor, observation)
+        point = (np.array([index]) for index in (action, state, successor, observation))
+        return float(self.rewards_at(*point)[0])
+
+    def rewards_at(
+        self, actions: IndexArray, states: IndexArray, successors: IndexArray, observations: IndexArray
+    ) -> FloatArray:
+        """Return the rewards of steps, given as arrays of one length."""
+        sizes = (self.actions.count, self.states.count, self.states.count, self.observations.count)
+        return self.sign * self.rewards.at((actions, states, successors, observations), sizes)
 
     def uniform_start(self) -> bool:
         """Return whether the start is uniform over all states, as it is where the file has no `start`."""
@@ -236,7 +252,7 @@ class _Reader:
             belief[state] = 1.0
             return
         belief[:] = values
-        if belief.min() < 0 or abs(belief.sum() - 1) > ROW_ERROR:
+        if belief.min() < 0 or abs(belief.sum() - 1) > START_ERROR:
             raise ModelError(
                 f"line {line}: the start distribution sums to {belief.sum():.6g} and has the least entry {belief.min():.6g}, "
                 "expected probabilities with the sum 1; correct it"
@@ -257,14 +273,15 @@ class _Reader:
         self._read_table(self.shown, "observation", "observation")
 
     def _read_table(self, table: ProbabilityTable, columns: str, what: str) -> None:
-        """Read an entry, a row or a matrix; `uniform` for rows and matrices, `identity` and `reset` for transitions."""
+        """Read an entry, a row or a matrix; `uniform` for rows and matrices, `identity` for square matrices, `reset` for
+        the transitions of a state."""
         tokens = self.tokens
         n_states, n_columns = self.words["state"].count, self.words[columns].count
         actions = self._reference("action")
         if not tokens.accept(":"):
             if tokens.accept("uniform"):
                 table.set_uniform(actions, range(n_states))
-            elif what == "transition" and tokens.accept("identity"):
+            elif n_columns == n_states and tokens.accept("identity"):
                 table.set_identity(actions)
             else:
                 values = self._probabilities(n_states * n_columns, f"the {what} matrix")
@@ -387,16 +404,44 @@ class RewardTable:
         self._count += 1
         self._by_places.setdefault(places, {})[key] = (self._count, value)
 
-    def at(self, action: int, state: int, successor: int, observation: int) -> float:
-        """Return the reward of the last line of the file that matches, or 0."""
-        point = (action, state, successor, observation)
-        latest, reward = 0, 0.0
+    @property
+    def by_observation(self) -> bool:
+        """Whether a line of the file gives the reward of one observation."""
+        return any(places[3] for places in self._by_places)
+
+    def at(self, points: tuple[IndexArray, ...], sizes: tuple[int, ...]) -> FloatArray:
+        """Return for each point the reward of the last line of the file that matches, or 0.
+
+        Parameters
+        ----------
+        points : four arrays of one length
+        sizes : four ints
+            Numbers of actions, states, successors and observations.
+        """
+        latest, rewards = np.zeros(len(points[0]), dtype=np.int64), np.zeros(len(points[0]))
         for places, lines in self._by_places.items():
-            key = tuple(index for index, given in zip(point, places, strict=True) if given)
-            count, value = lines.get(key, (0, 0.0))
-            if count > latest:
-                latest, reward = count, value
-        return reward
+            keys = np.array(list(lines), dtype=np.int64).reshape(len(lines), sum(places))
+            given = [position for position in range(4) if places[position]]
+            known, asked = np.zeros(len(keys), dtype=np.int64), np.zeros(len(points[0]), dtype=np.int64)
+            for column, position in enumerate(given):
+                known = known * sizes[position] + keys[:, column]
+                asked = asked * sizes[position] + points[position]
+            order = np.argsort(known)
+            counts = np.array([count for count, _ in lines.values()])[order]
+            values = np.array([value for _, value in lines.values()])[order]
+            found = np.minimum(np.searchsorted(known[order], asked), len(known) - 1)
+            later = (known[order][found] == asked) & (counts[found] > latest)
+            latest[later], rewards[later] = counts[found][later], values[found][later]
+        return rewards
+
+
+def _parsed_comment(text: str) -> Comment | PairsComment:
+    """Return the contents of the comment line whose JSON this is."""
+    about = parse_json(text)
+    version = whole(about.get("version") if isinstance(about, dict) else None, "'version'", least=1)
+    if version > VERSION:
+        raise ModelError(f"it has version {version}, this actmeasure reads versions up to {VERSION}; update actmeasure")
+    return Comment.of_json(about) if version == 1 else PairsComment.of_json(about)
 
 
 class Tokens:
@@ -404,12 +449,12 @@ class Tokens:
 
     Attributes
     ----------
-    comment : Comment or None
+    comment : Comment, PairsComment or None
         The contents of the comment line `# actmeasure`, if the file has one.
     """
 
     def __init__(self, text: str) -> None:
-        self.comment: Comment | None = None
+        self.comment: Comment | PairsComment | None = None
         self._words: list[str] = []
         self._lines: list[int] = []
         self._position = 0
@@ -427,7 +472,7 @@ class Tokens:
         if self.comment is not None:
             raise ModelError(f"line {line}: the comment '# actmeasure' is there twice; remove one of the two")
         try:
-            self.comment = Comment.parse(remark[len(COMMENT) - 1 :])
+            self.comment = _parsed_comment(remark[len(COMMENT) - 1 :])
         except ModelError as error:
             raise ModelError(f"line {line}, the comment '# actmeasure': {error}") from error
 
@@ -496,6 +541,12 @@ class Tokens:
 
     def numbers(self, count: int, what: str) -> list[float]:
         """Read exactly `count` numbers, on one or several lines."""
+        words = self._words[self._position : self._position + count]
+        if len(words) > FEW and all(word[:1] in DIGITS for word in words):  # no signs: convert all of them at once
+            self._position += count
+            if not self.is_number() and math.isfinite(sum(values := list(map(float, words)))):
+                return values
+            self._position -= count
         found: list[float] = []
         while self.is_number():
             if len(found) == count:
