@@ -107,7 +107,9 @@ def check_sound_measurement(measurement, model):
     assert (prices >= 0).all()
     assert np.isfinite(prices).all()
     actions = measurement.with_actions
-    assert actions is None or (list(actions) == sorted(set(actions)) and 0 <= actions[0] <= actions[-1] < model.n_actions)
+    assert actions is None or (
+        list(actions) == sorted(set(actions)) and 0 <= actions[0] <= actions[-1] < model.n_actions
+    )
     law = measurement.law
     if law is None:
         return

@@ -23,8 +23,8 @@ from actmeasure.model import Measurement, Model
 from actmeasure.model.transitions import FloatArray, IntArray, Transitions
 
 __all__ = [
-    "FIT_FORMAT", "FIT_VERSION", "FORMAT", "VERSION", "Count", "Names", "Number", "Parts", "Strict", "Whole", "check_header", "check_keys",
-    "converted", "decimal_index", "flag", "number", "parse_json", "quote", "some_names", "unknown", "whole",
+    "FIT_FORMAT", "FIT_VERSION", "FORMAT", "VERSION", "Count", "Names", "Number", "Parts", "Strict", "Whole", "check_header",
+    "check_keys", "converted", "decimal_index", "flag", "number", "parse_json", "quote", "some_names", "unknown", "whole",
 ]  # fmt: skip
 
 FORMAT = "actmeasure model"

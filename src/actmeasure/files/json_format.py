@@ -21,8 +21,8 @@ Where states or actions have no names, `states` and `actions` are counts, and a 
 on the successor is an object such as `{"s+": 1.0, "s-": 0.0}`. A measuring cost per state and action stands with the
 transition instead of at the top. Floats are written with the fewest digits that give the same float when read back.
 
-Models with other measurements than one exact "look" are version 2: `measurements` and `passive` stand in place of `measuring_cost`
-(`json_measurements`).
+Models with other measurements than one exact "look" are version 2: `measurements` and `passive` (`json_measurements`) stand in
+place of `measuring_cost`.
 """
 
 from __future__ import annotations

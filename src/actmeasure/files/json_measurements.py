@@ -9,8 +9,8 @@
     ],
 
 A price is a number, or an object of prices by state and action, such as `{"new": {"run": 1.0, "stop": 2.0}, ...}`. Where the law
-depends on the action, `probabilities_by_action` has one such object for every action. Outcomes of probability 0 and terminal states
-are left out. Outcomes without names are a count, and each of them is its number.
+depends on the action, `probabilities_by_action` has one object of rows for every action. Outcomes of probability 0 and terminal
+states are left out. Outcomes without names are a count, and each of them is its number.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 `numpy.load` reads these files too. Their contents go through the same checks as a model built from arrays.
 
-Version 1 has the price of the one exact measurement as `measuring_cost`. Version 2 lists the measurements, then the passive one, in
-`about`; their tables of prices and their laws are one after the other in arrays that all of them share.
+Version 1 has the price of the one exact measurement as `measuring_cost`. Version 2 lists the measurements, then the passive one,
+in `about`; their tables of prices and their laws are one after the other in arrays that all of them share.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from actmeasure.model.measurement import MOST_OUTCOMES
 
 __all__ = ["read", "write"]
 
-#: Members of the archive besides `about` and their types; `measuring_cost` has shape () or (S, A). Those of version 2: `allowed` has
-#: shape (k, A), `price_tables` (tables, S, A), `law_offsets` (rows + 1,), the other two (entries,).
+#: Members of the archive besides `about` and their types; `measuring_cost` has shape () or (S, A). In version 2 `allowed` has shape
+#: (k, A), `price_tables` (tables, S, A), `law_offsets` (rows + 1,), `law_outcomes` and `law_probabilities` (entries,).
 MEMBERS = {
     "offsets": "<i8",
     "successors": "<i4",
@@ -243,7 +243,9 @@ def _check_shapes(shapes: Shapes) -> int:
     n_chances = math.prod(shapes["law_outcomes"])
     _check_equal(shapes, {"law_outcomes": (n_chances,), "law_probabilities": (n_chances,)})
     if len(shapes["allowed"]) != 2:
-        raise ModelError(f"'allowed' has shape {shapes['allowed']}, expected (measurements, actions); the file is damaged")
+        raise ModelError(
+            f"'allowed' has shape {shapes['allowed']}, expected (measurements, actions); the file is damaged"
+        )
     # Every outcome of a sound model has an entry, but for a few that no state can produce.
     return n_states + n_actions + n_chances + MOST_OUTCOMES + VALUES_OF_MEASUREMENT * shapes["allowed"][0]
 

@@ -1,8 +1,8 @@
-"""Models of `.pomdp` files without exact looks: any discrete POMDP, and the files that this package writes of models with measurements.
+"""Models of `.pomdp` files without exact looks: any discrete POMDP, and what this package writes of models with measurements.
 
 A file without a comment line is read as a plain POMDP: no measurements, and the observations as passive outcomes. The
-comment line of version 2 tells which pairs of action and measurement the actions are. The model that results is then written again,
-and a file that says something else than that is refused.
+comment line of version 2 tells which pairs of action and measurement the actions are. The model that results is then written
+again, and a file that says something else than that is refused.
 """
 
 from __future__ import annotations
@@ -38,9 +38,7 @@ def plain_model(pomdp: Pomdp, tables: Tables) -> Model:
     parts = [shown.part(action * n_states, (action + 1) * n_states) for action in range(n_actions)]
     by_action = not all(_same(part, parts[0]) for part in parts)
     rows = shown if by_action else parts[0]
-    law = stored_law(
-        pomdp.observations.count, by_action, rows.offsets, rows.columns, rows.values, "the observations"
-    )
+    law = stored_law(pomdp.observations.count, by_action, rows.offsets, rows.columns, rows.values, "the observations")
     names = None if pomdp.observations.names is None else tuple(pomdp.observations.names)
     terminal = np.zeros(n_states, dtype=bool)
     moves, rewards = _by_state(tables.moves, tables.rewards, n_states, n_actions, terminal)
@@ -182,16 +180,12 @@ class _PairsReader:
         initial[starts] = row.values
         return initial
 
-    def _measurement(
-        self, given: Described, number: int, terminal: BoolArray
-    ) -> Measurement:
+    def _measurement(self, given: Described, number: int, terminal: BoolArray) -> Measurement:
         """Return a measurement, 0 for the passive one, with the law that the observations of its pairs have."""
         law = None if given.n_outcomes is None else self._law(given, given.n_outcomes, number, terminal)
         return stored_measurement(given.name, given.cost, given.outcomes, given.with_actions, law)
 
-    def _law(
-        self, given: Described, n_outcomes: int, number: int, terminal: BoolArray
-    ) -> Law:
+    def _law(self, given: Described, n_outcomes: int, number: int, terminal: BoolArray) -> Law:
         n_states, n_actions = self.comment.n_states, self.comment.n_actions
         allowed = range(n_actions) if given.with_actions is None else given.with_actions
         outcome_of = np.full(self.pomdp.observations.count, -1)
@@ -205,7 +199,9 @@ class _PairsReader:
             chances.append(shown.values[kept])
         for action, state, outcome, chance in given.unused:
             if action >= n_actions or action in allowed or state >= n_states or not given.by_action:
-                raise ModelError(f"its measurement {given.name!r} has probabilities with an action that it does not have")
+                raise ModelError(
+                    f"its measurement {given.name!r} has probabilities with an action that it does not have"
+                )
             rows.append(np.array([action * n_states + state]))
             outcomes.append(np.array([outcome]))
             chances.append(np.array([chance]))
@@ -231,7 +227,10 @@ def _stacked(parts: list[Rows]) -> Rows:
 
 def _check_written_again(pomdp: Pomdp, tables: Tables, model: Model) -> None:
     """Raise a `ModelError` unless the file of the model says, up to rounding, what this file says."""
-    again = pomdp_reader.read("".join(pomdp_writer.lines(model)).encode())
+    text = "".join(pomdp_writer.lines(model))
+    if text == pomdp.text:
+        return
+    again = pomdp_reader.read(text.encode())
     written = tables_of(again)
     if np.any(np.abs(again.start - pomdp.start) > ROUNDING):
         raise ModelError("the start is another one")

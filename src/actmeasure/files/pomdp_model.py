@@ -1,7 +1,7 @@
 """Find the model that a POMDP describes: with exact looks, with measurements if this package wrote the file, or any other.
 
 Exact looks have this form: every action either shows the state by an observation of its own (it measures) or shows one and the
-same observation, *nothing* (it is blind), except in terminal states, which are shown for free; and blind and measuring actions come
+same observation, *nothing* (it is blind), except in terminal states, which are shown for free; blind and measuring actions come
 in pairs with the same transitions, of which the measuring one has a reward that is lower by a cost.
 
 The comment line `# actmeasure` of files that this package wrote adds what the format cannot express, where it agrees with the

@@ -1,7 +1,7 @@
-"""Names in the `.pomdp` file of a model with measurements, and the comment line, of version 2, from which the model is found again.
+"""Names in the `.pomdp` file of a model with measurements, and the comment line of version 2, by which the model is found again.
 
-Every allowed pair of an action and a measurement is an action of the file, `<action>-<measurement>`, or `<action>-blind` where none
-is made; without measurements an action keeps its own name. Observations are the outcomes: of equal name only one, because the
+Every allowed pair of an action and a measurement is an action of the file, `<action>-<measurement>`, or `<action>-blind` where
+none is made; without measurements an action keeps its own name. Observations are the outcomes: of equal name only one, because the
 action tells which measurement was made. Terminal states show `end`, and pairs that show nothing show `nothing`.
 
 A start that is random and shown needs further states: from the first, `begin`, every action leads to a copy of one of the
@@ -63,7 +63,9 @@ class Described:
         unused = []
         if law is not None and law.by_action and allowed is not None:
             rows = np.repeat(np.arange(law.n_rows), np.diff(law.offsets))
-            for row, outcome, chance in zip(rows.tolist(), law.outcomes.tolist(), law.probabilities.tolist(), strict=True):
+            for row, outcome, chance in zip(
+                rows.tolist(), law.outcomes.tolist(), law.probabilities.tolist(), strict=True
+            ):
                 action, state = divmod(row, n_states)
                 if action not in allowed:
                     unused.append((action, state, outcome, chance))

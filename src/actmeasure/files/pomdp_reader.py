@@ -36,6 +36,8 @@ TOKEN = re.compile(
 END = ""
 #: First characters of numbers without a sign that the tokeniser does not also take for something else.
 DIGITS = frozenset("0123456789")
+#: First characters of what may follow an entry that is read in one step: a section, or the end of the file.
+AFTER_ENTRY = frozenset(("T", "O", "R", "s", END))
 #: Numbers of which more than this many are tried to be read at once.
 FEW = 8
 
@@ -43,7 +45,8 @@ FEW = 8
 def read(contents: bytes) -> Pomdp:
     """Return the tables in the bytes of a `.pomdp` file; a `ModelError` names the line that is wrong."""
     # Only comments may have other characters than ASCII, in any encoding; elsewhere they are unexpected tokens.
-    return _Reader(Tokens(contents.decode("utf-8-sig", errors="replace"))).read()
+    text = contents.decode("utf-8-sig", errors="replace")
+    return _Reader(Tokens(text), text).read()
 
 
 @dataclass
@@ -58,6 +61,8 @@ class Pomdp:
         Number of T, O and R statements in the file.
     comment : Comment, PairsComment or None
         The contents of the comment line `# actmeasure`, if the file has one.
+    text : str
+        The file itself.
     """
 
     discount: float
@@ -71,6 +76,7 @@ class Pomdp:
     rewards: RewardTable
     statements: int
     comment: Comment | PairsComment | None
+    text: str
 
     def reward(self, action: int, state: int, successor: int, observation: int) -> float:
         """Return the reward of a step."""
@@ -101,12 +107,19 @@ class Words:
     def __getitem__(self, index: int) -> str:
         return str(index) if self.names is None else self.names[index]
 
+    def find(self, word: str) -> int:
+        """Return the number that a name or a plain decimal stands for, or -1; decimals are kept with the names."""
+        found = self.index_of.get(word, -1)
+        if found < 0 and 0 <= (found := decimal_index(word)) < self.count:
+            self.index_of[word] = found
+        return found if found < self.count else -1
+
 
 class _Reader:
     """The parser: one method per rule of the grammar, which moves the cursor `tokens` and fills the tables."""
 
-    def __init__(self, tokens: Tokens) -> None:
-        self.tokens = tokens
+    def __init__(self, tokens: Tokens, text: str) -> None:
+        self.tokens, self.text = tokens, text
         self.discount: float | None = None
         self.sign: float | None = None
         self.words = {kind: Words(kind) for kind in ("state", "action", "observation")}
@@ -132,11 +145,28 @@ class _Reader:
                 continue
             if word not in sections:
                 raise tokens.error(f"expected a line that begins with 'T:', 'O:' or 'R:', got {tokens.got()}")
-            tokens.take()
-            tokens.expect(":", repr(word))
-            sections[word]()
+            if not self._read_plain_entry(word):
+                tokens.take()
+                tokens.expect(":", repr(word))
+                sections[word]()
             self.statements += 1
         return self._pomdp()
+
+    def _read_plain_entry(self, section: str) -> bool:
+        """Read an entry such as `T: a : s : t 0.5` and return whether it was one, without `*`; most lines of most files are."""
+        if section == "R":
+            return False
+        columns, table = ("state", self.transitions) if section == "T" else ("observation", self.shown)
+        words = self.tokens.ahead(9)
+        if len(words) < 9 or not words[1] == words[3] == words[5] == ":" or words[7][0] not in DIGITS:
+            return False
+        action, state = self.words["action"].find(words[2]), self.words["state"].find(words[4])
+        column, value = self.words[columns].find(words[6]), float(words[7])
+        if min(action, state, column) < 0 or value > 1 or words[8][:1] not in AFTER_ENTRY:
+            return False
+        table.set_entry(action, state, column, value)
+        self.tokens.skip(8)
+        return True
 
     def _pomdp(self) -> Pomdp:
         n_states = self.words["state"].count
@@ -145,7 +175,7 @@ class _Reader:
         return Pomdp(
             self.discount, self.sign, self.words["state"], self.words["action"], self.words["observation"],
             np.full(n_states, 1 / n_states) if self.start is None else self.start,
-            self.transitions, self.shown, self.rewards, self.statements, self.tokens.comment,
+            self.transitions, self.shown, self.rewards, self.statements, self.tokens.comment, self.text,
         )  # fmt: skip
 
     def _read_preamble(self, keyword: str) -> None:
@@ -204,8 +234,7 @@ class _Reader:
         self.shown = ProbabilityTable(n_states, self.words["observation"].count)
 
     def _reference(self, kind: str) -> range:
-        words = self.words[kind]
-        return self.tokens.reference(kind, words.names, words.index_of, words.count)
+        return self.tokens.reference(self.words[kind])
 
     def _read_start(self) -> None:
         """Read `start:` with a distribution, `uniform` or a state, or `start include:` / `start exclude:` with states."""
@@ -273,8 +302,10 @@ class _Reader:
         self._read_table(self.shown, "observation", "observation")
 
     def _read_table(self, table: ProbabilityTable, columns: str, what: str) -> None:
-        """Read an entry, a row or a matrix; `uniform` for rows and matrices, `identity` for square matrices, `reset` for
-        the transitions of a state."""
+        """Read an entry, a row or a matrix.
+
+        Also `uniform` for rows and matrices, `identity` for square matrices, and `reset` for the transitions of a state.
+        """
         tokens = self.tokens
         n_states, n_columns = self.words["state"].count, self.words[columns].count
         actions = self._reference("action")
@@ -355,6 +386,15 @@ class ProbabilityTable:
                 f"the tables have more than {MOST_ENTRIES:,} entries; use the .npz format for a model this large"
             )
         return [action * self._n_states + state for action in actions for state in states]
+
+    def set_entry(self, action: int, state: int, column: int, value: float) -> None:
+        """Set one probability."""
+        (number,) = self._selected(range(action, action + 1), range(state, state + 1), 1)
+        row = self.rows.setdefault(number, {})
+        if value != 0:
+            row[column] = value
+        else:
+            row.pop(column, None)
 
     def set_entries(self, actions: range, states: range, columns: range, value: float) -> None:
         """Set one probability for all combinations of actions, states and columns."""
@@ -490,6 +530,14 @@ class Tokens:
         position = self._position + ahead
         return self._words[position] if position < len(self._words) else END
 
+    def ahead(self, count: int) -> list[str]:
+        """Return the current token and those after it, `count` in all, fewer at the end of the file."""
+        return self._words[self._position : self._position + count]
+
+    def skip(self, count: int) -> None:
+        """Move the cursor past tokens that `ahead` has returned."""
+        self._position += count
+
     def take(self) -> str:
         """Return the current token and move the cursor to the next."""
         word = self.peek()
@@ -541,7 +589,7 @@ class Tokens:
 
     def numbers(self, count: int, what: str) -> list[float]:
         """Read exactly `count` numbers, on one or several lines."""
-        words = self._words[self._position : self._position + count]
+        words = self.ahead(count)
         if len(words) > FEW and all(word[:1] in DIGITS for word in words):  # no signs: convert all of them at once
             self._position += count
             if not self.is_number() and math.isfinite(sum(values := list(map(float, words)))):
@@ -556,20 +604,21 @@ class Tokens:
             raise self.error(f"{what} has {len(found)} numbers, expected {count}, then got {self.got()}")
         return found
 
-    def reference(self, kind: str, names: Sequence[str] | None, index_of: dict[str, int], count: int) -> range:
+    def reference(self, words: Words) -> range:
         """Read a state, action or observation, by name or number, or all of them given as '*'."""
-        if self.accept("*"):
-            return range(count)
         word = self.peek()
-        if self.is_name():
-            found = index_of.get(word, -1)
-            if found < 0:
-                raise self.error(
-                    unknown(kind, word, names or ()) if names else f"the {kind}s have no names, got {word!r}"
-                )
-        else:
-            found = decimal_index(word)
-            if not 0 <= found < count:
-                raise self.error(f"expected {kind}, as a name, a number from 0 to {count - 1} or '*', got {self.got()}")
+        if word == "*":
+            self.take()
+            return range(words.count)
+        found = words.find(word)
+        if found < 0 and self.is_name():
+            listed = words.names
+            raise self.error(
+                unknown(words.kind, word, listed) if listed else f"the {words.kind}s have no names, got {word!r}"
+            )
+        if found < 0:
+            raise self.error(
+                f"expected {words.kind}, as a name, a number from 0 to {words.count - 1} or '*', got {self.got()}"
+            )
         self.take()
         return range(found, found + 1)

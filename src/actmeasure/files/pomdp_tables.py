@@ -11,12 +11,13 @@ from actmeasure.errors import ModelError
 from actmeasure.files.pomdp_reader import Pomdp, ProbabilityTable
 from actmeasure.model.transitions import ROUNDING_ERROR, FloatArray
 
-__all__ = ["ROW_ERROR", "Rows", "Tables", "tables_of"]
+__all__ = ["Rows", "Tables", "tables_of"]
 
 IndexArray = npt.NDArray[np.int64]
 
-#: Largest accepted difference of a row's sum from 1, as in pomdp-solve: many files have six digits.
-ROW_ERROR = 1e-5
+#: Largest accepted difference of a row's sum from 1, as in pomdp-solve; in long rows this much for every entry, because many
+#: files have six digits.
+ROW_ERROR, ENTRY_ERROR = 1e-5, 1e-6
 #: Largest number of rewards by observation that are averaged at once.
 CHUNK = 2_000_000
 
@@ -88,8 +89,9 @@ def _distributions(pomdp: Pomdp, table: ProbabilityTable, what: str) -> Rows:
     columns, values = columns[order], values[order]
     sums = np.bincount(rows, weights=values, minlength=n_rows)
     error = np.abs(sums - 1)
-    if (error > ROW_ERROR).any():
-        action, state = divmod(int(np.argmax(error > ROW_ERROR)), n_states)
+    wrong = error > np.maximum(ROW_ERROR, ENTRY_ERROR * sizes)
+    if wrong.any():
+        action, state = divmod(int(np.argmax(wrong)), n_states)
         raise ModelError(
             f"the {what} probabilities of action {pomdp.actions[action]!r} in state {pomdp.states[state]!r} sum to "
             f"{sums[action * n_states + state]:.6g}, expected 1; complete them"

@@ -15,7 +15,18 @@ from actmeasure.files.checks import Count, Number, Strict, Whole, converted
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
 
-__all__ = ["BEGIN", "BLIND", "COMMENT", "MEASURE", "NOTHING", "RESERVED", "Comment", "identifiers", "number_text", "price_table"]
+__all__ = [
+    "BEGIN",
+    "BLIND",
+    "COMMENT",
+    "MEASURE",
+    "NOTHING",
+    "RESERVED",
+    "Comment",
+    "identifiers",
+    "number_text",
+    "price_table",
+]
 
 #: Keywords of the format, which cannot be names.
 RESERVED = frozenset({

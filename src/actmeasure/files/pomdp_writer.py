@@ -1,7 +1,7 @@
 """Write a model as a POMDP in Cassandra's text format, as SARSOP, pomdp-solve and POMDPs.jl read it.
 
-Every allowed pair of an action and a measurement, or none, becomes an action. Where the one measurement is an exact look, these are
-`<action>-blind` and `<action>-measure`, and there is one observation for every state and one called `nothing`; the names of other
+Every allowed pair of an action and a measurement, or none, becomes an action. Where the only measurement is an exact look, these
+are `<action>-blind` and `<action>-measure`, and there is one observation for every state and one called `nothing`; the names of other
 models are in `pomdp_pairs`. Terminal states are absorbing, have no reward, are observed for free and cost nothing to measure.
 General lines come first and exceptions after them; no transition or observation line has more than one `*`, because the
 reader of POMDPs.jl accepts no more.
@@ -35,16 +35,15 @@ def lines(model: Model) -> Iterator[str]:
     if file_version(model) == 1:
         comment = Comment.of(model)
         writer = _LookWriter.of(model, comment)
-        about = "# A POMDP in which looking costs: <action>-blind shows nothing, <action>-measure shows the state and is paid for.\n"
+        about = "<action>-blind shows nothing, <action>-measure shows the state and is paid for"
     else:
         comment = PairsComment.of(model)
         writer = _PairsWriter.of(model, comment)
-        about = "# A POMDP whose observations are passive: they come with every action.\n"
-        if model.measurements:
-            about = "# A POMDP in which looking costs: <action>-<measurement> shows an outcome and is paid for, <action>-blind is not.\n"
+        about = "<action>-<measurement> shows an outcome and is paid for, <action>-blind is not"
     body = [*writer.transitions(), *writer.observations(), *writer.rewards()]
     yield replace(comment, statements=sum(line != "\n" for line in body)).line()
-    yield about
+    if model.measurements:
+        yield f"# A POMDP in which looking costs: {about}.\n"
     if writer.begin:
         yield "# The start is random and shown: from 'begin', every action leads to it. So values at the start of this file\n"
         yield f"# are the model's times the discount, {number_text(model.discount)}.\n"
@@ -249,5 +248,7 @@ class _PairsWriter(_Writer):
                 continue
             row = action * self.model.n_states + state if law.by_action else state
             entries = slice(int(law.offsets[row]), int(law.offsets[row + 1]))
-            for outcome, chance in zip(law.outcomes[entries].tolist(), law.probabilities[entries].tolist(), strict=True):
+            for outcome, chance in zip(
+                law.outcomes[entries].tolist(), law.probabilities[entries].tolist(), strict=True
+            ):
                 yield f"O: {pair} : {name} : {names[numbers[outcome]]} {number_text(chance)}\n"
