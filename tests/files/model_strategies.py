@@ -147,6 +147,19 @@ def small_model(**changes):
     return am.Model.from_arrays(P, R, **(settings | changes))
 
 
+def measuring_model(**changes):
+    """A fixed model with measurements of all kinds."""
+    Z = np.array([[[0.9, 0.1], [0.2, 0.8], [0.5, 0.5], [1, 0]], [[0.6, 0.4], [0.3, 0.7], [1, 0], [1, 0]]])
+    looks = [
+        am.Measurement.detection("visual", cost=0.25, pod=[0.1, 0.9, 0.5, 0]),
+        am.Measurement.exact("opening", cost=np.arange(8.0).reshape(4, 2), with_actions=["wait"]),
+        am.Measurement.noisy("echo", cost=0.5, probabilities=Z, outcomes=("clear", "hit"), with_actions=["go"]),
+    ]
+    passive = am.Measurement.partial("alarm", shows=["off", "off", "on", "off"])
+    model = small_model().replace(measurements=looks, passive=passive, reveal_start=False)
+    return model.replace(**changes)
+
+
 def damaged(contents, rng, times):
     """Copies of a file with bytes changed, removed, added or swapped, and the file cut off."""
     for _ in range(times):

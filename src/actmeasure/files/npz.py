@@ -23,8 +23,8 @@ from actmeasure.model.measurement import MOST_OUTCOMES
 
 __all__ = ["read", "write"]
 
-#: Members of the archive besides `about` and their types; `measuring_cost` has shape () or (S, A). In version 2 `allowed` has shape
-#: (k, A), `price_tables` (tables, S, A), `law_offsets` (rows + 1,), `law_outcomes` and `law_probabilities` (entries,).
+#: Members of the archive besides `about` and their types; `measuring_cost` has shape () or (S, A). In version 2 `allowed` has the
+#: shape (k, A), `price_tables` (tables, S, A), `law_offsets` (rows + 1,), `law_outcomes` and `law_probabilities` (entries,).
 MEMBERS = {
     "offsets": "<i8",
     "successors": "<i4",

@@ -1,7 +1,7 @@
 """Names in the `.pomdp` file of a model with measurements, and the comment line of version 2, by which the model is found again.
 
 Every allowed pair of an action and a measurement is an action of the file, `<action>-<measurement>`, or `<action>-blind` where
-none is made; without measurements an action keeps its own name. Observations are the outcomes: of equal name only one, because the
+none is made; without measurements an action keeps its own name. Observations are the outcomes, one for each name, because the
 action tells which measurement was made. Terminal states show `end`, and pairs that show nothing show `nothing`.
 
 A start that is random and shown needs further states: from the first, `begin`, every action leads to a copy of one of the
@@ -292,13 +292,23 @@ def check_sizes(comment: PairsComment, n_states: int, n_actions: int, n_observat
     """Raise a `ModelError` where the numbers in a comment line do not fit those of its file: only then is its layout computed."""
     starts = comment.starts
     added = 0 if starts is None else 1 + len(starts)
-    ascending = starts is None or (all(one < two for one, two in pairwise(starts)) and bool(starts))
-    if comment.n_states + added != n_states or not ascending or (starts and starts[-1] >= comment.n_states):
+    sound = starts is None or (len(starts) > 1 and _is_ascending(starts) and starts[-1] < comment.n_states)
+    if comment.n_states + added != n_states or not sound:
         raise ModelError("it has other states")
     described = [*comment.measurements, *([] if comment.passive is None else [comment.passive])]
+    for one in comment.measurements:
+        actions = one.with_actions
+        if actions is not None and (not actions or not _is_ascending(actions) or actions[-1] >= comment.n_actions):
+            raise ModelError(f"with_actions of the measurement {one.name!r} are not ascending numbers of actions")
+    if comment.passive is not None and comment.passive.with_actions is not None:
+        raise ModelError(f"the passive measurement {comment.passive.name!r} has with_actions, expected null")
     sizes = [comment.n_actions if one.with_actions is None else len(one.with_actions) for one in comment.measurements]
     if comment.n_actions + sum(sizes) != n_actions:
         raise ModelError("it has other actions")
     for one in described:
         if (comment.n_states if one.n_outcomes is None else one.n_outcomes) > n_observations:
             raise ModelError(f"its measurement {one.name!r} has more outcomes than the file has observations")
+
+
+def _is_ascending(numbers: Sequence[int]) -> bool:
+    return all(one < two for one, two in pairwise(numbers))

@@ -1,8 +1,8 @@
 """Write a model as a POMDP in Cassandra's text format, as SARSOP, pomdp-solve and POMDPs.jl read it.
 
 Every allowed pair of an action and a measurement, or none, becomes an action. Where the only measurement is an exact look, these
-are `<action>-blind` and `<action>-measure`, and there is one observation for every state and one called `nothing`; the names of other
-models are in `pomdp_pairs`. Terminal states are absorbing, have no reward, are observed for free and cost nothing to measure.
+are `<action>-blind` and `<action>-measure`, and there is one observation for every state and one called `nothing`; the names of
+other models are in `pomdp_pairs`. Terminal states are absorbing, have no reward, and are observed and measured for free.
 General lines come first and exceptions after them; no transition or observation line has more than one `*`, because the
 reader of POMDPs.jl accepts no more.
 """
