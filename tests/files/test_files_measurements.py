@@ -74,7 +74,7 @@ def test_the_file_reads_well():
         (changed(0, outcomes=2), "unknown outcome 'miss'; use numbers from 0 to 1"),
         (changed(0, outcomes=10**9), "unknown outcome 'miss'"),
         (changed(0, outcomes=10**12), "whole number"),
-        (changed(0, outcomes=10**9, probabilities={name: {"0": 1} for name in ("here", "there", "stuck")}), "1,000,000,000 outcomes"),
+        (changed(0, outcomes=10**9, probabilities={name: {"0": 1} for name in document()["states"]}), "1,000,000,000 outcomes"),
         (changed(0, outcomes=None), "expected 'outcomes' and one of"),
         (changed(0, probabilities=None), "expected 'outcomes' and one of"),
         (changed(0, probabilities_by_action={}), "expected 'outcomes' and one of"),

@@ -189,6 +189,14 @@ def test_observations_that_never_come_are_no_reason_to_warn(load, recwarn):
     assert not recwarn.list
 
 
+def test_a_start_of_six_digits(load):
+    text = "discount: 0.9 values: reward states: 39 actions: 1 observations: 1\nO: * uniform\nT: * uniform\nT: 0 : 3 reset\n"
+    start = f"start: {'0.026316 ' * 38} 0.0"
+    model = load(text.replace("T: *", f"{start}\nT: *"))
+    np.testing.assert_allclose(model.initial_probabilities, np.full(38, 1 / 38), rtol=1e-15)
+    np.testing.assert_array_equal(model.transitions.row(3, 0)[1], model.initial_probabilities)
+
+
 def test_long_rows_of_six_digits(load):
     rng = np.random.default_rng(0)
     rows = rng.dirichlet(np.ones(300), size=300)

@@ -14,14 +14,15 @@ from actmeasure.errors import ModelError
 from actmeasure.files.checks import VERSION, decimal_index, parse_json, quote, unknown, whole
 from actmeasure.files.pomdp_pairs import PairsComment
 from actmeasure.files.pomdp_text import COMMENT, RESERVED, Comment
-from actmeasure.model.transitions import ACCEPTED_ERROR, FloatArray
+from actmeasure.model.transitions import ACCEPTED_ERROR, FloatArray, normalised
 
-__all__ = ["Pomdp", "ProbabilityTable", "RewardTable", "Tokens", "Words", "read"]
+__all__ = ["ENTRY_ERROR", "ROW_ERROR", "Pomdp", "ProbabilityTable", "RewardTable", "Tokens", "Words", "read"]
 
 IndexArray = npt.NDArray[np.int64]
 
-#: Largest accepted difference of the start distribution's sum from 1, as in pomdp-solve.
-START_ERROR = 1e-5
+#: Largest accepted difference of a distribution's sum from 1, as in pomdp-solve; in long ones this much for every entry, because
+#: many files have six digits.
+ROW_ERROR, ENTRY_ERROR = 1e-5, 1e-6
 #: More table entries than this are refused: text is not the format for them, and a damaged count may ask for any number.
 MOST_ENTRIES = 5_000_000
 #: Memory of a row besides its entries, counted in entries.
@@ -281,11 +282,12 @@ class _Reader:
             belief[state] = 1.0
             return
         belief[:] = values
-        if belief.min() < 0 or abs(belief.sum() - 1) > START_ERROR:
+        if belief.min() < 0 or abs(belief.sum() - 1) > max(ROW_ERROR, ENTRY_ERROR * np.count_nonzero(belief)):
             raise ModelError(
                 f"line {line}: the start distribution sums to {belief.sum():.6g} and has the least entry {belief.min():.6g}, "
                 "expected probabilities with the sum 1; correct it"
             )
+        belief[:] = normalised(belief)
 
     def _probabilities(self, count: int, what: str) -> list[float]:
         line = self.tokens.line

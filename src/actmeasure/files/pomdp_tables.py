@@ -8,16 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from actmeasure.errors import ModelError
-from actmeasure.files.pomdp_reader import Pomdp, ProbabilityTable
+from actmeasure.files.pomdp_reader import ENTRY_ERROR, ROW_ERROR, Pomdp, ProbabilityTable
 from actmeasure.model.transitions import ROUNDING_ERROR, FloatArray
 
 __all__ = ["Rows", "Tables", "tables_of"]
 
 IndexArray = npt.NDArray[np.int64]
 
-#: Largest accepted difference of a row's sum from 1, as in pomdp-solve; in long rows this much for every entry, because many
-#: files have six digits.
-ROW_ERROR, ENTRY_ERROR = 1e-5, 1e-6
 #: Largest number of rewards by observation that are averaged at once.
 CHUNK = 2_000_000
 
