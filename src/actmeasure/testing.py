@@ -75,7 +75,8 @@ def _check_shapes(model: Model) -> None:
     for measurement in _measurements(model):
         name, law = f"the measurement {measurement.name!r}", measurement.law
         if not isinstance(measurement.cost, float):
-            expected[f"cost of {name}"] = (measurement.cost, (n_states, n_actions))
+            cost = "measuring_cost" if model.looks_are_exact else f"cost of {name}"
+            expected[cost] = (measurement.cost, (n_states, n_actions))
         if law is not None:
             n_rows = n_states * (n_actions if law.by_action else 1)
             expected[f"law.offsets of {name}"] = (law.offsets, (n_rows + 1,))

@@ -1,4 +1,4 @@
-"""Models as files: `.json` (readable), `.npz` (fast and exact) and `.pomdp` (for other solvers).
+"""Models as files: `.json` (readable), `.npz` (fast and exact) and `.pomdp` (Cassandra's format, of any discrete POMDP).
 
 A problem with a file is a `ModelError` that names the file and the position in it. A failed write leaves an existing file
 unchanged and no partial file behind.

@@ -21,7 +21,7 @@ from actmeasure.model import Measurement, Model
 from actmeasure.model.measurement import Law
 from actmeasure.model.transitions import FloatArray
 
-__all__ = ["pairs_model", "plain_model"]
+__all__ = ["observed_model", "pairs_model", "plain_model"]
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -33,18 +33,35 @@ ROUNDING = 1e-9
 
 def plain_model(pomdp: Pomdp, tables: Tables) -> Model:
     """Return a POMDP as a model without measurements, whose observations are passive outcomes; the start is hidden."""
-    n_states, n_actions = pomdp.states.count, pomdp.actions.count
-    shown = tables.shown
+    return observed_model(
+        tables, pomdp.discount, pomdp.start, pomdp.observations.count,
+        pomdp.states.names, pomdp.actions.names, pomdp.observations.names,
+    )  # fmt: skip
+
+
+def observed_model(
+    tables: Tables,
+    discount: float,
+    start: FloatArray,
+    n_observations: int,
+    state_names: list[str] | None,
+    action_names: list[str] | None,
+    observation_names: list[str] | None,
+    reveal_start: bool = False,
+) -> Model:
+    """Return the model of tables whose observations are passive outcomes; by action only where the law depends on it."""
+    shown, n_states = tables.shown, len(start)
+    n_actions = (len(shown.offsets) - 1) // n_states
     parts = [shown.part(action * n_states, (action + 1) * n_states) for action in range(n_actions)]
     by_action = not all(_same(part, parts[0]) for part in parts)
     rows = shown if by_action else parts[0]
-    law = stored_law(pomdp.observations.count, by_action, rows.offsets, rows.columns, rows.values, "the observations")
-    names = None if pomdp.observations.names is None else tuple(pomdp.observations.names)
+    law = stored_law(n_observations, by_action, rows.offsets, rows.columns, rows.values, "the observations")
+    names = None if observation_names is None else tuple(observation_names)
     terminal = np.zeros(n_states, dtype=bool)
     moves, rewards = _by_state(tables.moves, tables.rewards, n_states, n_actions, terminal)
     return _parts(
-        moves, rewards, (n_states, n_actions), terminal, pomdp.start, pomdp.discount, False,
-        pomdp.states.names, pomdp.actions.names, [], stored_measurement(OBSERVATION, 0.0, names, None, law), None,
+        moves, rewards, (n_states, n_actions), terminal, start, discount, reveal_start,
+        state_names, action_names, [], stored_measurement(OBSERVATION, 0.0, names, None, law), None,
     ).model()  # fmt: skip
 
 
