@@ -188,9 +188,9 @@ def _same_up_to_rounding(one: Model, other: Model) -> bool:
 
 def _same_measurement(one: Measurement, other: Measurement, model: Model) -> bool:
     """Return whether two measurements are equal up to the last bit of probabilities and prices."""
-    prices = [measurement.table(model.n_states, model.n_actions) for measurement in (one, other)]
+    mine, theirs = (measurement.table(model.n_states, model.n_actions) for measurement in (one, other))
     same = (one.name, one.outcomes, one.with_actions) == (other.name, other.outcomes, other.with_actions)
-    if not same or not np.allclose(*prices, rtol=1e-15, atol=0.0):
+    if not same or not np.allclose(mine, theirs, rtol=1e-15, atol=0.0):
         return False
     if one.law is None or other.law is None:
         return one.law is other.law
