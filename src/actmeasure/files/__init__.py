@@ -1,7 +1,7 @@
 """Models as files: `.json` (readable), `.npz` (fast and exact) and `.pomdp` (Cassandra's format, of any discrete POMDP).
 
-POMDPX files (`.pomdpx`) are read only. A problem with a file is a `ModelError` that names the file and the position in it. A failed write leaves an existing file
-unchanged and no partial file behind.
+POMDPX files (`.pomdpx`) are read only. A problem with a file is a `ModelError` that names the file and the position in it. A
+failed write leaves an existing file unchanged and no partial file behind.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Read POMDPX, the XML format of APPL (SARSOP): a POMDP of several variables becomes a model without measurements.
 
-States are the combinations of the values of all state variables, the last one changing fastest; actions likewise. Observed are the
-observation variables and the state variables that are `fullyObs`: their combinations that can occur are the passive outcomes.
+States are the combinations of the values of all state variables, the last one changing fastest; actions likewise. Observed are
+the observation variables and the state variables that are `fullyObs`: their combinations that can occur are the passive outcomes.
 
 The XML is parsed without document type definitions, so that no entity is ever expanded. Sizes are checked before tables are made.
 """
