@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import os
 import time
-import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from actmeasure.errors import ActMeasureError, StudyError
+from actmeasure.errors import StudyError
 from actmeasure.interrupts import Interrupts
+from actmeasure.studies.pool import error_sentence
 from actmeasure.studies.spec import Trial
 from actmeasure.studies.store import arrow
 
@@ -99,20 +98,10 @@ def perform(packed: str, contents: bytes | None) -> Report:
         name = trial.method if trial.agent is None else trial.agent.name
         table = _pack(run_trial(trial, contents))
     except Exception as error:  # one trial must not stop the others
-        return None, time.perf_counter() - begun, _sentence(error)
+        return None, time.perf_counter() - begun, error_sentence(error)
     has_loaded = name not in _LOADED
     _LOADED.add(name)
     return table, time.perf_counter() - begun, "", has_loaded
-
-
-def _sentence(error: Exception) -> str:
-    if isinstance(error, ActMeasureError):
-        return str(error)
-    if isinstance(error, MemoryError):
-        return "the memory of this machine is used up; try fewer workers"
-    frames = traceback.extract_tb(error.__traceback__)
-    where = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
-    return f"{type(error).__name__}: {error}{where}"
 
 
 def _pack(table: pyarrow.Table) -> bytes:
