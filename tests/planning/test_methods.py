@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import pytest
 
 import actmeasure as am
+from actmeasure.kernel_arrays import dynamics
 from actmeasure.planning import METHODS, Budget, Plan, register
 from actmeasure.planning.baselines import Every
 from actmeasure.planning.optimal import Optimal
-from actmeasure.world import dynamics
 
 LAKE = am.problems.frozen_lake(4)
 

@@ -14,7 +14,7 @@ from study_tools import InlineEngine, small_study, stored, tables
 
 import actmeasure as am
 from actmeasure.studies import AgentSpec, LocalEngine, Part, ProblemSpec, Study, Trial, pool, read_results, run_study
-from actmeasure.studies.code import code_of
+from actmeasure.studies.code_digest import code_of
 from actmeasure.studies.engines import local
 from actmeasure.studies.engines.base import Order, perform
 

@@ -16,7 +16,7 @@ from test_study_local import LONG, SLOW, until
 
 import actmeasure as am
 from actmeasure.studies import Part, RayEngine, Study, run_study
-from actmeasure.studies.code import code_of
+from actmeasure.studies.code_digest import code_of
 from actmeasure.studies.engines import ray as ray_engine
 from actmeasure.studies.engines.base import Order
 

@@ -114,7 +114,7 @@ def paper(
     renewed about once a minute. Whatever stops it, run it again and it does what is missing.
     """
     chosen = _make_engine(engine, address, workers)
-    from actmeasure.paper.experiments import paper_study
+    from actmeasure.paper import paper_study
 
     _run_and_report(paper_study(quick), out, chosen, not no_report, as_json, None, quick, keep)
 
@@ -124,6 +124,7 @@ def report(directory: Directory) -> None:
 
     Tables (.csv), figures (.svg and .png) and the page report.html go to the same folder; the same results give the same files.
     """
+    import actmeasure.paper  # noqa: F401  (registers its report)
     from actmeasure.studies.report import build
 
     typer.echo(build(directory))

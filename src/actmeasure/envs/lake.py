@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from actmeasure.envs.episode_history import EpisodeHistory
 from actmeasure.envs.problem import ProblemEnv
-from actmeasure.envs.story import Story
 from actmeasure.errors import MissingExtraError
 from actmeasure.model.transitions import FloatArray
 from actmeasure.problems.frozen_lake import CharArray, lake_map
@@ -82,8 +82,8 @@ class FrozenLakeEnv(ProblemEnv):
         )
         self.cells: CharArray = lake_map(settings.get("size"), settings.get("map"), settings.get("seed"))
 
-    def _render(self, story: Story) -> Any:
-        return (as_text if self.render_mode == "ansi" else as_picture)(self.cells, story)
+    def _render(self, history: EpisodeHistory) -> Any:
+        return (as_text if self.render_mode == "ansi" else as_picture)(self.cells, history)
 
 
 @dataclass(frozen=True)
@@ -113,19 +113,19 @@ class LakeWindow:
     lake: tuple[int, int]
 
     @classmethod
-    def around(cls, cells: CharArray, story: Story, limit: int) -> LakeWindow:
+    def around(cls, cells: CharArray, history: EpisodeHistory, limit: int) -> LakeWindow:
         """Return the window of at most `limit` rows and columns with the present state as near to its middle as possible."""
         n_rows, n_columns = cells.shape
-        row, column = divmod(story.state, n_columns)
+        row, column = divmod(history.state, n_columns)
         top, rows = _span(row, n_rows, limit)
         left, columns = _span(column, n_columns, limit)
         belief = np.zeros((rows, columns))
-        at_row, at_column = np.divmod(story.belief.states, n_columns)
+        at_row, at_column = np.divmod(history.belief.states, n_columns)
         inside = (at_row >= top) & (at_row < top + rows) & (at_column >= left) & (at_column < left + columns)
-        belief[at_row[inside] - top, at_column[inside] - left] = story.belief.probabilities[inside]
+        belief[at_row[inside] - top, at_column[inside] - left] = history.belief.probabilities[inside]
         looked = None
-        if story.last_look is not None:
-            look_row, look_column = divmod(story.last_look[1], n_columns)
+        if history.last_look is not None:
+            look_row, look_column = divmod(history.last_look[1], n_columns)
             if top <= look_row < top + rows and left <= look_column < left + columns:
                 looked = (look_row - top, look_column - left)
         return cls(
@@ -159,12 +159,12 @@ def _percent(probability: float) -> str:
     return "<1" if probability < 0.005 else f"{100 * probability:.0f}"
 
 
-def as_text(cells: CharArray, story: Story) -> str:
+def as_text(cells: CharArray, history: EpisodeHistory) -> str:
     """Return the episode so far in words, the map of the lake and, on its right, the belief."""
-    window = LakeWindow.around(cells, story, TEXT_LIMIT)
-    head = [f"step {story.step}: {story.last_step}", f"last look: {_last_look(cells, story)}"]
-    head.append(f"return so far: {story.total:.6g} ({story.looks_paid})")
-    if story.belief.is_over:
+    window = LakeWindow.around(cells, history, TEXT_LIMIT)
+    head = [f"step {history.step}: {history.last_step}", f"last look: {_last_look(cells, history)}"]
+    head.append(f"return so far: {history.total:.6g} ({history.looks_paid})")
+    if history.belief.is_over:
         head.append("the episode is over")
     if window.excerpt is not None:
         head.append(f"shown: {window.excerpt}")
@@ -172,10 +172,10 @@ def as_text(cells: CharArray, story: Story) -> str:
     return "\n".join([*head, "", *rows, "", "[ ] you, ( ) last look; right: belief in %"])
 
 
-def _last_look(cells: CharArray, story: Story) -> str:
-    if story.last_look is None:
+def _last_look(cells: CharArray, history: EpisodeHistory) -> str:
+    if history.last_look is None:
         return "never"
-    step, state = story.last_look
+    step, state = history.last_look
     row, column = divmod(state, cells.shape[1])
     return f"at step {step} in row {row}, column {column}"
 
@@ -201,16 +201,16 @@ def _sign(cell: str) -> str:
     return "." if cell == "F" else cell
 
 
-def as_picture(cells: CharArray, story: Story) -> npt.NDArray[np.uint8]:
+def as_picture(cells: CharArray, history: EpisodeHistory) -> npt.NDArray[np.uint8]:
     """Return a picture of the lake with the present state, the belief and the last look; uint8 (height, width, 3)."""
     try:
         from PIL import Image, ImageDraw
     except ImportError as error:
         raise MissingExtraError("a picture of the lake", "plots") from error
-    window = LakeWindow.around(cells, story, PICTURE_LIMIT)
+    window = LakeWindow.around(cells, history, PICTURE_LIMIT)
     rows, columns = window.cells.shape
     size = int(np.clip(LAKE_WIDTH // max(rows, columns), SMALLEST_CELL, LARGEST_CELL))
-    head = _head(window, story)
+    head = _head(window, history)
     top = MARGIN + len(head) * LINE + 4
     width, height = max(columns * size, SMALLEST_WIDTH) + 2 * MARGIN, top + rows * size + 2 * MARGIN + LINE
     image = Image.new("RGB", (width, height), PAPER)
@@ -225,15 +225,15 @@ def as_picture(cells: CharArray, story: Story) -> npt.NDArray[np.uint8]:
     return np.array(image)
 
 
-def _head(window: LakeWindow, story: Story) -> list[str]:
+def _head(window: LakeWindow, history: EpisodeHistory) -> list[str]:
     """Return the lines above the lake."""
-    ago = None if story.last_look is None else story.step - story.last_look[0]
+    ago = None if history.last_look is None else history.step - history.last_look[0]
     since = "never" if ago is None else "now" if ago == 0 else f"{ago} step" + "s" * (ago != 1) + " ago"
-    over = ", the episode is over" if story.belief.is_over else ""
+    over = ", the episode is over" if history.belief.is_over else ""
     lines = [
-        f"step {story.step}: {story.last_step}",
+        f"step {history.step}: {history.last_step}",
         f"last look: {since}",
-        f"return so far: {story.total:.4g} ({story.looks_paid}){over}",
+        f"return so far: {history.total:.4g} ({history.looks_paid}){over}",
     ]
     return lines if window.excerpt is None else [*lines, window.excerpt]
 

@@ -12,8 +12,8 @@ import numpy.typing as npt
 from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 
+from actmeasure.envs.episode_history import EpisodeHistory
 from actmeasure.envs.registration import register_environments
-from actmeasure.envs.story import Story
 from actmeasure.errors import ModelError, SpaceError, quoted, unknown_name
 from actmeasure.kernels.simulate import pick
 from actmeasure.model import Model
@@ -88,7 +88,7 @@ class TabularEnv(gymnasium.Env[Any, Any]):
         self._state = -1
         self._running = False
         self._steps = 0
-        self._story: Story | None = None
+        self._history: EpisodeHistory | None = None
 
     @property
     def measuring_cost(self) -> float | FloatArray:
@@ -107,7 +107,7 @@ class TabularEnv(gymnasium.Env[Any, Any]):
         self._running, self._steps = True, 0
         shown = model.reveal_start
         if self.render_mode is not None:
-            self._story = Story(model, self._state, shown)
+            self._history = EpisodeHistory(model, self._state, shown)
         observation = self._state if shown else self._nothing
         return observation, {"reward": 0.0, "measuring_cost": 0.0, "measured": shown}
 
@@ -127,8 +127,8 @@ class TabularEnv(gymnasium.Env[Any, Any]):
         else:
             self._stay()
         self._steps += 1
-        if self._story is not None:
-            self._story.add(control, measured, state, reward - cost)
+        if self._history is not None:
+            self._history.add(control, measured, state, reward - cost)
         return (
             state if measured else self._nothing,
             reward - cost,
@@ -163,13 +163,13 @@ class TabularEnv(gymnasium.Env[Any, Any]):
                 'render() shows nothing without a render mode; make the environment with render_mode="ansi"'
             )
             return None
-        if self._story is None:
+        if self._history is None:
             raise ResetNeeded("the episode has not begun; call reset() before render()")
-        return self._render(self._story)
+        return self._render(self._history)
 
-    def _render(self, story: Story) -> Any:
-        """Return a story as the render mode says."""
-        return story.text()
+    def _render(self, history: EpisodeHistory) -> Any:
+        """Return a history as the render mode says."""
+        return history.text()
 
     def _read_model(self) -> None:
         """Prepare views of the model's arrays for fast reading of single numbers."""

@@ -13,6 +13,7 @@ from actmeasure.belief import Belief
 from actmeasure.decision import Decision
 from actmeasure.episodes import Episodes
 from actmeasure.errors import AgentError
+from actmeasure.kernel_arrays import record, world
 from actmeasure.kernels import amrl_q, streams
 from actmeasure.kernels.learned_model import INITIAL_CAPACITY
 from actmeasure.learning import saving
@@ -29,7 +30,6 @@ from actmeasure.learning.learning_agent import (
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
 from actmeasure.settings import probability
-from actmeasure.world import record, world
 
 __all__ = ["AmrlQAgent", "AmrlQSettings"]
 

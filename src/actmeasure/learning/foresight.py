@@ -57,6 +57,7 @@ from actmeasure.decision import Decision
 from actmeasure.episodes import Episodes
 from actmeasure.errors import AgentError, ScheduleError
 from actmeasure.evaluation import evaluate
+from actmeasure.kernel_arrays import ENDINGS, flat_plans, record, world
 from actmeasure.kernels import follow_schedule, foresight, simulate, streams
 from actmeasure.kernels.learned_model import INITIAL_CAPACITY, Counts
 from actmeasure.learning import saving
@@ -68,7 +69,6 @@ from actmeasure.planning.optimal import solve_within
 from actmeasure.policy import guide_for
 from actmeasure.schedule import BlindPlan, Schedule
 from actmeasure.settings import probability, real, whole
-from actmeasure.world import ENDINGS, flat_plans, record, world
 
 __all__ = [
     "FollowedPlan",

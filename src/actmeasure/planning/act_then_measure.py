@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from actmeasure.belief import Belief
 from actmeasure.decision import Decision
+from actmeasure.kernel_arrays import dynamics
 from actmeasure.kernels import stopping
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
@@ -22,7 +23,6 @@ from actmeasure.planning.budget import Budget, Stopped
 from actmeasure.planning.solution import Plan
 from actmeasure.policy import unroll
 from actmeasure.schedule import BlindPlan, Ending, Schedule
-from actmeasure.world import dynamics
 
 __all__ = ["ActThenMeasure", "AtmLinear", "AtmQmdp"]
 

@@ -14,6 +14,7 @@ from actmeasure import statistics
 from actmeasure.belief import Belief
 from actmeasure.decision import Decision
 from actmeasure.errors import PlanError, quoted, unknown_name
+from actmeasure.kernel_arrays import world
 from actmeasure.kernels import pomcp, streams
 from actmeasure.kernels.simulate import World, first_state, move
 from actmeasure.model import Model
@@ -21,7 +22,6 @@ from actmeasure.model.transitions import FloatArray
 from actmeasure.planning.bounds import q_mdp
 from actmeasure.planning.budget import Budget
 from actmeasure.settings import MOST_EPISODES, MOST_STEPS, real, truth, whole
-from actmeasure.world import world
 
 __all__ = ["LARGEST_DISCOUNT", "POMCP", "ROLLOUTS", "Mean", "SimulatedReturn", "least_reward", "simulate"]
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from actmeasure.model import Model
 from actmeasure.planning.optimal import MOST_BYTES
 from actmeasure.planning.solve import method_of
-from actmeasure.studies.plans import SEARCHES
+from actmeasure.studies.planning_trial import SEARCHES
 from actmeasure.studies.spec import AgentSpec, Trial, canonical
 from actmeasure.studies.trial import build_model, new_agent
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from actmeasure.errors import ActMeasureError, StudyError
-from actmeasure.studies.code import what_computes
+from actmeasure.studies.code_digest import what_computes
 from actmeasure.studies.spec import Study, Trial, canonical
 from actmeasure.studies.store import STUDY, DamagedError, Store, StoredTrial, pandas
 

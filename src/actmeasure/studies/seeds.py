@@ -27,10 +27,9 @@ from actmeasure.learning.train import train
 from actmeasure.model import Model
 from actmeasure.settings import whole
 from actmeasure.studies.pool import Call, Work, available_cores, error_sentence, run_calls
-from actmeasure.studies.progress import SeedProgress
 from actmeasure.studies.seed_runs import LAST, SeedRuns, Stopped
 
-__all__ = ["AgentMaker", "FinishedEpisodes", "Training", "train_agent", "train_seeds"]
+__all__ = ["AgentMaker", "FinishedEpisodes", "SeedProgress", "Training", "train_agent", "train_seeds"]
 
 #: Seconds that it takes to start worker processes: they are not used to save less than that.
 STARTING_SECONDS = 3.0
@@ -42,6 +41,27 @@ MOST_SEEDS, MOST_EPISODES = 10**6, 10**9
 LARGEST = 2**63 - 1
 #: Least number of seconds between two deliveries of finished episodes.
 DELIVERY_SECONDS = 0.1
+
+
+@dataclass(frozen=True)
+class SeedProgress:
+    """Progress of a training with several seeds.
+
+    Attributes
+    ----------
+    done, total : int
+        Episodes of all seeds.
+    recent_return : float
+        Mean of the last 50 episodes' returns over the seeds that are being trained; NaN before the first.
+    stopping : bool
+        Whether Ctrl-C was pressed, so that every seed ends after the episodes that it is at.
+    """
+
+    done: int
+    total: int
+    recent_return: float
+    stopping: bool = False
+
 
 AgentMaker = str | Callable[..., Agent]
 Progress = Callable[[SeedProgress], None]

@@ -87,7 +87,7 @@ def perform(packed: str, contents: bytes | None) -> Report:
     """Run a trial in a worker; an error is returned as a sentence."""
     begun = time.perf_counter()
     try:
-        from actmeasure.studies.code import code_of
+        from actmeasure.studies.code_digest import code_of
         from actmeasure.studies.trial import run_trial
 
         order = json.loads(packed)

@@ -9,15 +9,20 @@ import numpy as np
 import numpy.typing as npt
 
 from actmeasure.episodes import Episodes
-from actmeasure.kernels import trace
 from actmeasure.kernels.blind import Dynamics
+from actmeasure.kernels.schedule_chain import END, KNOWN, MEASURE, REPEAT, Plans
 from actmeasure.kernels.simulate import Record, World
 from actmeasure.model import Model
 from actmeasure.schedule import BlindPlan, Schedule
 
 __all__ = ["dynamics", "flat_plans", "record", "world"]
 
-ENDINGS = {"measure": trace.MEASURE, "known": trace.KNOWN, "end": trace.END, "repeat": trace.REPEAT}
+ENDINGS = {
+    "measure": MEASURE,
+    "known": KNOWN,
+    "end": END,
+    "repeat": REPEAT,
+}
 
 
 def dynamics(model: Model) -> Dynamics:
@@ -58,10 +63,10 @@ def record(episodes: Episodes) -> Record:
     )
 
 
-def flat_plans(schedule: Schedule, start: BlindPlan | None = None) -> tuple[trace.Plans, int]:
+def flat_plans(schedule: Schedule, start: BlindPlan | None = None) -> tuple[Plans, int]:
     """Return the plans of a schedule as arrays, the one for the start last, and the number of that, -1 if there is none."""
     plans: Sequence[BlindPlan] = schedule.plans if start is None else (*schedule.plans, start)
-    flat = trace.Plans(
+    flat = Plans(
         offsets=np.concatenate([[0], np.cumsum([len(plan) for plan in plans])]).astype(np.int64),
         actions=np.array([action for plan in plans for action in plan.actions], dtype=np.int64),
         then=np.array([ENDINGS[plan.then] for plan in plans], dtype=np.int64),

@@ -7,13 +7,13 @@ import numpy as np
 from actmeasure.belief import Belief
 from actmeasure.model import Model
 
-__all__ = ["Story"]
+__all__ = ["EpisodeHistory"]
 
 #: Number of likeliest states that are named in a text.
 NAMED_STATES = 6
 
 
-class Story:
+class EpisodeHistory:
     """The history of an episode so far, kept only by environments that have a render mode.
 
     Attributes
