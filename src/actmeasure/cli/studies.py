@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from actmeasure.cli.output import EXIT_CODES, Json, print_json, say, study_bars
+from actmeasure.cli.output import EXIT_CODES, Json, print_json, say
 from actmeasure.errors import ActMeasureError, MissingExtraError, StudyError, unknown_name
+from actmeasure.progress import study_bars
 
 if TYPE_CHECKING:
     from actmeasure.studies import Engine, Study, StudyProgress

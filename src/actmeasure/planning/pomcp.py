@@ -22,6 +22,7 @@ from actmeasure.model.transitions import FloatArray
 from actmeasure.planning.bounds import q_mdp
 from actmeasure.planning.budget import Budget
 from actmeasure.settings import MOST_EPISODES, MOST_STEPS, real, truth, whole
+from actmeasure.text import name_value_lines
 
 __all__ = ["LARGEST_DISCOUNT", "POMCP", "ROLLOUTS", "Mean", "SimulatedReturn", "least_reward", "simulate"]
 
@@ -323,12 +324,11 @@ class SimulatedReturn:
     lost: int
 
     def __str__(self) -> str:
-        rows = {
-            "discounted return": self.discounted_return, "return": self.scalarized_return,
-            "looks": self.measurements, "steps": self.steps,
-        }  # fmt: skip
-        lines = [f"{name:<18} {mean}" for name, mean in rows.items()]
-        lines.append(f"{'episodes':<18} {self.episodes} in {self.seconds:.1f} s; the intervals cover 95 %")
+        lines = name_value_lines([
+            ("discounted return", self.discounted_return), ("return", self.scalarized_return),
+            ("looks", self.measurements), ("steps", self.steps),
+            ("episodes", f"{self.episodes} in {self.seconds:.1f} s; the intervals cover 95 %"),
+        ])  # fmt: skip
         if self.lost:
             lines.append(
                 f"All particles of a belief had ended {self.lost} times and were drawn anew; use more particles."

@@ -14,7 +14,7 @@ from actmeasure.model.transitions import FloatArray
 from actmeasure.planning.budget import Progress, Stopped, why_open
 from actmeasure.planning.explain import Explanation, explain
 from actmeasure.schedule import BlindPlan, Schedule
-from actmeasure.text import shortened, text_table
+from actmeasure.text import name_value_lines, shortened, text_table
 
 if TYPE_CHECKING:
     import os
@@ -213,9 +213,7 @@ def solution_frame(solution: Solution) -> pd.DataFrame:
 
 def solution_text(solution: Solution, plans: int) -> str:
     """Return value and bounds of a solution and its first plans as text."""
-    facts = list(_facts(solution))
-    width = max(len(name) for name, _ in facts)
-    lines = [f"{name:<{width}}  {text}" for name, text in facts]
+    lines = name_value_lines(_facts(solution))
     for note in solution_notes(solution):
         lines += ["", note]
     rows = _rows(solution, plans) if plans > 0 else []

@@ -43,6 +43,7 @@ LEFT_OUT = frozenset(
         PACKAGE,
         "actmeasure.errors",
         "actmeasure.interrupts",
+        "actmeasure.progress",
         "actmeasure.settings",
         "actmeasure.statistics",
         "actmeasure.studies",

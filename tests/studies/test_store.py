@@ -261,7 +261,7 @@ def test_a_full_disk_loses_nothing(tmp_path):
 import resource, sys
 sys.path[:0] = sys.argv[2], sys.argv[2] + "/studies"
 from study_tools import InlineEngine
-from test_study_store import FULL
+from test_store import FULL
 from actmeasure.errors import StudyError
 from actmeasure.experiments import run_study
 run_study(FULL, sys.argv[1] + "-before", InlineEngine())  # compiled code, if it is not kept yet, is larger

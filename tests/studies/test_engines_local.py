@@ -28,10 +28,10 @@ ENDLESS = Study("endless", "Endless", [Part("a", "A", [LAKE], ["atmq"], episodes
 SCRIPT = """
 import sys
 sys.path[:0] = sys.argv[1], sys.argv[1] + "/.."
-import test_study_local
+import test_engines_local
 from actmeasure.studies import LocalEngine, run_study
 
-run_study(getattr(test_study_local, sys.argv[3]), sys.argv[2], LocalEngine(2))
+run_study(getattr(test_engines_local, sys.argv[3]), sys.argv[2], LocalEngine(2))
 """
 
 
