@@ -56,7 +56,7 @@ def _play(planner: am.planners.POMCP, steps: int = 50) -> None:
     """An episode in which nothing is ever seen, so that the tree is kept from step to step."""
     planner.start(am.Belief.at(0))
     for _ in range(steps):
-        planner.observe(None, planner.decide()._replace(measure=False))
+        planner.observe(None, planner.decide()._replace(measurement=0))
 
 
 if __name__ == "__main__":

@@ -92,7 +92,7 @@ def simulate(model, schedule, episodes, horizon, rng):
             action, measure = walker.act(memory)
             successor = int(rng.choice(model.n_states, p=P[state, action] / P[state, action].sum()))
             reward = model.rewards[state, action] if rewards is None else rewards[state, action, successor]
-            paid = reward - measure * model.measurement.of(state, action)
+            paid = reward - measure * model.measurements[0].of(state, action)
             out[episode] += (model.discount**t * paid, paid, reward, measure, 1)
             if model.terminal[successor]:
                 break

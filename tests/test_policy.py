@@ -273,7 +273,7 @@ def returning(decision):
         (returning(am.Decision(4, True)), r"returned Decision\(action=4, .* from 0 to 3"),
         (returning(am.Decision(True, True)), "action=True"),
         (returning(am.Decision(0.0, True)), "action=0.0"),
-        (returning(am.Decision(0, 1)), "measure=1"),
+        (returning(am.Decision(0, 2)), "measurement=2"),
         (returning(None), r"decide\(\) returned None"),
         (Broken(decide=lambda: 1 / 0), r"decide\(\) raised ZeroDivisionError"),
         (OnlySeen(LAKE), r"observe\(None\) raised TypeError"),

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import actmeasure as am
-from actmeasure.model.measurement import ExactMeasurement
 
 
 class Broken(am.agents.Agent):
@@ -82,7 +81,7 @@ TRAINED.episodes_done = 1
     [
         (lambda model: Broken((0, 1)), r"decide\(\) of Broken gave \(0, 1\), expected a Decision"),
         (lambda model: Broken(am.Decision(9, False)), r"gave Decision\(action=9.*from 0 to 1"),
-        (lambda model: Broken(am.Decision(0, "yes")), "measure='yes'.*measure True or False"),
+        (lambda model: Broken(am.Decision(0, "yes")), "measurement='yes'.*a measurement 0 .none. or 1"),
         (lambda model: Broken(am.Decision(0.5, False)), "action=0.5"),
         (lambda model: Broken(am.Decision(True, False)), "action=True"),
         (lambda model: BrokenLater(), "action=99"),
@@ -155,7 +154,7 @@ ARRAYS = ("rewards", "transition_rewards", "terminal", "initial_states", "initia
 TABLE_ARRAYS = ("offsets", "successors", "probabilities")
 
 
-class Dear(ExactMeasurement):
+class Dear(am.Measurement):
     """Charges another price than it has."""
 
     def of(self, state, action):
@@ -181,7 +180,10 @@ def test_a_sound_model_passes():
             (with_table(**{name: getattr(model().transitions, name).copy()}), f"^transitions.{name} can be written to")
             for name in TABLE_ARRAYS
         ),
-        (replace(model(), measurement=ExactMeasurement(np.zeros((3, 2)))), "^measuring_cost can be written to"),
+        (
+            replace(model(), measurements=(am.Measurement("look", np.zeros((3, 2))),)),
+            "^measuring_cost can be written to",
+        ),
         (
             replace(model(), transition_rewards=read_only([1.0])),
             r"transition_rewards has shape \(1,\), expected \(6,\)",
@@ -195,7 +197,7 @@ def test_a_sound_model_passes():
         (replace(model(), initial_probabilities=read_only([0.5, 0.4])), "initial distribution does not sum to 1"),
         (replace(model(), initial_states=read_only([0, 2])), "may begin in a terminal state"),
         (with_names("a", "a", "b"), r"cannot be saved and loaded as .npz: .*'a' more than once"),
-        (replace(model(), measurement=Dear(0.25)), "as .pomdp: .*it has the measuring cost 0.25 where"),
+        (replace(model(), measurements=(Dear("look", 0.25),)), "as .pomdp: .*it has the measuring cost 0.25 where"),
     ],
 )
 def test_broken_models_are_found(broken, message):

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         FitError,
         MissingExtraError,
         ModelError,
+        ModelWarning,
         PlanError,
         ScheduleError,
         SpaceError,
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from actmeasure.evaluation import Evaluation, evaluate
     from actmeasure.inspection import Economics, Fit, fit
     from actmeasure.learning.train import train
-    from actmeasure.model import Model
+    from actmeasure.model import Measurement, Model
     from actmeasure.planning.bounds import q_mdp
     from actmeasure.planning.frontier import Frontier
     from actmeasure.planning.solution import Solution
@@ -70,9 +71,11 @@ _HOME = {
     "Fit": "inspection",
     "FitError": "errors",
     "Frontier": "planning.frontier",
+    "Measurement": "model",
     "MissingExtraError": "errors",
     "Model": "model",
     "ModelError": "errors",
+    "ModelWarning": "errors",
     "Schedule": "schedule",
     "ScheduleError": "errors",
     "SeedRuns": "studies",
@@ -112,9 +115,11 @@ __all__ = [
     "Fit",
     "FitError",
     "Frontier",
+    "Measurement",
     "MissingExtraError",
     "Model",
     "ModelError",
+    "ModelWarning",
     "PlanError",
     "Policy",
     "Schedule",

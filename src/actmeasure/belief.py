@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from actmeasure.errors import ModelError, quoted
-from actmeasure.model import Model
+from actmeasure.errors import ModelError, quoted, unknown_name
+from actmeasure.model import Measurement, Model
 from actmeasure.model.transitions import FloatArray, normalised
 from actmeasure.settings import whole
 
@@ -60,6 +60,83 @@ class Belief:
         likely = weights > 0  # products of tiny probabilities may underflow to 0
         states, weights = states[likely], weights[likely]
         return Belief(states, weights / weights.sum()) if states.size else Belief(states, weights)
+
+    def outcomes(self, model: Model, action: int, measurement: int | str = 0) -> FloatArray:
+        """Return the probability of each outcome of a measurement made with an action, given that the episode still runs.
+
+        Parameters
+        ----------
+        model : Model
+        action : int
+        measurement : int or str
+            Number (0 is none: what is seen for free) or name of the measurement.
+
+        Returns
+        -------
+        float64 array, shape (O,)
+            All 0 if the episode is surely over after the action. Where nothing is seen, O is 1: the outcome *nothing*.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import actmeasure as am
+        >>> P, R = np.array([[[0.9, 0.1]], [[0.0, 1.0]]]), np.zeros((2, 1))
+        >>> visual = am.Measurement.detection("visual", cost=1.0, pod=[0.0, 0.5])
+        >>> model = am.Model.from_arrays(P, R, measurements=[visual])
+        >>> am.Belief.at(0).outcomes(model, 0, "visual")
+        array([0.95, 0.05])
+        >>> am.Belief.at(0).update(model, 0, "visual", "hit")
+        Belief({1: 1})
+        """
+        _, shows = _measurement_with(model, measurement, action)
+        after = self.predict(model, action)
+        if shows is None:
+            return np.zeros(1) if after.is_over else np.ones(1)
+        if shows.law is None:
+            chances = np.zeros(model.n_states)
+            chances[after.states] = after.probabilities
+            return chances
+        rows = shows.law.of_action(action, model.n_states)[after.states]
+        return np.asarray(rows.T @ after.probabilities, dtype=np.float64)
+
+    def update(self, model: Model, action: int, measurement: int | str = 0, outcome: int | str | None = None) -> Belief:
+        """Return the belief after an action and the outcome of the measurement made with it, by Bayes' rule.
+
+        The belief before the action is moved one step, conditioned on "still running", then on the outcome.
+
+        Parameters
+        ----------
+        model : Model
+        action : int
+        measurement : int or str
+            Number (0 is none) or name of the measurement.
+        outcome : int, str or None
+            Number or name of the outcome within that measurement; None where nothing is seen. An outcome of probability 0 is a
+            `ModelError`.
+        """
+        number, shows = _measurement_with(model, measurement, action)
+        after = self.predict(model, action)
+        if shows is None:
+            if outcome is not None and outcome is not False and outcome != 0:
+                raise ModelError(
+                    f"the outcome is {quoted(outcome)}, but without a measurement nothing is seen; pass None"
+                )
+            return after
+        seen = _outcome_number(model, number, outcome)
+        if shows.law is None:
+            weights = np.where(after.states == seen, after.probabilities, 0.0)
+        else:
+            rows = shows.law.of_action(action, model.n_states)[after.states]
+            weights = after.probabilities * rows[:, [seen]].toarray().ravel()
+        if not weights.sum() > 0:
+            over = "the episode is surely over" if after.is_over else "it has probability 0"
+            raise ModelError(
+                f"the outcome {model.outcome_name(number, seen)!r} of {shows.name!r} is impossible after action "
+                f"{model.action_name(action)!r} from {self!r}: {over}; check the outcome, or the belief it came from"
+            )
+        likely = weights > 0
+        states, weights = after.states[likely], weights[likely]
+        return Belief(states, weights / weights.sum())
 
     def running_probability(self, model: Model, action: int) -> float:
         """Return the probability that the episode is still running after `action`."""
@@ -126,3 +203,32 @@ class Belief:
         likeliest = np.argsort(-self.probabilities, kind="stable")[:6]
         parts = ", ".join(f"{self.states[i]}: {self.probabilities[i]:.4g}" for i in likeliest)
         return f"Belief({{{parts}{', ...' if len(self.states) > 6 else ''}}})"
+
+
+def _measurement_with(model: Model, measurement: int | str, action: int) -> tuple[int, Measurement | None]:
+    """Return the number of a measurement and what shows its outcome; it must be allowed with the action."""
+    number = model.measurement_number(measurement)
+    action = whole(action, "the action", 0, model.n_actions - 1)
+    if not model.allowed_decisions[action, number]:
+        allowed = [model.action_name(other) for other in np.flatnonzero(model.allowed_decisions[:, number]).tolist()]
+        raise ModelError(
+            f"{model.measurements[number - 1].name!r} cannot be made with action {model.action_name(action)!r}, only with "
+            f"{', '.join(allowed)}"
+        )
+    return number, model.shown_by(number)
+
+
+def _outcome_number(model: Model, measurement: int, outcome: int | str | None) -> int:
+    """Return the number of an outcome that is given by number or name."""
+    shows = model.shown_by(measurement)
+    name = "" if shows is None else shows.name
+    count = model.n_outcomes(measurement)
+    if isinstance(outcome, str):
+        names = model.state_names if shows is not None and shows.law is None else getattr(shows, "outcomes", None)
+        known = [str(number) for number in range(count)] if names is None else list(names)
+        if outcome not in known:
+            raise ModelError(f"{name!r}: {unknown_name('outcome', outcome, known[:50])}")
+        return known.index(outcome)
+    if outcome is None:
+        raise ModelError(f"the outcome is None, but {name!r} always shows one; pass its number or name")
+    return whole(outcome, f"the outcome of {name!r}", 0, count - 1, what="a name, or a whole number")

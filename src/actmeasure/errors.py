@@ -13,6 +13,7 @@ __all__ = [
     "FitError",
     "MissingExtraError",
     "ModelError",
+    "ModelWarning",
     "PlanError",
     "ScheduleError",
     "SpaceError",
@@ -75,6 +76,10 @@ class ActMeasureError(Exception):
 
 class ModelError(ActMeasureError, ValueError):
     """A model, or a file or name that should give one, is not valid."""
+
+
+class ModelWarning(UserWarning):
+    """A model is valid, but has something that is probably a mistake."""
 
 
 class ScheduleError(ActMeasureError, ValueError):

@@ -2,41 +2,90 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from actmeasure.episodes import Episodes
 from actmeasure.kernels.blind import Dynamics
+from actmeasure.kernels.outcomes import EXACT, LAW, NOTHING, Outcomes
 from actmeasure.kernels.schedule_chain import END, KNOWN, MEASURE, REPEAT, Plans
 from actmeasure.kernels.simulate import Record, World
 from actmeasure.model import Model
 from actmeasure.schedule import BlindPlan, Schedule
 
-__all__ = ["dynamics", "flat_plans", "record", "world"]
+__all__ = ["control_dynamics", "dynamics", "flat_plans", "outcome_tables", "record", "world"]
 
-ENDINGS = {
-    "measure": MEASURE,
-    "known": KNOWN,
-    "end": END,
-    "repeat": REPEAT,
-}
+T = TypeVar("T")
+
+ENDINGS = {"measure": MEASURE, "known": KNOWN, "end": END, "repeat": REPEAT}
 
 
 def dynamics(model: Model) -> Dynamics:
-    """Return transitions, expected rewards and measuring costs; built once and kept with the model, which never changes."""
-    found: Dynamics | None = vars(model).get("_dynamics")
-    if found is None:
-        table = model.transitions
-        found = Dynamics(
-            _read_only(table.offsets), _read_only(table.successors), _read_only(table.probabilities),
-            _read_only(model.terminal), _read_only(model.rewards.ravel()),
-            _read_only(np.ascontiguousarray(model.measuring_costs).ravel()), model.n_actions,
-        )  # fmt: skip
-        vars(model)["_dynamics"] = found  # as a cached property of the frozen class, which may not import kernels
-    return found
+    """Return transitions, expected rewards and measuring costs of a model with exact looks; kept with the model.
+
+    Kernels that take these assume that a measurement shows the state: other models are a `ModelError`.
+    """
+    model.require_exact_looks("this method", "solve the model, or let POMCP act on it")
+    return _kept(model, "_dynamics", lambda: _dynamics(model, np.ascontiguousarray(model.measuring_costs).ravel()))
+
+
+def control_dynamics(model: Model) -> Dynamics:
+    """Return transitions and expected rewards of any model, without prices: for what does not depend on measurements."""
+    return _kept(model, "_control_dynamics", lambda: _dynamics(model, np.zeros(model.n_states * model.n_actions)))
+
+
+def _dynamics(model: Model, costs: npt.NDArray[np.float64]) -> Dynamics:
+    table = model.transitions
+    return Dynamics(
+        _read_only(table.offsets), _read_only(table.successors), _read_only(table.probabilities),
+        _read_only(model.terminal), _read_only(model.rewards.ravel()), _read_only(costs), model.n_actions,
+    )  # fmt: skip
+
+
+def _kept(model: Model, name: str, build: Callable[[], T]) -> T:
+    """Return what `build` returns, built once and kept with the model, which never changes."""
+    if name not in vars(model):
+        vars(model)[name] = build()  # as a cached property of the frozen class, which may not import kernels
+    kept: T = vars(model)[name]
+    return kept
+
+
+def outcome_tables(model: Model) -> Outcomes:
+    """Return prices and laws of all measurements of a model, the passive one as number 0; kept with the model."""
+    return _kept(model, "_outcome_tables", lambda: _outcome_tables(model))
+
+
+def _outcome_tables(model: Model) -> Outcomes:
+    shown = [model.shown_by(number) for number in range(1 + len(model.measurements))]
+    kinds = [NOTHING if one is None else EXACT if one.law is None else LAW for one in shown]
+    laws = [None if one is None else one.law for one in shown]
+    prices = np.zeros((len(shown), model.n_states * model.n_actions))
+    for number, measurement in enumerate(model.measurements, start=1):
+        prices[number] = measurement.table(model.n_states, model.n_actions).ravel()
+    first_row, n_rows, n_entries = np.zeros(len(shown), dtype=np.int64), 0, 0
+    offsets, outcomes, chances = [np.zeros(1, dtype=np.int64)], [np.zeros(0, dtype=np.int32)], [np.zeros(0)]
+    for number, law in enumerate(laws):
+        if law is not None:
+            first_row[number] = n_rows
+            offsets.append(law.offsets[1:] + n_entries)
+            outcomes.append(law.outcomes)
+            chances.append(law.probabilities)
+            n_rows, n_entries = n_rows + law.n_rows, n_entries + len(law.outcomes)
+    return Outcomes(
+        kinds=_read_only(np.array(kinds, dtype=np.int64)),
+        counts=_read_only(np.array([model.n_outcomes(number) for number in range(len(shown))], dtype=np.int64)),
+        costs=_read_only(prices),
+        allowed=_read_only(np.ascontiguousarray(model.allowed_decisions.T)),
+        first_row=_read_only(first_row),
+        by_action=_read_only(np.array([law is not None and law.by_action for law in laws])),
+        offsets=_read_only(np.concatenate(offsets)),
+        outcomes=_read_only(np.concatenate(outcomes)),
+        probabilities=_read_only(np.concatenate(chances)),
+        n_states=model.n_states,
+    )
 
 
 def world(model: Model) -> World:

@@ -8,7 +8,7 @@ from typing import Protocol, cast, runtime_checkable
 import numpy as np
 
 from actmeasure.belief import Belief
-from actmeasure.decision import Decision
+from actmeasure.decision import Decision, expected_decision, is_valid
 from actmeasure.errors import ScheduleError, quoted
 from actmeasure.kernel_arrays import flat_plans
 from actmeasure.kernels import follow_schedule
@@ -92,10 +92,10 @@ class SchedulePolicy:
     >>> policy = am.solve(model).schedule.policy(model)
     >>> policy.start(am.Belief.at(0))
     >>> policy.decide()
-    Decision(action=1, measure=True)
+    Decision(action=1, measurement=1)
     >>> policy.observe(2)
     >>> policy.decide()
-    Decision(action=0, measure=False)
+    Decision(action=0, measurement=0)
     """
 
     def __init__(self, schedule: Schedule, model: Model) -> None:
@@ -334,12 +334,11 @@ def _key(belief: Belief) -> tuple[bytes, bytes]:
 
 def _checked(decision: Decision, model: Model, where: str) -> Decision:
     try:
-        action, measure = decision
-        valid = 0 <= action < model.n_actions and int(action) == action
+        action, measurement = decision
+        checked = Decision(action, measurement)
+        valid = is_valid(Decision(int(action), checked.measurement), model.n_actions) and int(action) == action
     except (TypeError, ValueError):
         valid = False
     if not valid:
-        raise ScheduleError(
-            f"the policy decided {decision!r} after {where}, expected a Decision with an action from 0 to {model.n_actions - 1}"
-        )
-    return Decision(int(action), bool(measure))
+        raise ScheduleError(f"the policy decided {decision!r} after {where}, {expected_decision(model.n_actions)}")
+    return Decision(int(action), int(checked.measurement))

@@ -40,9 +40,9 @@ class BlindPlan:
     Examples
     --------
     >>> BlindPlan((1, 1, 0), then="measure").decision(2)
-    Decision(action=0, measure=True)
+    Decision(action=0, measurement=1)
     >>> BlindPlan((2, 0, 1), then="repeat", repeat=2).decision(5)
-    Decision(action=0, measure=False)
+    Decision(action=0, measurement=0)
     """
 
     actions: tuple[int, ...]

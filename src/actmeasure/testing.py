@@ -17,7 +17,7 @@ from gymnasium.utils.env_checker import check_env
 
 from actmeasure import problems
 from actmeasure.belief import Belief
-from actmeasure.decision import Decision
+from actmeasure.decision import Decision, expected_decision, is_valid
 from actmeasure.envs.tabular import TabularEnv
 from actmeasure.episodes import Episodes
 from actmeasure.errors import ActMeasureError, quoted
@@ -285,12 +285,12 @@ def _decision(policy: Policy, model: Model) -> Decision:
         decision = policy.decide()
     except Exception as error:
         raise AssertionError(f"decide() raised {type(error).__name__}: {error}") from error
-    expected = f"expected a Decision with an action from 0 to {model.n_actions - 1} and measure True or False"
-    valid = isinstance(decision, Decision) and isinstance(decision.measure, (bool, np.bool_))
-    _require(valid, f"decide() returned {quoted(decision)}, {expected}")
-    is_whole = isinstance(decision.action, (int, np.integer)) and not isinstance(decision.action, bool)
-    _require(is_whole and 0 <= decision.action < model.n_actions, f"decide() returned {decision!r}, {expected}")
-    return Decision(int(decision.action), bool(decision.measure))
+    n_measurements = len(model.measurements)
+    _require(
+        is_valid(decision, model.n_actions, n_measurements),
+        f"decide() returned {quoted(decision)}, {expected_decision(model.n_actions, n_measurements)}",
+    )
+    return Decision(int(decision.action), int(decision.measurement))
 
 
 def _observe(policy: Policy, outcome: int | None) -> None:

@@ -278,7 +278,7 @@ class TestBadInput:
 
     @pytest.mark.parametrize(
         "decision",
-        [None, 0, (0, True), am.Decision(2, True), am.Decision(-1, True), am.Decision(0.5, True), am.Decision(0, 1)],
+        [None, 0, (0, True), am.Decision(2, True), am.Decision(-1, True), am.Decision(0.5, True), am.Decision(0, 2)],
     )
     def test_decisions_that_are_none(self, decision):
         class Odd(Recorder):

@@ -58,7 +58,7 @@ def _step(model, probabilities, terminal, state, action, look):
     for successor in np.flatnonzero(probabilities):
         target = end if terminal[successor] else int(successor) + (1 - look) * model.n_states
         row[target] = row.get(target, 0.0) + float(model.discount * probabilities[successor])
-    return max(float(price), 0.0) + look * model.measurement.of(state, action), row
+    return max(float(price), 0.0) + look * model.measurements[0].of(state, action), row
 
 
 def storms_bounds(model, path, beliefs, resolution):

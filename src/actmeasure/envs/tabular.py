@@ -121,7 +121,7 @@ class TabularEnv(gymnasium.Env[Any, Any]):
             entry = choose(offsets, probabilities, row, self.np_random.random())
             reward = rewards[entry if per_entry else row]
             if measured:
-                cost = self.model.measurement.of(state, control)
+                cost = self.model.measurements[0].of(state, control)
             self._state = state = successors[entry]
             self._running = not terminal[state]
         else:

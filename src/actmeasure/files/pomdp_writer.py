@@ -108,7 +108,7 @@ class _Writer:
                 yield f"R: * : {name} : * : * 0.0\n"
         for state in np.flatnonzero(~self.model.terminal).tolist():
             for action in range(len(self.actions)):
-                price = self.model.measurement.of(state, action)
+                price = self.model.measurements[0].of(state, action)
                 yield from self._row(state, action, BLIND, price=0.0, usual=0.0)
                 yield from self._row(state, action, MEASURE, price=price, usual=-common)
 

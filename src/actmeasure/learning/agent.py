@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from actmeasure.belief import Belief
-from actmeasure.decision import Decision
+from actmeasure.decision import Decision, expected_decision, is_valid
 from actmeasure.episodes import Episodes
 from actmeasure.errors import AgentError, quoted
 from actmeasure.kernels import streams
@@ -158,14 +158,9 @@ def checked_state(observation: int, n_states: int) -> int:
     )
 
 
-def checked_decision(agent: Agent, decision: Any, n_actions: int) -> Decision:
-    """Return an agent's decision; raise an `AgentError` unless it is a `Decision` with an action of the task."""
-    if isinstance(decision, Decision):
-        action, measure = decision
-        is_whole = isinstance(action, (int, np.integer)) and not isinstance(action, bool)
-        if is_whole and 0 <= action < n_actions and isinstance(measure, (bool, np.bool_)):
-            return decision
-    raise AgentError(
-        f"decide() of {type(agent).__name__} gave {quoted(decision)}, expected a Decision with an action from 0 to "
-        f"{n_actions - 1} and measure True or False"
-    )
+def checked_decision(agent: Agent, decision: Any, n_actions: int, n_measurements: int = 1) -> Decision:
+    """Return an agent's decision; raise an `AgentError` unless it is a `Decision` with an action and measurement of the task."""
+    if is_valid(decision, n_actions, n_measurements):
+        return cast("Decision", decision)
+    expected = expected_decision(n_actions, n_measurements)
+    raise AgentError(f"decide() of {type(agent).__name__} gave {quoted(decision)}, {expected}")

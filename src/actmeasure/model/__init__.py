@@ -1,5 +1,6 @@
 """The decision model: dynamics, rewards, start distribution and measurements."""
 
+from actmeasure.model.measurement import Measurement
 from actmeasure.model.model import Model
 
-__all__ = ["Model"]
+__all__ = ["Measurement", "Model"]

@@ -31,7 +31,7 @@ def check_returns(model: Model) -> None:
     """
     paid = model.rewards if model.transition_rewards is None else model.transition_rewards
     steps = 1 / (1 - model.discount) if model.discount < 1 else 1.0
-    prices = np.asarray(model.measuring_cost)
+    prices = np.array([np.max(measurement.cost) for measurement in model.measurements])
     for what, values, limit in (("reward", paid, LARGEST_RETURN), ("price of a look", prices, LARGEST_PRICE)):
         largest = float(np.abs(values).max(initial=0.0))
         # A file may also hold expected rewards that are larger than those of the successors.

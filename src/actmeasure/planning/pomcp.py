@@ -91,10 +91,10 @@ class POMCP:
     >>> planner = am.planners.POMCP(model, simulations=5_000)
     >>> planner.start(am.Belief.at(0))
     >>> planner.decide()
-    Decision(action=1, measure=True)
+    Decision(action=1, measurement=1)
     >>> planner.observe(1)
     >>> planner.decide()
-    Decision(action=1, measure=False)
+    Decision(action=1, measurement=0)
     """
 
     deterministic = False
