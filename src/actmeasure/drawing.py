@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from actmeasure.errors import MissingExtraError, PlanError, quoted
+from actmeasure.errors import PlanError, import_extra, quoted
 from actmeasure.files.atomic import check_place
 
 if TYPE_CHECKING:
@@ -51,17 +52,10 @@ def save_figure(figure: Figure, place: Path) -> None:
 
 def pandas_for(feature: str) -> Any:
     """Import and return `pandas`; a `MissingExtraError` names the feature if it is not installed."""
-    try:
-        import pandas
-    except ImportError as error:
-        raise MissingExtraError(feature, "data") from error
-    return pandas
+    return import_extra("pandas", feature, "data")
 
 
 def matplotlib_for(feature: str) -> Any:
     """Import and return `matplotlib` with `matplotlib.figure`; a `MissingExtraError` likewise."""
-    try:
-        import matplotlib.figure
-    except ImportError as error:
-        raise MissingExtraError(feature, "plots") from error
-    return matplotlib
+    import_extra("matplotlib.figure", feature, "plots")
+    return import_module("matplotlib")

@@ -6,6 +6,8 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from difflib import get_close_matches
+from importlib import import_module
+from typing import Any
 
 __all__ = [
     "ActMeasureError",
@@ -18,6 +20,7 @@ __all__ = [
     "ScheduleError",
     "SpaceError",
     "StudyError",
+    "import_extra",
     "quoted",
     "shown",
     "unknown_name",
@@ -114,6 +117,14 @@ class MissingExtraError(ActMeasureError, ImportError):
             f"{feature} needs the optional extra {extra!r}, which is not installed; "
             f"install it with: pip install 'actmeasure[{extra}]'"
         )
+
+
+def import_extra(module: str, feature: str, extra: str) -> Any:
+    """Return an optional module; a `MissingExtraError` says what needs it and how to install it."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise MissingExtraError(feature, extra) from error
 
 
 def unknown_name(kind: str, name: object, choices: Iterable[str]) -> str:
