@@ -122,6 +122,7 @@ class MissingExtraError(ActMeasureError, ImportError):
 def import_extra(module: str, feature: str, extra: str) -> Any:
     """Return an optional module; a `MissingExtraError` says what needs it and how to install it."""
     try:
+        import_module(module.partition(".")[0])
         return import_module(module)
     except ImportError as error:
         raise MissingExtraError(feature, extra) from error

@@ -131,7 +131,7 @@ def test_when_reports_are_written(monkeypatch):
             self.future, self.pid = None, 1
             return self.answers.pop()
 
-        def submit(self, function, directory):
+        def submit(self, function, directory, reports):
             self.future = "writing"
             asked.append(clock[0])
 
