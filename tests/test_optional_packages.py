@@ -19,7 +19,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 ROOMS = {
     r"actmeasure\.cli\b": "cli",
     r"actmeasure\.paper\.(deviations|reporting|tables)\b": "report",
-    r"actmeasure\.(studies\.)?report\.[a-z]": "report",
+    r"actmeasure\.(studies\.)?report\.(?!register\b)[a-z]": "report",
 }
 DISTRIBUTIONS = packages_distributions()
 
