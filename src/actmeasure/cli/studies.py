@@ -91,13 +91,11 @@ def run(
     and it does what is missing; a changed setting is a new trial, and trials whose code has changed are run again. Exit code 1
     if trials failed or the report could not be written, 130 after Ctrl-C.
     """
+    chosen = _make_engine(engine, address, workers)
     from actmeasure.studies import read_study
 
-    def read() -> Study:
-        found = read_study(study)
-        return found.quick() if quick else found
-
-    _run_and_report(read, out, (engine, address, workers), not no_report, as_json, study, quick, keep)
+    found = read_study(study)
+    _run_and_report(found.quick() if quick else found, out, chosen, not no_report, as_json, study, quick, keep)
 
 
 def paper(
@@ -116,11 +114,10 @@ def paper(
     results/paper, or results/paper-quick. The report is there after the first results, with one seed of everything, and is
     renewed about once a minute. Whatever stops it, run it again and it does what is missing.
     """
+    chosen = _make_engine(engine, address, workers)
     from actmeasure.paper import paper_study
 
-    _run_and_report(
-        lambda: paper_study(quick), out, (engine, address, workers), not no_report, as_json, None, quick, keep
-    )
+    _run_and_report(paper_study(quick), out, chosen, not no_report, as_json, None, quick, keep)
 
 
 def report(directory: Directory) -> None:
@@ -148,20 +145,16 @@ def _make_engine(name: str, address: str | None, workers: int | None) -> Engine:
 
 
 def _run_and_report(
-    read: Callable[[], Study],
+    study: Study,
     out: Path | None,
-    where: tuple[str, str | None, int | None],
+    engine: Engine,
     with_report: bool,
     as_json: bool,
     file: Path | None = None,
     quick: bool = False,
     keep: bool = False,
 ) -> None:
-    """Run a study with bars on the terminal, print its summary, and write its report, now and then also while it runs.
-
-    `where` is the engine's name, the address of a cluster and the number of workers.
-    """
-    engine, study = _make_engine(*where), read()
+    """Run a study with bars on the terminal, print its summary, and write its report, now and then also while it runs."""
     from actmeasure.studies import run_study
 
     directory = Path("results") / study.name if out is None else out
