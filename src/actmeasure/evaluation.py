@@ -17,7 +17,8 @@ from scipy import sparse
 
 from actmeasure import markov
 from actmeasure.errors import ModelError, ScheduleError, quoted
-from actmeasure.kernels import trace
+from actmeasure.kernel_arrays import dynamics, flat_plans
+from actmeasure.kernels import schedule_chain
 from actmeasure.kernels.dynamics import Dynamics, relative_error
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
@@ -25,7 +26,6 @@ from actmeasure.policy import BeliefFunction, Policy, unroll
 from actmeasure.policy_graph import GraphPolicy, PolicyGraph, bind, trace_pairs
 from actmeasure.schedule import BlindPlan, Schedule
 from actmeasure.settings import whole
-from actmeasure.world import dynamics, flat_plans
 
 __all__ = ["LONGEST", "Evaluation", "GraphChain", "PlanChain", "evaluate", "graph_chain", "plan_chain"]
 
@@ -257,7 +257,7 @@ def _finite(chain: PlanChain, recurrent: markov.Recurrence, totals: FloatArray, 
     none = np.zeros_like(chain.step_rewards)
     n_kinds = totals.shape[1] - 4
     per_step = np.column_stack([chain.step_rewards, chain.step_rewards, none, chain.step_running, *[none] * n_kinds])
-    nodes = trace.Nodes(
+    nodes = schedule_chain.Nodes(
         durations=chain.durations,
         totals=totals,
         step_offsets=chain.step_offsets,
@@ -280,7 +280,7 @@ def _finite(chain: PlanChain, recurrent: markov.Recurrence, totals: FloatArray, 
     while time < horizon and time <= latest and time < limit:
         # In pieces, between which Ctrl-C takes effect.
         pause = min(horizon, time + max(1, PIECE_OF_WORK // work))
-        time, latest = trace.push_forward(nodes, arrivals, sums, time, latest, horizon, pause)
+        time, latest = schedule_chain.push_forward(nodes, arrivals, sums, time, latest, horizon, pause)
     if time >= horizon or time > latest:
         return sums
     if not small:
@@ -503,7 +503,7 @@ def plan_chain(model: Model, schedule: Schedule) -> PlanChain:
     start = _start_plan(model, schedule)
     plans, start_number = flat_plans(schedule, start)
     arrays = dynamics(model)
-    traced = trace.trace_plans(arrays, plans, model.initial_states, model.initial_probabilities, start_number)
+    traced = schedule_chain.trace_plans(arrays, plans, model.initial_states, model.initial_probabilities, start_number)
     _check(model, traced)
     return _assemble(model, arrays, traced, [*schedule.plans, *([] if start is None else [start])])
 
@@ -520,17 +520,17 @@ def _start_plan(model: Model, schedule: Schedule) -> BlindPlan | None:
     return plan
 
 
-def _check(model: Model, traced: trace.Trace) -> None:
-    if traced.problem == trace.FITS:
+def _check(model: Model, traced: schedule_chain.Trace) -> None:
+    if traced.problem == schedule_chain.FITS:
         return
     state = traced.problem_state
     where = "the start" if state < 0 else model.describe_state(state)
     match traced.problem:
-        case trace.NO_PLAN:
+        case schedule_chain.NO_PLAN:
             raise ScheduleError(
                 f"the schedule comes to know {where}, but has no plan for it; add a BlindPlan for that state"
             )
-        case trace.NOT_KNOWN:
+        case schedule_chain.NOT_KNOWN:
             raise ScheduleError(
                 f"the plan for {where} ends with then='known', but more than one state is possible after it; "
                 "use then='measure'"
@@ -542,7 +542,7 @@ def _check(model: Model, traced: trace.Trace) -> None:
             )
 
 
-def _assemble(model: Model, arrays: Dynamics, traced: trace.Trace, plans: list[BlindPlan]) -> PlanChain:
+def _assemble(model: Model, arrays: Dynamics, traced: schedule_chain.Trace, plans: list[BlindPlan]) -> PlanChain:
     n_known = len(traced.states)
     node_of_state = np.full(model.n_states, -1, dtype=np.int64)
     node_of_state[traced.states[traced.states >= 0]] = np.flatnonzero(traced.states >= 0)
@@ -559,7 +559,7 @@ def _assemble(model: Model, arrays: Dynamics, traced: trace.Trace, plans: list[B
     for actions, entries in tails.items():
         first_states, position = np.unique(traced.entry_states[entries], return_inverse=True)
         targets[entries] = n_nodes + position
-        tail = trace.trace_tail(arrays, np.array(actions, dtype=np.int64), first_states)
+        tail = schedule_chain.trace_tail(arrays, np.array(actions, dtype=np.int64), first_states)
         sources.append(tail.entry_nodes + n_nodes)
         targets_all.append(tail.entry_targets + n_nodes)
         weights.append(tail.entry_weights)

@@ -21,6 +21,7 @@ from actmeasure.decision import Decision, expected_decision, is_valid
 from actmeasure.envs.tabular import TabularEnv
 from actmeasure.episodes import Episodes
 from actmeasure.errors import ActMeasureError, quoted
+from actmeasure.kernel_arrays import world
 from actmeasure.kernels import streams
 from actmeasure.kernels.simulate import first_state, move
 from actmeasure.learning.agent import Agent, CompiledAgent
@@ -29,7 +30,6 @@ from actmeasure.model import Measurement, Model
 from actmeasure.model.transitions import FloatArray
 from actmeasure.policy import Policy, is_deterministic
 from actmeasure.schedule import Schedule
-from actmeasure.world import world
 
 __all__ = ["check_agent", "check_model", "check_policy"]
 

@@ -20,10 +20,10 @@ from actmeasure.cli.output import (
     print_json,
     say,
     schedule_json,
-    status_line,
 )
 from actmeasure.cli.problem import Cost, Discount, Problem, Settings, read_model, read_settings
 from actmeasure.errors import PlanError
+from actmeasure.progress import status_line
 
 if TYPE_CHECKING:
     from actmeasure.model import Model

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 
-from actmeasure.envs.history import EpisodeHistory
+from actmeasure.envs.episode_history import EpisodeHistory
 from actmeasure.envs.registration import register_environments
 from actmeasure.errors import ModelError, SpaceError, quoted, unknown_name
 from actmeasure.kernels.simulate import pick

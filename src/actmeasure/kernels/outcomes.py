@@ -12,10 +12,10 @@ import numpy.typing as npt
 
 from actmeasure.kernels.jit import inner
 
-__all__ = ["EXACT", "LAW", "NOTHING", "Outcomes", "draw_outcome", "outcome_probability"]
+__all__ = ["EXACT", "LAW", "SHOWS_NOTHING", "Outcomes", "draw_outcome", "outcome_probability"]
 
 #: What a measurement shows: nothing, the state itself, or an outcome by its law.
-NOTHING, EXACT, LAW = 0, 1, 2
+SHOWS_NOTHING, EXACT, LAW = 0, 1, 2
 #: Outcome where nothing is seen.
 NONE_SEEN = -1
 
@@ -26,9 +26,9 @@ class Outcomes(NamedTuple):
     Attributes
     ----------
     kinds : int64 array, shape (1 + k,)
-        `NOTHING`, `EXACT` or `LAW`.
+        `SHOWS_NOTHING`, `EXACT` or `LAW`.
     counts : int64 array, shape (1 + k,)
-        Number of outcomes; 0 for `NOTHING`, S for `EXACT`.
+        Number of outcomes; 0 for `SHOWS_NOTHING`, S for `EXACT`.
     costs : float64 array, shape (1 + k, S * A)
         Price of each measurement with action `a` in state `s`, at `s * A + a`; 0 for none.
     allowed : bool array, shape (1 + k, A)
@@ -62,7 +62,7 @@ def _row(laws: Outcomes, measurement: int, action: int, state: int) -> int:
 @inner
 def outcome_probability(laws: Outcomes, measurement: int, action: int, state: int, outcome: int) -> float:
     """Return the probability of an outcome in the state that was reached; of -1, nothing seen, where nothing is shown."""
-    if laws.kinds[measurement] == NOTHING:
+    if laws.kinds[measurement] == SHOWS_NOTHING:
         return 1.0 if outcome == NONE_SEEN else 0.0
     if laws.kinds[measurement] == EXACT:
         return 1.0 if outcome == state else 0.0
@@ -82,7 +82,7 @@ def outcome_probability(laws: Outcomes, measurement: int, action: int, state: in
 @inner
 def draw_outcome(laws: Outcomes, measurement: int, action: int, state: int, uniform: float) -> int:
     """Return the outcome for a random number in [0, 1), which only a law needs; -1 where nothing is seen."""
-    if laws.kinds[measurement] == NOTHING:
+    if laws.kinds[measurement] == SHOWS_NOTHING:
         return NONE_SEEN
     if laws.kinds[measurement] == EXACT:
         return state

@@ -16,7 +16,7 @@ from actmeasure.planning.explain import Explanation, explain
 from actmeasure.policy import BeliefPolicy, Policy
 from actmeasure.policy_graph import PolicyGraph
 from actmeasure.schedule import BlindPlan, Schedule
-from actmeasure.text import shortened, text_table
+from actmeasure.text import name_value_lines, shortened, text_table
 
 if TYPE_CHECKING:
     import os
@@ -239,9 +239,7 @@ def solution_frame(solution: Solution) -> pd.DataFrame:
 
 def solution_text(solution: Solution, plans: int) -> str:
     """Return value and bounds of a solution and its first plans as text."""
-    facts = list(_facts(solution))
-    width = max(len(name) for name, _ in facts)
-    lines = [f"{name:<{width}}  {text}" for name, text in facts]
+    lines = name_value_lines(_facts(solution))
     for note in solution_notes(solution):
         lines += ["", note]
     if solution.graph is not None:

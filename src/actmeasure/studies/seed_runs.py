@@ -8,6 +8,7 @@ import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple
 
@@ -229,15 +230,12 @@ def check_table_path(path: str | os.PathLike[str]) -> Path:
     """Return the path of a table after checking that it can be written; called before a long run."""
     place = Path(path)
     if place.suffix.lower() not in SUFFIXES:
-        raise AgentError(f"the table {str(place)!r} cannot be written: {_unknown_ending(place)}")
+        unknown = unknown_name("file ending", place.suffix, SUFFIXES)
+        raise AgentError(f"the table {str(place)!r} cannot be written: {unknown}")
     if place.suffix.lower() == ".parquet":
         _parquet()
     check_place(place, "the table", AgentError)
     return place
-
-
-def _unknown_ending(place: Path) -> str:
-    return unknown_name("file ending", place.suffix, SUFFIXES)
 
 
 def save_table(columns: Mapping[str, npt.NDArray[Any]], place: Path) -> None:
@@ -260,8 +258,7 @@ def _write_csv(columns: Mapping[str, npt.NDArray[Any]], file: BinaryIO) -> None:
 
 
 def _write_parquet(columns: Mapping[str, npt.NDArray[Any]], file: BinaryIO) -> None:
-    parquet = _parquet()
-    parquet.write_table(import_extra("pyarrow", "a .parquet file", "data").table(dict(columns)), file)
+    _parquet().write_table(import_module("pyarrow").table(dict(columns)), file)
 
 
 def _parquet() -> Any:

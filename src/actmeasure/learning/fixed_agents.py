@@ -11,6 +11,7 @@ from actmeasure.belief import Belief
 from actmeasure.decision import Decision
 from actmeasure.episodes import Episodes
 from actmeasure.errors import AgentError, PlanError, quoted
+from actmeasure.kernel_arrays import new_run, record, world
 from actmeasure.kernels import follow_schedule, simulate, streams
 from actmeasure.learning.agent import Agent, CompiledAgent, Task, checked_state
 from actmeasure.model import Model
@@ -18,7 +19,6 @@ from actmeasure.planning.pomcp import POMCP
 from actmeasure.policy import Policy, SchedulePolicy
 from actmeasure.schedule import Schedule
 from actmeasure.settings import probability
-from actmeasure.world import new_run, record, world
 
 __all__ = ["PolicyAgent", "PomcpAgent", "RandomAgent", "ScheduleAgent"]
 
