@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from actmeasure.planning.pomcp import POMCP
 from actmeasure.policy import Policy, guide_for
 from actmeasure.schedule import Schedule
 from actmeasure.settings import probability
-from actmeasure.world import record, world
+from actmeasure.world import measured_world, record, world
 
 __all__ = ["PolicyAgent", "PomcpAgent", "RandomAgent", "ScheduleAgent", "guide_for"]
 
@@ -60,12 +60,15 @@ class PolicyAgent(Agent):
     def observe(self, reward: float, cost: float, observation: int | None, terminated: bool, truncated: bool) -> None:
         if terminated:
             return
-        if observation is not None and self.model.terminal[checked_state(observation, self.model.n_states)]:
+        if observation is not None and self.model.looks_are_exact and self._ends_in(observation):
             raise AgentError(
                 f"{self.model.describe_state(observation)} was shown and the episode goes on, but it ends there in the "
                 "model that the agent plans on; plan on the model of the task"
             )
         self.policy.observe(observation)
+
+    def _ends_in(self, state: int) -> bool:
+        return bool(self.model.terminal[checked_state(state, self.model.n_states)])
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.policy!r})"
@@ -127,11 +130,14 @@ class ScheduleAgent(CompiledAgent):
     policy : SchedulePolicy
     """
 
+    needs_exact_looks: ClassVar[bool] = True
+
     def __init__(self, schedule: Schedule, model: Model) -> None:
         if not isinstance(schedule, Schedule):
             raise AgentError(f"schedule is {quoted(schedule)}, expected a Schedule")
         if not isinstance(model, Model):
             raise AgentError(f"model is {quoted(model)}, expected the Model that the schedule was made for")
+        self.check_can_act_on(model)
         self.schedule, self.model = schedule, model
         self.policy = schedule.policy(model)
 
@@ -170,17 +176,17 @@ class RandomAgent(CompiledAgent):
     Parameters
     ----------
     measure_probability : float
-        Probability of measuring at each step.
+        Probability of measuring at each step; where there are several measurements, each is as likely.
     """
 
     def __init__(self, measure_probability: float = 0.5) -> None:
         self.measure_probability = probability(measure_probability, "measure_probability", AgentError)
         self._stream = streams.make_stream()
-        self._n_actions = 0
+        self._n_actions, self._n_measurements = 0, 1
 
     def prepare(self, task: Task) -> None:
         super().prepare(task)
-        self._n_actions = task.n_actions
+        self._n_actions, self._n_measurements = task.n_actions, task.n_measurements
 
     def reseed(self, seed: int, episode: int) -> None:
         streams.seed_stream(self._stream, streams.entropy_words(seed), episode, streams.AGENT)
@@ -189,13 +195,24 @@ class RandomAgent(CompiledAgent):
         """Do nothing: every step is decided alike."""
 
     def decide(self) -> Decision:
-        return Decision(*act_randomly.decide(self._n_actions, self.measure_probability, self._stream))
+        if self._n_measurements == 1:
+            return Decision(*act_randomly.decide(self._n_actions, self.measure_probability, self._stream))
+        return Decision(
+            *act_randomly.decide_among(self._n_actions, self._n_measurements, self.measure_probability, self._stream)
+        )
 
     def observe(self, reward: float, cost: float, observation: int | None, terminated: bool, truncated: bool) -> None:
         """Do nothing: outcomes are not used."""
 
     def run(self, model: Model, seed: int, first_episode: int, max_steps: int, episodes: Episodes) -> None:
         entropy = streams.entropy_words(seed)
+        if not model.is_exact_look_model:
+            act_randomly.run_among(
+                measured_world(model), self.measure_probability, entropy, first_episode, max_steps, record(episodes),
+                np.zeros_like(episodes.looks) if episodes.by_kind is None else episodes.by_kind, streams.make_stream(),
+                self._stream,
+            )  # fmt: skip
+            return
         act_randomly.run(
             world(model), self.measure_probability, entropy, first_episode, max_steps, record(episodes),
             streams.make_stream(), self._stream,
@@ -206,11 +223,17 @@ class RandomAgent(CompiledAgent):
 
 
 def _check_sizes(what: str, model: Model, task: Task) -> None:
-    """Raise an `AgentError` unless a task has the states and actions of the model that something was made for."""
+    """Raise an `AgentError` unless a task has the states, actions and outcomes of the model that something was made for."""
     # `Model.from_gymnasium` adds an end state behind the environment's own, which the environment never shows.
     ends_behind = bool(model.terminal[-1]) and task.n_states == model.n_states - 1
     if task.n_actions != model.n_actions or not (task.n_states == model.n_states or ends_behind):
         raise AgentError(
             f"{what} is for {model.n_states} states and {model.n_actions} actions, the task has {task.n_states} and "
             f"{task.n_actions}; use it on the model it was made for"
+        )
+    own = Task.of_model(model)
+    if own.looks_are_exact != task.looks_are_exact or (not own.looks_are_exact and own.outcomes != task.outcomes):
+        raise AgentError(
+            f"{what} is for other measurements, whose numbers of outcomes are {own.outcomes} (none first), the task has "
+            f"{task.outcomes}; use it on the model it was made for"
         )

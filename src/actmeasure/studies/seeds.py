@@ -9,7 +9,7 @@ import time
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -230,10 +230,10 @@ class FinishedEpisodes:
 
     def add(self, number: int, part: Episodes) -> None:
         """Enter the next finished episodes of seed `number`, counted from 0."""
-        results = self._results.setdefault(number, Episodes.empty(self.episodes))
+        n_measurements = part.looks.shape[1]
+        results = self._results.setdefault(number, Episodes.empty(self.episodes, n_measurements))
         begin, end = self._entered[number], self._entered[number] + len(part)
-        for field in fields(Episodes):
-            getattr(results, field.name)[begin:end] = getattr(part, field.name)
+        results.fill(begin, part)
         self._entered[number] = end
         self._done[number] = max(self._done[number], end)
 
