@@ -60,8 +60,8 @@ class Numbering:
     def outcome(self, observation: int) -> tuple[int, int | None]:
         """Return the measurement and the outcome, a number within that measurement, that an observation stands for.
 
-        *Nothing seen* is `(0, None)`, a passive outcome `(0, outcome)`, and a first state that is shown `(-1, state)`; where looks
-        are exact it is `(1, state)` as any other.
+        *Nothing seen* is `(0, None)`, a passive outcome `(0, outcome)`, and a first state that is shown `(-1, state)`; where
+        looks are exact it is `(1, state)` as any other.
         """
         try:
             number = index(observation)

@@ -95,9 +95,10 @@ class Agent(ABC):
 
     States and actions are numbers from 0; a state that is not shown is None. Where looks are not exact, an agent observes the
     outcome's number within the measurement that was made (of the passive one if none was). Nothing else is told: if the agent
-    does not look, it learns the reward, and whether the episode has ended. What an agent learns must depend on nothing but these calls and `rng`:
-    the same seed then gives the same episodes, and a run in parts equals a run in one. `actmeasure.testing.check_agent` checks
-    the contract. To save what was learned, inherit from `LearningAgent`; for compiled runs, from `CompiledAgent`.
+    does not look, it learns the reward, and whether the episode has ended. What an agent learns must depend on nothing but these
+    calls and `rng`: the same seed then gives the same episodes, and a run in parts equals a run in one.
+    `actmeasure.testing.check_agent` checks the contract. To save what was learned, inherit from `LearningAgent`; for compiled
+    runs, from `CompiledAgent`.
 
     Attributes
     ----------

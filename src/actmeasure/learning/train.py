@@ -153,8 +153,8 @@ def _sizes(env: gym.Env[Any, Any]) -> tuple[int, int]:
         raise SpaceError("looking costs nothing in this environment; wrap it: ActiveMeasuring(env, measuring_cost=...)")
     if isinstance(env.get_wrapper_attr("measuring_cost"), tuple):
         raise SpaceError(
-            "the environment has several measurements, or its own functions as measurements, but the agents here act where a look "
-            "shows the state, or on a Model; train with another library, such as Stable-Baselines3, or make a Model of it"
+            "the measurements of the environment are functions of its observation, but the agents here act where a look shows "
+            "the state, or on a Model; train with another library, such as Stable-Baselines3, or make a Model of it"
         )
     if not isinstance(observations, gym.spaces.Discrete):
         raise SpaceError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +26,7 @@ MEASUREMENTS = ("visual", "ultrasonic", "opening")
 
 
 def inspection(
-    measuring_cost: Sequence[float] = (0.5, 1.5, 4.0),
+    measuring_cost: float | Sequence[float] = (0.5, 1.5, 4.0),
     repair: float = 10.0,
     replacement: float = 40.0,
     failure: float = 25.0,
@@ -53,8 +54,8 @@ def inspection(
 
     Parameters
     ----------
-    measuring_cost : three floats
-        Prices of visual, ultrasonic and opening.
+    measuring_cost : three floats, or one
+        Prices of visual, ultrasonic and opening; a single number is the price of each.
     repair, replacement, failure : float
         Prices of a repair and of a replacement, and the cost of a period with a failed unit.
     repair_success : float
@@ -101,14 +102,16 @@ def inspection(
     )
 
 
-def _prices(measuring_cost: Sequence[float]) -> list[float]:
-    try:
+def _prices(measuring_cost: Any) -> list[float]:
+    """Return the prices of the three measurements."""
+    if isinstance(measuring_cost, Sequence | np.ndarray) and not isinstance(measuring_cost, str):
         given = list(measuring_cost)
-    except TypeError:
-        given = []
-    if len(given) != len(MEASUREMENTS) or isinstance(measuring_cost, str):
+    else:
+        given = [measuring_cost] * len(MEASUREMENTS)
+    if len(given) != len(MEASUREMENTS):
         raise ModelError(
-            f"measuring_cost is {quoted(measuring_cost)}, expected three prices, of {', '.join(MEASUREMENTS)}, such as [0.5, 1.5, 4]"
+            f"measuring_cost is {quoted(measuring_cost)}, expected a price for all measurements, or three, of "
+            f"{', '.join(MEASUREMENTS)}, such as [0.5, 1.5, 4]"
         )
     return [amount(price, f"the price of {name}") for name, price in zip(MEASUREMENTS, given, strict=True)]
 
