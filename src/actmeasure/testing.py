@@ -21,9 +21,8 @@ from actmeasure.decision import Decision, expected_decision, is_valid
 from actmeasure.envs.tabular import TabularEnv
 from actmeasure.episodes import Episodes
 from actmeasure.errors import ActMeasureError, quoted
-from actmeasure.kernels import streams
+from actmeasure.kernels import simulate_outcomes, streams
 from actmeasure.kernels.simulate import first_state
-from actmeasure.kernels.simulate_outcomes import step
 from actmeasure.learning.agent import Agent, CompiledAgent
 from actmeasure.learning.train import train
 from actmeasure.model import Measurement, Model
@@ -278,8 +277,8 @@ def check_policy(policy: Policy, model: Model, episodes: int = 20, max_steps: in
 
     It has the methods `start`, `decide` and `observe`; it can be started in every belief with which an episode of the model
     begins, and leaves the belief as it is; it decides a `Decision` with an action of the model at every step, and takes in both
-    *nothing seen* and the outcomes of its measurements. Unless its attribute `deterministic` is False, it decides the same when it
-    is started again and given the same outcomes.
+    *nothing seen* and the outcomes of its measurements. Unless its attribute `deterministic` is False, it decides the same when
+    it is started again and given the same outcomes.
 
     Parameters
     ----------
@@ -310,7 +309,7 @@ def check_policy(policy: Policy, model: Model, episodes: int = 20, max_steps: in
         for _ in range(max_steps):
             decisions.append(_decision(policy, model))
             action, measurement = decisions[-1]
-            state, _, _, _, outcome, ended = step(arrays, state, action, measurement, stream)
+            state, _, _, _, outcome, ended = simulate_outcomes.step(arrays, state, action, measurement, stream)
             if ended:
                 break
             outcomes.append(None if outcome < 0 else int(outcome))

@@ -129,9 +129,7 @@ class ActiveMeasuring(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorAr
         if env.has_wrapper_attr("measuring_cost"):
             raise SpaceError(f"looking already costs something in {env}; use it as it is, without ActiveMeasuring")
         self.measuring_cost: float | tuple[float, ...] = (
-            checked_price(measuring_cost, otherwise=", or measurements=[...]")
-            if looks is None
-            else tuple(look.cost for look in looks)
+            checked_price(measuring_cost) if looks is None else tuple(look.cost for look in looks)
         )
         self.reveal_start = truth(reveal_start, "reveal_start")
         self.max_steps = checked_steps(max_steps)

@@ -101,7 +101,7 @@ def train_seeds(
     chosen = _checked_seeds(seeds, training.episodes)
     processes = None if workers is None else whole(workers, "workers", 1, error=AgentError)
     _check_model(model)
-    training.new_agent()  # so that a mistake in the settings is known before anything begins
+    training.new_agent().check_can_act_on(model)  # so that a mistake is known before anything begins
     finished = FinishedEpisodes(chosen, training.episodes, progress)
     return _train(training, model, finished, processes, training.new_agent)
 
@@ -120,6 +120,7 @@ def train_agent(
     See `train` for the parameters.
     """
     _check_model(model)
+    agent.check_can_act_on(model)
     count = whole(episodes, "episodes", 1, error=AgentError)
     name = getattr(agent, "name", type(agent).__name__)
     training = Training(name, {}, count, _steps(max_steps), _planned(planned_episodes))

@@ -18,6 +18,7 @@ import msgspec
 from actmeasure.errors import ActMeasureError, StudyError, quoted, unknown_name
 from actmeasure.files.atomic import explain
 from actmeasure.files.toml_places import KeyLines, Place, validation_place
+from actmeasure.model import Model
 from actmeasure.planning.solve import method_of
 from actmeasure.studies.spec import (
     COUNTS,
@@ -193,6 +194,8 @@ class _Reader:
 
     def __init__(self, place: Path, lines: KeyLines) -> None:
         self._place, self._lines = place, lines
+        #: Models on which not every agent can act, by the place of the problem.
+        self._with_other_looks: dict[Place, Model] = {}
 
     def study(self, table: StudyTable) -> Study:
         with self.at("part"):
@@ -221,6 +224,11 @@ class _Reader:
                 numbers[key] = checked_tolerance(value, key) if key == "tolerance" else checked_count(value, key, key)
         problems = self._items(table.problems, (*where, "problems"), self._problem)
         agents = self._items(table.agents, (*where, "agents"), self._agent)
+        for number, agent in enumerate(agents):
+            for place, model in self._with_other_looks.items():
+                if place[: len(where)] == where:
+                    with self.at(*where, "agents", number):
+                        new_agent(agent).check_can_act_on(model)
         for number, method in enumerate(table.methods):
             with self.at(*where, "methods", number):
                 method_of(method)
@@ -245,7 +253,9 @@ class _Reader:
         name = str(self._place.parent / table.name) if is_model_file(table.name) else table.name
         with self._at_named_setting(where, table.settings):
             spec = ProblemSpec(label, name, table.settings)
-            build_model(spec)
+            model = build_model(spec)
+        if not model.is_exact_look_model:
+            self._with_other_looks[where] = model
         return spec
 
     def _agent(self, item: str | AgentTable, where: Place) -> AgentSpec:
