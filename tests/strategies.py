@@ -1,5 +1,7 @@
 """Random models and schedules for property tests."""
 
+import warnings
+
 import numpy as np
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -58,3 +60,53 @@ def random_plan(model, belief, rng, longest):
     fits = ["measure", "repeat"] + ["end"] * 2 * belief.is_over + ["known"] * 2 * (belief.known is not None)
     then = str(rng.choice(fits))
     return am.BlindPlan(actions, then=then, repeat=int(rng.integers(1, len(actions) + 1)) if then == "repeat" else 0)
+
+
+def random_law(rng, n_states, n_outcomes, n_actions=None, sparsity=0.4):
+    """Probabilities of outcomes, shape (S, O) or (A, S, O), some of them 0."""
+    shape = (n_states,) if n_actions is None else (n_actions, n_states)
+    Z = rng.dirichlet(np.ones(n_outcomes), size=shape)
+    Z[rng.random(Z.shape) < sparsity] = 0.0
+    Z[..., 0] += Z.sum(axis=-1) == 0
+    return Z / Z.sum(axis=-1, keepdims=True)
+
+
+def random_measurement(rng, name, n_states, n_actions, with_price=True):
+    """A measurement of any kind, with or without a restriction to some actions, with one price or prices per state and action."""
+    cost = 0.0
+    if with_price:
+        cost = float(rng.random()) if rng.random() < 0.7 else rng.random((n_states, n_actions))
+    allowed = None
+    if with_price and rng.random() < 0.3:
+        allowed = [int(a) for a in rng.choice(n_actions, size=rng.integers(1, n_actions + 1), replace=False)]
+    kind = rng.integers(0, 6)
+    if kind == 0:
+        return am.Measurement.exact(name, cost, with_actions=allowed)
+    if kind == 1:
+        return am.Measurement.detection(name, cost, pod=rng.random(n_states), with_actions=allowed)
+    if kind == 2:
+        return am.Measurement.partial(
+            name, cost, shows=[int(x) for x in rng.integers(0, 3, n_states)], with_actions=allowed
+        )
+    if kind == 3:
+        parts = [random_measurement(rng, f"{name} {i}", n_states, n_actions, False) for i in range(2)]
+        return am.Measurement.combined(parts, name, cost, with_actions=allowed)
+    by_action = n_actions if kind == 4 else None
+    Z = random_law(rng, n_states, int(rng.integers(1, 5)), by_action)
+    return am.Measurement.noisy(name, cost, probabilities=Z, with_actions=allowed)
+
+
+@st.composite
+def general_models(draw, max_states=5, max_actions=3, discounts=(0.5, 0.9), passive=(True, False)):
+    """Models with up to three measurements of any kind and perhaps a passive outcome."""
+    base = draw(models(max_states, max_actions, discounts))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    looks = [random_measurement(rng, f"m{i}", base.n_states, base.n_actions) for i in range(draw(st.integers(0, 3)))]
+    free = (
+        random_measurement(rng, "free", base.n_states, base.n_actions, False)
+        if draw(st.sampled_from(passive))
+        else None
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", am.ModelWarning)  # random laws may have outcomes that no state can produce
+        return base.replace(measurements=looks, passive=free)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from actmeasure.evaluation import Evaluation, evaluate
     from actmeasure.inspection import Economics, Fit, fit
     from actmeasure.learning.train import train
-    from actmeasure.model import Measurement, Model
+    from actmeasure.model import Measurement, Model, lifetime
     from actmeasure.planning.bounds import q_mdp
     from actmeasure.planning.frontier import Frontier
     from actmeasure.planning.solution import Solution
@@ -73,6 +73,7 @@ _HOME = {
     "Solution": "planning.solution",
     "evaluate": "evaluation",
     "fit": "inspection",
+    "lifetime": "model",
     "q_mdp": "planning.bounds",
     "run_study": "studies.runner",
     "solve": "planning.solve",
@@ -131,6 +132,7 @@ __all__ = [
     "files",
     "fit",
     "inspection",
+    "lifetime",
     "planners",
     "problems",
     "q_mdp",

@@ -1,6 +1,7 @@
 """The decision model: dynamics, rewards, start distribution and measurements."""
 
+from actmeasure.model.finite_life import lifetime
 from actmeasure.model.measurement import Measurement
 from actmeasure.model.model import Model
 
-__all__ = ["Measurement", "Model"]
+__all__ = ["Measurement", "Model", "lifetime"]

@@ -368,7 +368,7 @@ class Measurement:
                     f"{sizes.n_actions * sizes.n_states}; make it for this model"
                 )
             stacked = tuple(rows[a * sizes.n_states : (a + 1) * sizes.n_states] for a in range(sizes.n_actions))
-            return replace(self, law=None, given=rows if shape is None else stacked).bound(sizes, warn)
+            return replace(self, law=None, given=rows if shape is None else stacked).bound(sizes, warn=False)
         actions = _bound_actions(self, sizes)
         cost = _bound_cost(self.cost, self.name, sizes)
         if self.given is None:
@@ -686,7 +686,8 @@ def _combined_law(whole: Measurement, parts: list[Measurement], sizes: Sizes) ->
     if by_action and not result.by_action:
         result = _repeated(result, sizes.n_actions)
     names = None
-    if len(parts) > 1 and any(part.outcomes is not None for part in parts):
+    shows_states = sizes.state_names is not None and any(part.is_exact for part in parts)
+    if len(parts) > 1 and (shows_states or any(part.outcomes is not None for part in parts)):
         of_parts = [
             part.outcomes or _numbers_or_states(part, law.n_outcomes, sizes)
             for part, law in zip(parts, laws, strict=True)

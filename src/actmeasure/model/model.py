@@ -62,6 +62,8 @@ class Model:
     passive: Measurement | None = None
     state_names: tuple[str, ...] | None = None
     action_names: tuple[str, ...] | None = None
+    #: How the model was made from others, for planners (see `actmeasure.lifetime`); not part of its contents.
+    origin: Any = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.discount, (int, float)) or not 0 < self.discount <= 1:
@@ -252,7 +254,7 @@ class Model:
                         "action_names",
                     )  # fmt: skip
                     raise ModelError(unknown_name("property to replace", name, known))
-        return replace(self, **fields)
+        return replace(self, origin=None, **fields)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Model:
