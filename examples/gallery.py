@@ -183,7 +183,9 @@ def draw_inspection(axes: Axes) -> None:
     axes.tick_params(axis="y", labelsize=7)
     axes.set(xlim=(0, 1), xlabel="probability", title="7 periods after it was new")
     axes.title.set_fontsize(9)
-    axes.legend(fontsize=6, ncols=5, loc="upper center", bbox_to_anchor=(0.35, -0.18), columnspacing=0.8, handlelength=1)
+    axes.legend(
+        fontsize=6, ncols=5, loc="upper center", bbox_to_anchor=(0.35, -0.18), columnspacing=0.8, handlelength=1
+    )
 
 
 PICTURES: dict[str, Callable[[Axes], None]] = {

@@ -41,7 +41,7 @@ class Rule:
             action = REPLACE
         elif chance[MODERATE] + chance[SEVERE] > 0.6:
             action = REPAIR
-        doubtful = action == NOTHING and 0.3 < chance[MODERATE:].sum()
+        doubtful = action == NOTHING and chance[MODERATE:].sum() > 0.3
         if self.opens and doubtful:
             measurement = OPENING
         else:
