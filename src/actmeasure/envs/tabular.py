@@ -111,7 +111,7 @@ class TabularEnv(gymnasium.Env[Any, Any]):
         self.action_space = spaces.MultiDiscrete([model.n_actions, 1 + len(model.measurements)])
         self.observation_space = spaces.Discrete(self.numbering.size)
         self._n_actions, self._nothing = model.n_actions, self.numbering.nothing
-        self._looks = range(1 + len(model.measurements))
+        self._looks = tuple(range(1 + len(model.measurements)))
         self._looks_are_exact = model.looks_are_exact
         self._read_model()
         self._state = -1
@@ -172,18 +172,22 @@ class TabularEnv(gymnasium.Env[Any, Any]):
         else:
             self._stay()
         self._steps += 1
-        info = {"reward": reward, "measuring_cost": cost, "measured": measurement > 0}
-        if self._looks_are_exact:
-            outcome = state if measurement else NONE_SEEN
-            observation = state if measurement else self._nothing
-        else:
+        info = {"reward": reward, "measuring_cost": cost, "measured": bool(measurement)}
+        observation = outcome = state if measurement else self._nothing
+        if not self._looks_are_exact:
             outcome = self._draw_outcome(control, measurement)
             observation = self._nothing if outcome < 0 else self.numbering.first[measurement] + outcome
             info["measurement"], info["outcome"] = measurement, outcome
         if self._story is not None:
-            self._story.add(control, measurement, outcome, state, reward - cost)
-        truncated = self._running and self._steps >= self.max_steps
-        return observation, reward - cost, not self._running, truncated, info
+            seen = outcome if measurement or not self._looks_are_exact else NONE_SEEN
+            self._story.add(control, measurement, seen, state, reward - cost)
+        return (
+            observation,
+            reward - cost,
+            not self._running,
+            self._running and self._steps >= self.max_steps,
+            info,
+        )
 
     def _draw_outcome(self, control: int, measurement: int) -> int:
         """Return the outcome of a measurement of the present state; -1 where nothing is seen."""
@@ -209,8 +213,7 @@ class TabularEnv(gymnasium.Env[Any, Any]):
             control, look = action.tolist() if isinstance(action, np.ndarray) else action
             control = index(control)
             if 0 <= control < self._n_actions and look in self._looks:
-                measurement = int(look)
-                return control, measurement if self._allowed[control, measurement] else 0
+                return control, int(look) if self._allowed is None or self._allowed[control, int(look)] else 0
         except (TypeError, ValueError):
             pass
         last = self._looks[-1]
@@ -247,7 +250,7 @@ class TabularEnv(gymnasium.Env[Any, Any]):
             _view(model.terminal),
         )
         self._start = _chooser(np.array([0, len(model.initial_states)]), model.initial_probabilities)
-        self._allowed = _view(model.allowed_decisions)
+        self._allowed = None if model.allowed_decisions.all() else _view(model.allowed_decisions)
         if not model.looks_are_exact:
             laws = outcome_tables(model)
             arrays: dict[str, Any] = {

@@ -42,6 +42,7 @@ class PolicyAgent(Agent):
         if not isinstance(model, Model):
             raise AgentError(f"model is {quoted(model)}, expected the Model that the policy was made for")
         self.policy, self.model = policy, model
+        self._observes_states = model.looks_are_exact
 
     def prepare(self, task: Task) -> None:
         _check_sizes("the policy", self.model, task)
@@ -60,15 +61,17 @@ class PolicyAgent(Agent):
     def observe(self, reward: float, cost: float, observation: int | None, terminated: bool, truncated: bool) -> None:
         if terminated:
             return
-        if observation is not None and self.model.looks_are_exact and self._ends_in(observation):
+        if observation is not None and self._observes_states:
+            self._check_goes_on(checked_state(observation, self.model.n_states))
+        self.policy.observe(observation)
+
+    def _check_goes_on(self, observation: int) -> None:
+        """Raise an `AgentError` if the model says that the episode ends in the state that was shown."""
+        if self.model.terminal[observation]:
             raise AgentError(
                 f"{self.model.describe_state(observation)} was shown and the episode goes on, but it ends there in the "
                 "model that the agent plans on; plan on the model of the task"
             )
-        self.policy.observe(observation)
-
-    def _ends_in(self, state: int) -> bool:
-        return bool(self.model.terminal[checked_state(state, self.model.n_states)])
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.policy!r})"

@@ -232,7 +232,7 @@ def _one_episode(
 ) -> None:
     """Play one episode; everything that the environment returns is checked here before it reaches the agent."""
     nothing = int(env.observation_space.n) - 1  # type: ignore[attr-defined]
-    n_actions, n_looks = (int(size) for size in env.action_space.nvec)  # type: ignore[attr-defined]
+    n_actions, n_looks = env.action_space.nvec.tolist()  # type: ignore[attr-defined]
     numbering = env.unwrapped.numbering if _shows_outcomes(env) else None  # type: ignore[attr-defined]
     number = episode + 1
     observation, _ = reset_parts(env.reset(seed=seed), (number, 0))
