@@ -101,14 +101,13 @@ def picture_path(path: Path | None) -> Path | None:
 
 
 def model_json(model: Model) -> dict[str, Any]:
-    """Return the sizes, discount and measuring cost of a model as JSON data."""
-    cost = model.measuring_cost
-    return {
-        "states": model.n_states,
-        "actions": model.n_actions,
-        "discount": model.discount,
-        "measuring_cost": cost if isinstance(cost, float) else cost.tolist(),
-    }
+    """Return the sizes, discount and measuring cost of a model as JSON data; where looks are not exact, all measurements."""
+    sizes = {"states": model.n_states, "actions": model.n_actions, "discount": model.discount}
+    prices = [look.cost if isinstance(look.cost, float) else look.cost.tolist() for look in model.measurements]
+    if model.looks_are_exact:
+        return sizes | {"measuring_cost": prices[0]}
+    looks = zip(model.measurements, prices, strict=True)
+    return sizes | {"measurements": [{"name": look.name, "cost": price} for look, price in looks]}
 
 
 def schedule_json(model: Model, schedule: Schedule) -> dict[str, Any]:
