@@ -21,9 +21,9 @@ from actmeasure.decision import Decision, expected_decision, is_valid
 from actmeasure.envs.tabular import TabularEnv
 from actmeasure.episodes import Episodes
 from actmeasure.errors import ActMeasureError, quoted
-from actmeasure.kernel_arrays import world
-from actmeasure.kernels import streams
-from actmeasure.kernels.simulate import first_state, move
+from actmeasure.kernel_arrays import measured_world
+from actmeasure.kernels import simulate_outcomes, streams
+from actmeasure.kernels.simulate import first_state
 from actmeasure.learning.agent import Agent, CompiledAgent
 from actmeasure.learning.train import train
 from actmeasure.model import Measurement, Model
@@ -173,11 +173,11 @@ def _same_up_to_rounding(one: Model, other: Model) -> bool:
         return False
     # Rewards that cancel out to about 0 are as exact as the rewards they are made of.
     size = np.abs(other.rewards if other.transition_rewards is None else other.transition_rewards).max()
-    close = (
+    close = [
         (one.transitions.probabilities, other.transitions.probabilities, 0.0),
         (one.initial_probabilities, other.initial_probabilities, 0.0),
         (one.rewards, other.rewards, 1e-15 * size),
-    )
+    ]
     if not all(np.allclose(mine, theirs, rtol=1e-15, atol=atol) for mine, theirs, atol in close):
         return False
     if len(one.measurements) != len(other.measurements) or (one.passive is None) != (other.passive is None):
@@ -214,6 +214,9 @@ def _check_contract(model: Model) -> None:
 
 def _check_play(model: Model, seed: int) -> None:
     """Require that states, rewards and measuring costs of the environment are those of the model."""
+    if not model.is_exact_look_model:
+        _check_outcomes(model, seed)
+        return
     env = TabularEnv(model, max_steps=50)
     rng = np.random.default_rng(seed)
     for episode in range(5):
@@ -231,6 +234,44 @@ def _check_play(model: Model, seed: int) -> None:
             _require(np.isclose(reward, info["reward"] - info["measuring_cost"]), "the reward is not scalarized")
             if look and before != model.n_states:
                 _check_step(model, before, action, observation, info)
+
+
+def _check_outcomes(model: Model, seed: int) -> None:
+    """Require that outcomes, rewards and prices of the environment are possible in the model, given what was seen before."""
+    env = TabularEnv(model, max_steps=50)
+    rng = np.random.default_rng(seed)
+    for episode in range(5):
+        first = env.outcome(env.reset(seed=episode)[0])[1]
+        _require((first is not None) == model.reveal_start, "the environment shows the start against reveal_start")
+        belief = Belief.start(model) if first is None else Belief.at(first)
+        ended = False
+        while not ended:
+            action, chosen = int(rng.integers(model.n_actions)), int(rng.integers(1 + len(model.measurements)))
+            made = chosen if model.allowed_decisions[action, chosen] else 0
+            observation, reward, terminated, truncated, info = env.step([action, chosen])
+            ended = terminated or truncated
+            measurement, outcome = env.outcome(observation)
+            _require(info["measured"] == (made > 0), "the environment does not measure what is allowed and decided")
+            _require(outcome is None or measurement == made, "the environment shows the outcome of another measurement")
+            _require(np.isclose(reward, info["reward"] - info["measuring_cost"]), "the reward is not scalarized")
+            prices = (
+                np.zeros(1)
+                if made == 0
+                else np.unique(
+                    model.measurements[made - 1].table(model.n_states, model.n_actions)[belief.states, action]
+                )
+            )
+            _require(
+                info["measuring_cost"] in prices, f"the environment charges {info['measuring_cost']} for a measurement"
+            )
+            if terminated:
+                break
+            try:
+                belief = belief.update(model, action, made, outcome)
+            except ActMeasureError as error:
+                raise AssertionError(
+                    f"the environment shows an outcome that the model does not allow: {error}"
+                ) from error
 
 
 def _check_step(model: Model, state: int, action: int, successor: int, info: dict[str, Any]) -> None:
@@ -252,8 +293,8 @@ def check_policy(policy: Policy, model: Model, episodes: int = 20, max_steps: in
 
     It has the methods `start`, `decide` and `observe`; it can be started in every belief with which an episode of the model
     begins, and leaves the belief as it is; it decides a `Decision` with an action of the model at every step, and takes in both
-    *nothing seen* and the states that its looks show. Unless its attribute `deterministic` is False, it decides the same when it
-    is started again and given the same outcomes.
+    *nothing seen* and the outcomes of its measurements. Unless its attribute `deterministic` is False, it decides the same when
+    it is started again and given the same outcomes.
 
     Parameters
     ----------
@@ -273,20 +314,21 @@ def check_policy(policy: Policy, model: Model, episodes: int = 20, max_steps: in
     """
     _require(isinstance(model, Model), f"expected a Model, got {type(model).__name__}")
     _check_methods(policy)
-    arrays, stream, entropy = world(model), streams.make_stream(), streams.entropy_words(seed)
+    arrays, stream, entropy = measured_world(model), streams.make_stream(), streams.entropy_words(seed)
     for episode in range(episodes):
         streams.seed_stream(stream, entropy, episode, streams.WORLD)
-        state = int(first_state(arrays, stream))
+        state = int(first_state(arrays.world, stream))
         belief = Belief.at(state) if model.reveal_start else Belief.start(model)
         decisions: list[Decision] = []
         outcomes: list[int | None] = []
         _start(policy, belief)
         for _ in range(max_steps):
             decisions.append(_decision(policy, model))
-            state, _, ended = move(arrays, state, decisions[-1].action, stream)
+            action, measurement = decisions[-1]
+            state, _, _, _, outcome, ended = simulate_outcomes.step(arrays, state, action, measurement, stream)
             if ended:
                 break
-            outcomes.append(int(state) if decisions[-1].measure else None)
+            outcomes.append(None if outcome < 0 else int(outcome))
             _observe(policy, outcomes[-1])
         if is_deterministic(policy):
             _check_same_decisions(policy, model, belief, decisions, outcomes)
@@ -345,7 +387,7 @@ def _observe(policy: Policy, outcome: int | None) -> None:
     except Exception as error:
         raise AssertionError(
             f"observe({outcome}) raised {type(error).__name__}: {error}; a policy takes in every outcome of its own decisions, a "
-            "state or None for nothing seen"
+            "state (or another outcome's number) or None for nothing seen"
         ) from error
 
 

@@ -159,6 +159,7 @@ class LearningAgent(Agent):
         How often episodes began in each state, where the task does not tell the start.
     """
 
+    needs_exact_looks: ClassVar[bool] = True
     name: ClassVar[str]
     types: ClassVar[dict[str, str]]
     version_1_types: ClassVar[dict[str, str] | None] = None

@@ -11,6 +11,7 @@ from actmeasure.problems.chain import chain
 from actmeasure.problems.drone import drone
 from actmeasure.problems.fatigue import fatigue_crack
 from actmeasure.problems.frozen_lake import frozen_lake
+from actmeasure.problems.inspection import inspection
 from actmeasure.problems.inventory import inventory
 from actmeasure.problems.maintenance import maintenance
 from actmeasure.problems.measuring_value import measuring_value
@@ -26,6 +27,7 @@ __all__ = [
     "drone",
     "fatigue_crack",
     "frozen_lake",
+    "inspection",
     "inventory",
     "maintenance",
     "make",
@@ -53,6 +55,7 @@ PROBLEMS: dict[str, Callable[..., Model]] = {
     "sewer": sewer,
     "fatigue-crack": fatigue_crack,
     "inventory": inventory,
+    "inspection": inspection,
 }
 
 

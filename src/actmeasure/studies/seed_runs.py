@@ -7,7 +7,7 @@ import io
 import math
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple
@@ -110,9 +110,8 @@ class SeedRuns:
             "seed": np.repeat(np.array(self.seeds), lengths),
             "episode": np.concatenate(numbers),
         }
-        for field in fields(Episodes):
-            table[field.name] = np.concatenate([getattr(one, field.name) for one in self.episodes])
-        return table
+        columns = [one.columns() for one in self.episodes]
+        return table | {name: np.concatenate([one[name] for one in columns]) for name in columns[0]}
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a data frame with a row for every seed and episode (needs the extra `data`)."""

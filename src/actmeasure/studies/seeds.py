@@ -9,7 +9,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -119,7 +119,7 @@ def train_seeds(
     chosen = _checked_seeds(seeds, training.episodes)
     processes = None if workers is None else whole(workers, "workers", 1, error=AgentError)
     _check_model(model)
-    training.new_agent()  # so that a mistake in the settings is known before anything begins
+    training.new_agent().check_can_act_on(model)  # so that a mistake is known before anything begins
     finished = FinishedEpisodes(chosen, training.episodes, progress)
     return _train(training, model, finished, processes, training.new_agent)
 
@@ -138,6 +138,7 @@ def train_agent(
     See `train` for the parameters.
     """
     _check_model(model)
+    agent.check_can_act_on(model)
     count = whole(episodes, "episodes", 1, error=AgentError)
     name = getattr(agent, "name", type(agent).__name__)
     training = Training(name, {}, count, _steps(max_steps), _planned(planned_episodes))
@@ -248,10 +249,10 @@ class FinishedEpisodes:
 
     def add(self, number: int, part: Episodes) -> None:
         """Enter the next finished episodes of seed `number`, counted from 0."""
-        results = self._results.setdefault(number, Episodes.empty(self.episodes))
+        n_measurements = part.looks.shape[1]
+        results = self._results.setdefault(number, Episodes.empty(self.episodes, n_measurements))
         begin, end = self._entered[number], self._entered[number] + len(part)
-        for field in fields(Episodes):
-            getattr(results, field.name)[begin:end] = getattr(part, field.name)
+        results.fill(begin, part)
         self._entered[number] = end
         self._done[number] = max(self._done[number], end)
 
