@@ -130,7 +130,7 @@ def test_the_study_says_which_file_it_is_from(study, inline):
 
 def test_other_code_is_told_at_once_and_can_be_kept(study, inline, capsys, monkeypatch):
     assert call(study, "--no-report") == 0
-    monkeypatch.setattr(code_digest, "_code", lambda agent, problem: "0" * 16)  # as if all of it had been edited
+    monkeypatch.setattr(code_digest, "_code", lambda agent, problem, own: "0" * 16)  # as if all of it had been edited
     capsys.readouterr()
     kept = "5 of 5 trials were computed by other code (amrl-q, plans, random) and are kept; the report says so.\n"
     assert call(study, "--no-report", "--keep") == 0
