@@ -128,10 +128,12 @@ def _placed(layout: _Layout) -> _Layout:
     for layer in range(1 + max(box.layer for box in boxes.values())):
         members = [number for number, box in boxes.items() if box.layer == layer]
         above = {
-            number: [boxes[a.source].x for a in layout.arrows if a.target == number and boxes[a.source].layer == layer - 1]
+            number: [
+                boxes[a.source].x for a in layout.arrows if a.target == number and boxes[a.source].layer == layer - 1
+            ]
             for number in members
         }
-        members.sort(key=lambda number: (sum(above[number]) / max(1, len(above[number])), number))  # noqa: B023
+        members.sort(key=lambda number: (sum(above[number]) / max(1, len(above[number])), number))
         total = sum(boxes[number].width for number in members) + GAP * (len(members) - 1)
         x = -total / 2
         for number in members:
@@ -188,7 +190,9 @@ def _draw_arrows(axes: Axes, layout: _Layout, size: float) -> None:
 
 def _draw_straight(axes: Axes, layout: _Layout, arrow: _Arrow, size: float) -> None:
     source, target = layout.boxes[arrow.source], layout.boxes[arrow.target]
-    parallel = [a for a in layout.arrows if a.source == arrow.source and layout.boxes[a.target].layer == source.layer + 1]
+    parallel = [
+        a for a in layout.arrows if a.source == arrow.source and layout.boxes[a.target].layer == source.layer + 1
+    ]
     parallel.sort(key=lambda a: layout.boxes[a.target].x)
     shift = (parallel.index(arrow) - (len(parallel) - 1) / 2) * min(0.3, source.width / (len(parallel) + 1))
     begin = (source.x + shift, source.y - source.height / 2)
@@ -222,7 +226,7 @@ def _draw_around(axes: Axes, layout: _Layout, arrow: _Arrow, sign: int, lane: in
     between = [layout.boxes[number] for layer in layout.layers[low : high + 1] for number in layer]
     outside = max(sign * box.x + box.width / 2 for box in between) + LANE * lane
     lane_x = sign * outside
-    # From the side of the outermost box of a layer directly into the lane, from others below the layer; at the other end likewise.
+    # From the side of the outermost box of a layer directly into the lane, from others below the layer; to the target likewise.
     points: list[tuple[float, float]] = []
     if _is_outermost(layout, arrow.source, sign):
         begin = (source.x + sign * source.width / 2, source.y - 0.06)
@@ -263,7 +267,9 @@ def _path(axes: Axes, points: list[tuple[float, float]]) -> None:
 
     codes = [Path.MOVETO, *([Path.LINETO] if len(points) == 2 else [Path.CURVE4] * (len(points) - 1))]
     axes.add_patch(
-        FancyArrowPatch(path=Path(points, codes), arrowstyle="-|>", mutation_scale=9, color=GREY, linewidth=0.9, zorder=2)
+        FancyArrowPatch(
+            path=Path(points, codes), arrowstyle="-|>", mutation_scale=9, color=GREY, linewidth=0.9, zorder=2
+        )
     )
 
 

@@ -266,8 +266,12 @@ def _checked_start(start: Any, n_nodes: int) -> int | Mapping[int | str, int]:
     for key, node in start.items():
         state = key
         if not isinstance(key, str):
-            state = whole(key, "a state of start", 0, 2**31 - 1, ScheduleError, "the name of a state, or a whole number")
-        found[state] = whole(node, f"the start in state {state!r}", 0, n_nodes - 1, ScheduleError, "the number of a node,")
+            state = whole(
+                key, "a state of start", 0, 2**31 - 1, ScheduleError, "the name of a state, or a whole number"
+            )
+        found[state] = whole(
+            node, f"the start in state {state!r}", 0, n_nodes - 1, ScheduleError, "the number of a node,"
+        )
     return MappingProxyType(found)
 
 
@@ -342,15 +346,15 @@ class _OutcomeNames:
     def of(self, measurement: int) -> dict[str, int]:
         if measurement not in self.known:
             shows, count = self.model.shown_by(measurement), self.model.n_outcomes(measurement)
-            names = self.model.state_names if shows is not None and shows.law is None else getattr(shows, "outcomes", None)
+            names = (
+                self.model.state_names if shows is not None and shows.law is None else getattr(shows, "outcomes", None)
+            )
             listed = [str(number) for number in range(count)] if names is None else names
             self.known[measurement] = {name: number for number, name in enumerate(listed)}
         return self.known[measurement]
 
 
-def _targets(
-    model: Model, names: _OutcomeNames, node: int, measurement: int, edges: Mapping[Outcome, int]
-) -> IntArray:
+def _targets(model: Model, names: _OutcomeNames, node: int, measurement: int, edges: Mapping[Outcome, int]) -> IntArray:
     """Return the next node after each outcome, shape (O,)."""
     shows, count = model.shown_by(measurement), model.n_outcomes(measurement)
     default = edges.get(None, NO_EDGE)
@@ -408,7 +412,9 @@ def _start_by_state(start: Mapping[int | str, int], model: Model) -> dict[int, i
     found: dict[int, int] = {}
     for key, node in start.items():
         if isinstance(key, str) and key not in numbers:
-            raise ScheduleError(f"start: {unknown_name('state', key, list(numbers)[:50] or ['(states have no names)'])}")
+            raise ScheduleError(
+                f"start: {unknown_name('state', key, list(numbers)[:50] or ['(states have no names)'])}"
+            )
         state = numbers[key] if isinstance(key, str) else key
         if not 0 <= state < model.n_states:
             raise ScheduleError(f"start has state {state}, expected states from 0 to {model.n_states - 1}")
@@ -496,7 +502,9 @@ class GraphPolicy:
 
 def _no_edge(node: int, seen: str, where: str) -> ScheduleError:
     what = seen if seen == "nothing seen" else f"the outcome {seen!r}"
-    return ScheduleError(f"node {node} has no edge for {what}, {where}; add one, or the edge None for all other outcomes")
+    return ScheduleError(
+        f"node {node} has no edge for {what}, {where}; add one, or the edge None for all other outcomes"
+    )
 
 
 # The (node, state) pairs that episodes reach
@@ -673,7 +681,11 @@ def _next_nodes(model: Model, bound: BoundGraph) -> _NextNodes:
         first[node], stride[node] = known[key]
     stacked = sparse.csr_array(sparse.vstack(blocks, format="csr"))
     return _NextNodes(
-        first, stride, stacked.indptr.astype(np.int64), stacked.indices.astype(np.int64), stacked.data.astype(np.float64)
+        first,
+        stride,
+        stacked.indptr.astype(np.int64),
+        stacked.indices.astype(np.int64),
+        stacked.data.astype(np.float64),
     )
 
 
@@ -761,7 +773,11 @@ def _pruned(graph: PolicyGraph, model: Model) -> PolicyGraph:
     else:
         initial = set(model.initial_states.tolist())
         state_numbers = {name: position for position, name in enumerate(model.state_names or ())}
-        kept = {key: node for key, node in graph.start.items() if (state_numbers[key] if isinstance(key, str) else key) in initial}
+        kept = {
+            key: node
+            for key, node in graph.start.items()
+            if (state_numbers[key] if isinstance(key, str) else key) in initial
+        }
         start = {key: number[node] for key, node in kept.items()}
         start = next(iter(start.values())) if len(set(start.values())) == 1 else start
     renumbered = [{outcome: number[target] for outcome, target in mapping.items()} for mapping in edges]

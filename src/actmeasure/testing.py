@@ -22,14 +22,16 @@ from actmeasure.envs.tabular import TabularEnv
 from actmeasure.episodes import Episodes
 from actmeasure.errors import ActMeasureError, quoted
 from actmeasure.kernels import streams
+from actmeasure.kernels.outcomes import LAW, Outcomes, draw_outcome
 from actmeasure.kernels.simulate import first_state, move
 from actmeasure.learning.agent import Agent, CompiledAgent
 from actmeasure.learning.train import train
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
 from actmeasure.policy import Policy, is_deterministic
+from actmeasure.policy_graph import PolicyGraph
 from actmeasure.schedule import Schedule
-from actmeasure.world import world
+from actmeasure.world import control_world, outcome_tables
 
 __all__ = ["check_agent", "check_model", "check_policy"]
 
@@ -206,7 +208,7 @@ def check_policy(policy: Policy, model: Model, episodes: int = 20, max_steps: in
 
     It has the methods `start`, `decide` and `observe`; it can be started in every belief with which an episode of the model
     begins, and leaves the belief as it is; it decides a `Decision` with an action of the model at every step, and takes in both
-    *nothing seen* and the states that its looks show. Unless its attribute `deterministic` is False, it decides the same when it
+    *nothing seen* and the outcomes that its measurements show. Unless its attribute `deterministic` is False, it decides the same when it
     is started again and given the same outcomes.
 
     Parameters
@@ -227,7 +229,8 @@ def check_policy(policy: Policy, model: Model, episodes: int = 20, max_steps: in
     """
     _require(isinstance(model, Model), f"expected a Model, got {type(model).__name__}")
     _check_methods(policy)
-    arrays, stream, entropy = world(model), streams.make_stream(), streams.entropy_words(seed)
+    arrays, stream, entropy = control_world(model), streams.make_stream(), streams.entropy_words(seed)
+    laws = outcome_tables(model)
     for episode in range(episodes):
         streams.seed_stream(stream, entropy, episode, streams.WORLD)
         state = int(first_state(arrays, stream))
@@ -240,10 +243,22 @@ def check_policy(policy: Policy, model: Model, episodes: int = 20, max_steps: in
             state, _, ended = move(arrays, state, decisions[-1].action, stream)
             if ended:
                 break
-            outcomes.append(int(state) if decisions[-1].measure else None)
+            outcomes.append(_outcome(laws, decisions[-1], int(state), stream))
             _observe(policy, outcomes[-1])
         if is_deterministic(policy):
             _check_same_decisions(policy, model, belief, decisions, outcomes)
+
+
+def _outcome(laws: Outcomes, decision: Decision, state: int, stream: Any) -> int | None:
+    """Draw what a decision shows of the state that was reached; None for nothing."""
+    action, measurement = decision
+    _require(
+        bool(laws.allowed[measurement, action]),
+        f"decide() returned {decision}, but measurement {measurement} cannot be made with that action",
+    )
+    uniform = float(streams.random(stream)) if laws.kinds[measurement] == LAW else 0.0
+    outcome = int(draw_outcome(laws, measurement, action, state, uniform))
+    return None if outcome < 0 else outcome
 
 
 def _check_methods(policy: Any) -> None:
@@ -256,6 +271,10 @@ def _check_methods(policy: Any) -> None:
     _require(
         not isinstance(policy, Schedule),
         "the policy is a Schedule, which does not know its model; pass schedule.policy(model)",
+    )
+    _require(
+        not isinstance(policy, PolicyGraph),
+        "the policy is a PolicyGraph, which does not know its model; pass graph.policy(model)",
     )
     for name, arguments in (("start", ("belief",)), ("decide", ()), ("observe", ("outcome",))):
         method = getattr(policy, name, None)

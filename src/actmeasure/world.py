@@ -16,7 +16,7 @@ from actmeasure.kernels.simulate import Record, World
 from actmeasure.model import Model
 from actmeasure.schedule import BlindPlan, Schedule
 
-__all__ = ["control_dynamics", "dynamics", "flat_plans", "outcome_tables", "record", "world"]
+__all__ = ["control_dynamics", "control_world", "dynamics", "flat_plans", "outcome_tables", "record", "world"]
 
 T = TypeVar("T")
 
@@ -89,9 +89,18 @@ def _outcome_tables(model: Model) -> Outcomes:
 
 
 def world(model: Model) -> World:
-    """Return all arrays that are needed to simulate a model."""
+    """Return all arrays that are needed to simulate a model with exact looks."""
+    return _world(model, dynamics(model))
+
+
+def control_world(model: Model) -> World:
+    """Return all arrays that are needed to simulate the states and rewards of any model, without prices."""
+    return _world(model, control_dynamics(model))
+
+
+def _world(model: Model, arrays: Dynamics) -> World:
     return World(
-        dynamics(model), _read_only(np.zeros(0) if model.transition_rewards is None else model.transition_rewards),
+        arrays, _read_only(np.zeros(0) if model.transition_rewards is None else model.transition_rewards),
         _read_only(model.initial_states), _read_only(model.initial_probabilities),
         np.array([0, len(model.initial_states)]), model.reveal_start,
     )  # fmt: skip
