@@ -208,8 +208,8 @@ def check_policy(policy: Policy, model: Model, episodes: int = 20, max_steps: in
 
     It has the methods `start`, `decide` and `observe`; it can be started in every belief with which an episode of the model
     begins, and leaves the belief as it is; it decides a `Decision` with an action of the model at every step, and takes in both
-    *nothing seen* and the outcomes that its measurements show. Unless its attribute `deterministic` is False, it decides the same when it
-    is started again and given the same outcomes.
+    *nothing seen* and the outcomes that its measurements show. Unless its attribute `deterministic` is False, it decides the
+    same when it is started again and given the same outcomes.
 
     Parameters
     ----------
