@@ -79,7 +79,7 @@ class PolicyGraph:
     3. repair. Then go to 1.
     >>> result = am.evaluate(model, graph, horizon=30)
     >>> print(round(result.discounted_return, 3), result.looks.round(2))
-    -8.996 [13.88]
+    -13.742 [13.42]
     """
 
     decisions: tuple[Decision, ...]
