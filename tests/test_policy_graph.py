@@ -207,7 +207,7 @@ class TestSimplified:
         fresh = unit(measurements=[am.Measurement.exact("opening")], initial=0)
         graph = am.PolicyGraph(
             [am.Decision(1, 1), am.Decision(0), am.Decision(0, 1)],
-            [{"sound": 1, "failed": 2, None: 2}, {None: 0}, {None: 0}],
+            [{"sound": 1, "failed": 0, None: 2}, {None: 0}, {None: 0}],
         )
         assert graph.simplified() == graph
         assert graph.simplified(fresh) == am.PolicyGraph(graph.decisions[:2], [{"sound": 1}, {None: 0}])
@@ -275,9 +275,10 @@ class TestEvaluation:
         assert result.values[0] == result.discounted_return == result.node_values[0, 0]
         assert np.isnan(result.values[1:]).all()
         assert np.isnan(result.node_values[5, 0])  # a repair is never decided where the unit is sound
+        lake = am.problems.frozen_lake(4)
+        of_schedule = am.evaluate(lake, am.solve(lake, method="never").schedule)
         with pytest.raises(am.ScheduleError, match="evaluation of a schedule; use values"):
-            lake = am.problems.frozen_lake(4)
-            _ = am.evaluate(lake, am.solve(lake, method="never").schedule).node_values
+            _ = of_schedule.node_values
 
     def test_looks_of_schedules(self):
         lake = am.problems.frozen_lake(4)
@@ -291,11 +292,9 @@ class TestEvaluation:
         assert repr(am.evaluate(UNIT, RULE.policy(UNIT), horizon=9)) == repr(am.evaluate(UNIT, RULE, horizon=9))
 
     def test_schedules_and_belief_functions_need_exact_looks(self):
-        with pytest.raises(
-            am.ModelError, match=r"evaluation of a Schedule needs one exact .* this model has 2; write the rule as a "
-        ):
+        with pytest.raises(am.ModelError, match=r"evaluation of a Schedule needs .* this model has 2; write the rule"):
             am.evaluate(UNIT, am.Schedule({0: am.BlindPlan((0,))}, 4))
-        with pytest.raises(am.ModelError, match="evaluation of a policy, which is unrolled .*PolicyGraph"):
+        with pytest.raises(am.ModelError, match=r"evaluation of a policy, which is unrolled .*PolicyGraph"):
             am.evaluate(UNIT, lambda belief: am.Decision(0))
 
     def test_large_graphs_by_a_krylov_method(self, monkeypatch):
@@ -322,7 +321,7 @@ class TestEvaluation:
         assert all(one is not None for one in solved)
         for name in (*FIGURES, *AVERAGES):
             assert getattr(found, name) == pytest.approx(getattr(expected, name), rel=1e-10, abs=1e-10)
-        assert found.discounted_error < 1e-8
+        assert found.discounted_error < 10 * expected.discounted_error
 
 
 class TestSchedules:
@@ -333,7 +332,7 @@ class TestSchedules:
          "tight_bound", "two_state_belief"],
     )  # fmt: skip
     def test_every_problem_has_the_same_figures_as_a_graph(self, name, method):
-        model = am.problems.make(name)
+        model = getattr(am.problems, name)()
         self.compare(model, am.solve(model, method=method).schedule)
 
     @given(models(), st.integers(0, 2**32 - 1))
@@ -365,7 +364,7 @@ class TestSchedules:
 
     def test_models_without_exact_looks(self):
         with pytest.raises(
-            am.ModelError, match="a Schedule needs one exact measurement .* write the rule as a PolicyGraph"
+            am.ModelError, match=r"a Schedule needs one exact measurement .* write the rule as a PolicyGraph"
         ):
             am.Schedule({0: am.BlindPlan((0,))}, 4).policy_graph(UNIT)
 
@@ -373,7 +372,7 @@ class TestSchedules:
         model = am.problems.measuring_value()
         schedule = am.Schedule({0: am.BlindPlan((0,), then="known"), 2: am.BlindPlan((0,), then="known")}, 4)
         assert am.evaluate(model, schedule.policy_graph(model), horizon=3).measurements == 0
-        with pytest.raises(am.ScheduleError, match="comes to know state 0 .* but has no plan for it"):
+        with pytest.raises(am.ScheduleError, match=r"comes to know state 0 .* but has no plan for it"):
             am.Schedule({2: am.BlindPlan((0,), then="known")}, 4).policy_graph(model)
 
 
@@ -403,7 +402,7 @@ class TestPolicy:
         with pytest.raises(am.ScheduleError, match=r"call start\(belief\) first"):
             policy.decide()
         policy.start(am.Belief.start(UNIT))
-        with pytest.raises(am.ScheduleError, match="the outcome is 1, but node 0 makes no measurement.*pass None"):
+        with pytest.raises(am.ScheduleError, match=r"the outcome is 1, but node 0 makes no measurement.*pass None"):
             policy.observe(1)
         look = am.PolicyGraph([am.Decision(0, 1)], [{"hit": 0}]).policy(UNIT)
         look.start(am.Belief.at(0))
@@ -468,17 +467,17 @@ ALARM = unit(passive=am.Measurement.partial("alarm", shows=["quiet", "quiet", "q
         (UNIT, am.PolicyGraph([am.Decision(0, 3)], [{None: 0}]), "a measurement from 0 .none. to 2"),
         (UNIT, am.PolicyGraph([am.Decision(1, 2)], [{None: 0}]),
          "node 0 makes the measurement 'opening' with action 'repair', but it can only be made with 'wait'"),
-        (UNIT, am.PolicyGraph([am.Decision(0, 1)], [{"hitt": 0}]), "edges of node 0: unknown outcome of 'visual' 'hitt'; did you mean"),
-        (UNIT, am.PolicyGraph([am.Decision(0, 1)], [{2: 0}]), "an outcome in the edges of node 0 is 2.* of 'visual', from 0 to 1"),
+        (UNIT, am.PolicyGraph([am.Decision(0, 1)], [{"hitt": 0}]), "node 0: unknown outcome of 'visual' 'hitt'; did you"),
+        (UNIT, am.PolicyGraph([am.Decision(0, 1)], [{2: 0}]), "edges of node 0 is 2.* of 'visual', from 0 to 1"),
         (UNIT, am.PolicyGraph([am.Decision(0, 1)], [{"hit": 0, 1: 0}]), "two edges for one outcome, as 'hit' and as 1"),
         (UNIT, am.PolicyGraph([am.Decision(0)], [{0: 0}]), "node 0 has an edge for the outcome 0, but its decision makes no"),
         (UNIT, am.PolicyGraph([am.Decision(0)], [{}]),
          r"node 0 has no edge for nothing seen, which can come up after action 'wait' in state 0 \('sound'\) leads to state 0"),
-        (UNIT, am.PolicyGraph([am.Decision(0, 1)], [{"miss": 0}]), "node 0 has no edge for the outcome 'hit', which can come up after"),
-        (UNIT, am.PolicyGraph([am.Decision(0, 2)], [{"sound": 0}]), r"no edge for the outcome 'small', .* leads to state 1 \('small'\)"),
+        (UNIT, am.PolicyGraph([am.Decision(0, 1)], [{"miss": 0}]), "node 0 has no edge for the outcome 'hit', which can"),
+        (UNIT, am.PolicyGraph([am.Decision(0, 2)], [{"sound": 0}]), r"no edge for the outcome 'small', .* leads to state 1"),
         (ALARM, am.PolicyGraph([am.Decision(0)], [{"quiet": 0}]), "node 0 has no edge for the outcome 'rings'"),
         (UNIT, am.PolicyGraph([am.Decision(0)], [{None: 0}], {0: 0, 1: 0}).simplified(), None),
-        (unit(initial=[0.5, 0.5, 0, 0]), am.PolicyGraph([am.Decision(0)], [{None: 0}], {0: 0}), "first state is not shown; give one"),
+        (unit(initial=[0.5, 0.5, 0, 0]), am.PolicyGraph([am.Decision(0)], [{None: 0}], {0: 0}), "is not shown; give one"),
         (UNIT, am.PolicyGraph([am.Decision(0)], [{None: 0}], {1: 0}), r"start has no node for state 0 \('sound'\)"),
         (UNIT, am.PolicyGraph([am.Decision(0)], [{None: 0}], {"good": 0}), "start: unknown state 'good'"),
         (UNIT, am.PolicyGraph([am.Decision(0)], [{None: 0}], {7: 0}), "start has state 7, expected states from 0 to 3"),
@@ -568,7 +567,11 @@ class TestShown:
 class TestFiles:
     @pytest.mark.parametrize(
         "graph",
-        [RULE, am.PolicyGraph([am.Decision(0, 1)], [{"1": 0, 1: 0, "\ud800\x00ü": 0}], start={"a": 0, 3: 0}), am.PolicyGraph([(1, 0)], [{}])],
+        [
+            RULE,
+            am.PolicyGraph([am.Decision(0, 1)], [{"1": 0, 1: 0, "\ud800\x00ü": 0}], start={"a": 0, 3: 0}),
+            am.PolicyGraph([(1, 0)], [{}]),
+        ],
     )  # fmt: skip
     def test_round_trip(self, graph, tmp_path):
         graph.save(tmp_path / "rule.json")
@@ -590,7 +593,8 @@ class TestFiles:
              r"nodes\[0\], edges\[0\]: 'outcome' is 0.5"),
             ('{"format": "actmeasure policy graph", "nodes": [{"action": 0, "edges": [{"outcome": 1, "to": 7}]}]}',
              "the edge of node 0 for 1 is 7"),
-            ('{"format": "actmeasure policy graph", "nodes": [{"action": 0, "edges": [{"outcome": 1, "to": 0}, {"outcome": 1, "to": 0}]}]}',
+            ('{"format": "actmeasure policy graph", "nodes": [{"action": 0, "edges": '
+             '[{"outcome": 1, "to": 0}, {"outcome": 1, "to": 0}]}]}',
              r"nodes\[0\] has two edges for the outcome 1"),
             ('{"format": "actmeasure policy graph", "start": [{"state": 1, "to": 0}, {"state": 1, "to": 0}], "nodes": []}',
              "the state 1 is given twice"),
@@ -610,7 +614,7 @@ class TestFiles:
         with pytest.raises(am.ScheduleError, match="there is no such file"):
             am.PolicyGraph.load(tmp_path / "none.json")
         for path in ("rule.pickle", 3, "a\0.json"):
-            with pytest.raises(am.ScheduleError, match="the name of a file that ends in .json"):
+            with pytest.raises(am.ScheduleError, match=r"the name of a file that ends in \.json"):
                 RULE.save(path)
         with pytest.raises(am.ScheduleError, match="its folder does not exist"):
             RULE.save(tmp_path / "none" / "rule.json")

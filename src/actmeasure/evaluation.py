@@ -69,8 +69,8 @@ class Evaluation:
     average_return, average_reward, average_measurements : float or None
         Long-run averages per step, given that the episode never ends; None if it surely ends.
     values : float64 array, shape (S,)
-        Discounted return from each state when it is known; NaN for states that the schedule never comes to know. Of a policy graph:
-        from each state in which an episode may begin, in its first node; NaN for other states.
+        Discounted return from each state when it is known; NaN for states that the schedule never comes to know. Of a policy
+        graph: from each state in which an episode may begin, in its first node; NaN for other states.
     looks : float64 array, shape (k,)
         Number of measurements of each kind, in the order of `model.measurements`, which add up to `measurements`.
     discounted_looks : float64 array, shape (k,)
@@ -101,7 +101,7 @@ class Evaluation:
 
     @property
     def node_values(self) -> FloatArray:
-        """Discounted return of a policy graph from each node in each state, shape (N, S); NaN for pairs that are never reached."""
+        """Discounted return of a policy graph from each node in each state, shape (N, S); NaN for pairs never reached."""
         if self._pairs is None:
             raise ScheduleError(
                 "node_values are those of a policy graph, and this is the evaluation of a schedule; use values"
@@ -138,13 +138,13 @@ def evaluate(
     ----------
     model : Model
     policy : Schedule, PolicyGraph, Policy, or function from Belief to Decision
-        A policy graph can be evaluated on every model. The others need a model with one exact measurement; a policy or function is
-        unrolled into a schedule first, following at most `depth` blind steps after each known state, as `unroll` describes. It
-        must be deterministic, and depend on nothing that happened before the state was last known.
+        A policy graph can be evaluated on every model. The others need a model with one exact measurement; a policy or function
+        is unrolled into a schedule first, following at most `depth` blind steps after each known state, as `unroll` describes.
+        It must be deterministic, and depend on nothing that happened before the state was last known.
     horizon : int, optional
         Number of steps of the undiscounted sums; infinite by default. Up to 10**18 for schedules of at most 500 steps in
-        all and graphs of at most 500 pairs of node and state; for longer ones, a horizon that takes more than a minute or two is a
-        `ScheduleError`.
+        all and graphs of at most 500 pairs of node and state; for longer ones, a horizon that takes more than a minute or two is
+        a `ScheduleError`.
     depth : int
 
     Examples
@@ -437,7 +437,7 @@ class GraphChain(PlanChain):
     @cached_property
     def kinds_made(self) -> list[int]:
         """The measurements that are made in some pair, ascending."""
-        return np.unique(self.kinds[self.kinds > 0]).tolist()
+        return [int(kind) for kind in np.unique(self.kinds[self.kinds > 0])]
 
     def discounted(self, recurrent: markov.Recurrence, discount: float) -> tuple[FloatArray, FloatArray]:
         """Return discounted returns from each pair, shape (n_pairs, 1), and all sums from the start, shape (c,).

@@ -226,7 +226,7 @@ def _draw_around(axes: Axes, layout: _Layout, arrow: _Arrow, sign: int, lane: in
     between = [layout.boxes[number] for layer in layout.layers[low : high + 1] for number in layer]
     outside = max(sign * box.x + box.width / 2 for box in between) + LANE * lane
     lane_x = sign * outside
-    # From the side of the outermost box of a layer directly into the lane, from others below the layer; at the other end likewise.
+    # From the side of the outermost box of a layer directly into the lane, from others below the layer; to the target likewise.
     points: list[tuple[float, float]] = []
     if _is_outermost(layout, arrow.source, sign):
         begin = (source.x + sign * source.width / 2, source.y - 0.06)

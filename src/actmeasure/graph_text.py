@@ -59,7 +59,7 @@ def _branches(graph: PolicyGraph, bound: BoundGraph, node: int) -> list[Branch]:
         return [Branch(used[0], None)]
     default = graph.edges[node].get(None)
     listed = [Branch(target, tuple(np.flatnonzero(targets == target).tolist())) for target in used if target != default]
-    return [*listed, *([Branch(default, None)] if default in used else [])]  # type: ignore[list-item]
+    return [*listed, *([Branch(default, None)] if default in used else [])]
 
 
 def _breadth_first(graph: PolicyGraph, bound: BoundGraph) -> list[int]:

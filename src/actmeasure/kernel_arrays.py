@@ -18,7 +18,16 @@ from actmeasure.kernels.simulate_outcomes import MeasuredWorld
 from actmeasure.model import Model
 from actmeasure.schedule import BlindPlan, Schedule
 
-__all__ = ["control_dynamics", "dynamics", "flat_plans", "measured_world", "new_run", "outcome_tables", "record", "world"]
+__all__ = [
+    "control_dynamics",
+    "dynamics",
+    "flat_plans",
+    "measured_world",
+    "new_run",
+    "outcome_tables",
+    "record",
+    "world",
+]
 
 T = TypeVar("T")
 

@@ -26,7 +26,7 @@ LARGE = 5_000
 #: Relative residual at which sweeps stop, largest number of sweeps, and number after which their convergence rate is judged.
 LEFT_OVER, MOST_SWEEPS, FIRST_SWEEPS = 1e-14, 1_000, 60
 #: With `krylov`, large systems are first tried by BiCGSTAB: steps of a round, relative residual of a round, number of rounds.
-KRYLOV_STEPS, KRYLOV_RESIDUAL, KRYLOV_ROUNDS = 300, 1e-9, 4
+KRYLOV_STEPS, KRYLOV_RESIDUAL, KRYLOV_ROUNDS = 300, 1e-9, 6
 #: Sweeps that are made before it.
 KRYLOV_SWEEPS = 100
 
@@ -293,7 +293,7 @@ def _solve_by_krylov(apply: Callable[[FloatArray], FloatArray], right: FloatArra
         size = np.abs(left).max()
         if size <= LEFT_OVER * (np.abs(right).max() + np.abs(found).max()):
             return found
-        if not np.linalg.norm(left) < 1e-3 * scale:
+        if not np.linalg.norm(left) < 0.5 * scale:
             return None
     return None
 

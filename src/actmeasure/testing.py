@@ -29,6 +29,7 @@ from actmeasure.learning.train import train
 from actmeasure.model import Measurement, Model
 from actmeasure.model.transitions import FloatArray
 from actmeasure.policy import Policy, is_deterministic
+from actmeasure.policy_graph import PolicyGraph
 from actmeasure.schedule import Schedule
 
 __all__ = ["check_agent", "check_model", "check_policy"]
@@ -293,8 +294,8 @@ def check_policy(policy: Policy, model: Model, episodes: int = 20, max_steps: in
 
     It has the methods `start`, `decide` and `observe`; it can be started in every belief with which an episode of the model
     begins, and leaves the belief as it is; it decides a `Decision` with an action of the model at every step, and takes in both
-    *nothing seen* and the outcomes of its measurements. Unless its attribute `deterministic` is False, it decides the same when
-    it is started again and given the same outcomes.
+    *nothing seen* and the outcomes that its measurements show. Unless its attribute `deterministic` is False, it decides the
+    same when it is started again and given the same outcomes.
 
     Parameters
     ----------
@@ -344,6 +345,10 @@ def _check_methods(policy: Any) -> None:
     _require(
         not isinstance(policy, Schedule),
         "the policy is a Schedule, which does not know its model; pass schedule.policy(model)",
+    )
+    _require(
+        not isinstance(policy, PolicyGraph),
+        "the policy is a PolicyGraph, which does not know its model; pass graph.policy(model)",
     )
     for name, arguments in (("start", ("belief",)), ("decide", ()), ("observe", ("outcome",))):
         method = getattr(policy, name, None)
