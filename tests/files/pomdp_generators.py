@@ -9,7 +9,7 @@ import numpy as np
 
 #: Cassandra, Kaelbling and Littman's tiger, with wild cards, matrices and the keywords `uniform` and `identity`.
 TIGER = """
-# This is the tiger problem of AAAI paper fame in the new POMDP format.
+# Behind one of two doors is a tiger; listening tells which, most of the time.
 discount: 0.95
 values: reward
 states: tiger-left tiger-right

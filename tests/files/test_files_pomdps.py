@@ -4,10 +4,11 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from model_strategies import check_sound, measuring_model, measuring_models, small_model
 from pomdp_generators import TIGER, RockSample, tag_like, tiger_arrays
+from strategies import examples
 
 import actmeasure as am
 from actmeasure.testing import _check_files, _check_shapes
@@ -245,7 +246,7 @@ def without_comment(text):
     return body
 
 
-@settings(max_examples=25)
+@examples(150)
 @given(model=measuring_models(3), steps=st.integers(1, 2))
 def test_the_file_is_worth_what_the_model_is_worth(model, steps, tmp_path_factory):
     """Read by others, that is as a plain POMDP, its optimum is the model's; a shown start takes a step more."""

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from model_strategies import check_sound, measuring_models, models, small_model
+from strategies import examples
 
 import actmeasure as am
 from actmeasure.files.pomdp_text import identifiers, number_text
@@ -55,7 +56,7 @@ def test_exact(model, suffix, folder):
     check_sound(loaded)
 
 
-@settings(max_examples=150)
+@examples(300)
 @given(model=measuring_models())
 @pytest.mark.parametrize("suffix", EXACT)
 def test_measurements_are_exact(model, suffix, folder):
@@ -81,7 +82,7 @@ def test_pomdp(model, folder):
     check_sound(loaded)
 
 
-@settings(max_examples=200)
+@examples(400)
 @given(model=measuring_models())
 def test_pomdp_with_measurements(model, folder):
     loaded = round_trip(model, folder, ".pomdp")

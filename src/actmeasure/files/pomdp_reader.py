@@ -438,12 +438,14 @@ class RewardTable:
     def __init__(self) -> None:
         self._by_places: dict[tuple[bool, ...], dict[tuple[int, ...], tuple[int, float]]] = {}
         self._count = 0
+        self._sorted: dict[tuple[bool, ...], tuple[IndexArray, IndexArray, FloatArray]] = {}
 
     def set(self, place: tuple[int | None, ...], value: float) -> None:
         """Set the reward of (action, state, successor, observation), where None stands for all."""
         places = tuple(index is not None for index in place)
         key = tuple(index for index in place if index is not None)
         self._count += 1
+        self._sorted.clear()
         self._by_places.setdefault(places, {})[key] = (self._count, value)
 
     @property
@@ -461,20 +463,33 @@ class RewardTable:
             Numbers of actions, states, successors and observations.
         """
         latest, rewards = np.zeros(len(points[0]), dtype=np.int64), np.zeros(len(points[0]))
-        for places, lines in self._by_places.items():
-            keys = np.array(list(lines), dtype=np.int64).reshape(len(lines), sum(places))
-            given = [position for position in range(4) if places[position]]
-            known, asked = np.zeros(len(keys), dtype=np.int64), np.zeros(len(points[0]), dtype=np.int64)
-            for column, position in enumerate(given):
-                known = known * sizes[position] + keys[:, column]
-                asked = asked * sizes[position] + points[position]
-            order = np.argsort(known)
-            counts = np.array([count for count, _ in lines.values()])[order]
-            values = np.array([value for _, value in lines.values()])[order]
-            found = np.minimum(np.searchsorted(known[order], asked), len(known) - 1)
-            later = (known[order][found] == asked) & (counts[found] > latest)
+        for places in self._by_places:
+            known, counts, values = self._lines(places, sizes)
+            asked = _joint([points[position] for position in range(4) if places[position]], places, sizes, len(latest))
+            found = np.minimum(np.searchsorted(known, asked), len(known) - 1)
+            later = (known[found] == asked) & (counts[found] > latest)
             latest[later], rewards[later] = counts[found][later], values[found][later]
         return rewards
+
+    def _lines(self, places: tuple[bool, ...], sizes: tuple[int, ...]) -> tuple[IndexArray, IndexArray, FloatArray]:
+        """Return the lines of a group as arrays: what they are about as one number each, ascending, their order, and rewards."""
+        if places not in self._sorted:
+            lines = self._by_places[places]
+            keys = np.array(list(lines), dtype=np.int64).reshape(len(lines), sum(places))
+            known = _joint(list(keys.T), places, sizes, len(lines))
+            order = np.argsort(known)
+            counts, values = (np.array(part)[order] for part in zip(*lines.values(), strict=True))
+            self._sorted[places] = known[order], counts, values
+        return self._sorted[places]
+
+
+def _joint(columns: list[IndexArray], places: tuple[bool, ...], sizes: tuple[int, ...], count: int) -> IndexArray:
+    """Return one number for each combination of the indices at some of the four places of a reward."""
+    joint = np.zeros(count, dtype=np.int64)
+    given = (size for size, is_given in zip(sizes, places, strict=True) if is_given)
+    for column, size in zip(columns, given, strict=True):
+        joint = joint * size + column
+    return joint
 
 
 def _parsed_comment(text: str) -> Comment | PairsComment:
