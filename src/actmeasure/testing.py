@@ -72,14 +72,25 @@ def _check_shapes(model: Model) -> None:
     }
     if model.transition_rewards is not None:
         expected["transition_rewards"] = (model.transition_rewards, (n_entries,))
-    for measurement in model.measurements:
+    for measurement in _measurements(model):
+        name, law = f"the measurement {measurement.name!r}", measurement.law
         if not isinstance(measurement.cost, float):
-            name = "measuring_cost" if model.looks_are_exact else f"the cost of {measurement.name!r}"
-            expected[name] = (measurement.cost, (n_states, n_actions))
+            cost = "measuring_cost" if model.looks_are_exact else f"cost of {name}"
+            expected[cost] = (measurement.cost, (n_states, n_actions))
+        if law is not None:
+            n_rows = n_states * (n_actions if law.by_action else 1)
+            expected[f"law.offsets of {name}"] = (law.offsets, (n_rows + 1,))
+            expected[f"law.outcomes of {name}"] = (law.outcomes, (len(law.outcomes),))
+            expected[f"law.probabilities of {name}"] = (law.probabilities, (len(law.outcomes),))
     for name, (array, shape) in expected.items():
         _require(isinstance(array, np.ndarray), f"{name} is of type {type(array).__name__}, expected an array")
         _require(array.shape == shape, f"{name} has shape {array.shape}, expected {shape}")
         _require(not array.flags.writeable, f"{name} can be written to; all arrays of a model must be read-only")
+
+
+def _measurements(model: Model) -> list[Measurement]:
+    """Return the measurements of a model and, last, the passive one."""
+    return [*model.measurements, *([] if model.passive is None else [model.passive])]
 
 
 def _check_arrays(model: Model) -> None:
@@ -99,13 +110,17 @@ def _check_arrays(model: Model) -> None:
     _require(not model.terminal[model.initial_states].any(), "an episode may begin in a terminal state")
     if len(model.measurements) == 1:
         _require(model.replace(measuring_cost=0.0).measuring_cost == 0.0, "replace(measuring_cost=0) has no effect")
-    for shows in _all_looks(model):
-        if shows.law is not None:
-            rows: FloatArray = shows.law.matrix().sum(axis=1).reshape(-1, model.n_states)
-            _require(
-                bool(np.allclose(rows[:, ~model.terminal], 1.0)),
-                f"the probabilities of the outcomes of {shows.name!r} do not sum to 1 in a state",
-            )
+    for measurement in _measurements(model):
+        _check_law(model, measurement)
+
+
+def _check_law(model: Model, measurement: Measurement) -> None:
+    """Require that outcomes have distributions in all states that are not terminal, and none in those that are."""
+    if measurement.law is not None:
+        sums: FloatArray = measurement.law.matrix().sum(axis=1).reshape(-1, model.n_states)
+        name = repr(measurement.name)
+        _require(bool(np.allclose(sums[:, ~model.terminal], 1.0)), f"a row of the measurement {name} does not sum to 1")
+        _require(not sums[:, model.terminal].any(), f"the measurement {name} has outcomes in a terminal state")
 
 
 def _check_beliefs(model: Model, rng: np.random.Generator) -> None:
@@ -129,7 +144,8 @@ def _check_beliefs(model: Model, rng: np.random.Generator) -> None:
 
 
 def _check_files(model: Model) -> None:
-    n_entries = len(model.transitions.successors)
+    laws = [len(one.law.outcomes) for one in _measurements(model) if one.law is not None]
+    n_entries = len(model.transitions.successors) + sum(laws)
     suffixes = [".npz", *([".json"] * (n_entries <= READABLE_ENTRIES)), *([".pomdp"] * (n_entries <= POMDP_ENTRIES))]
     with tempfile.TemporaryDirectory() as folder:
         for suffix in suffixes:
@@ -152,38 +168,38 @@ def _same_up_to_rounding(one: Model, other: Model) -> bool:
         (one.initial_states, other.initial_states),
         (one.discount, other.discount),
         (one.reveal_start, other.reveal_start),
-        ([look.name for look in _all_looks(one)], [look.name for look in _all_looks(other)]),
     )
     if not all(np.array_equal(mine, theirs) for mine, theirs in exact):
         return False
     # Rewards that cancel out to about 0 are as exact as the rewards they are made of.
     size = np.abs(other.rewards if other.transition_rewards is None else other.transition_rewards).max()
-    close = [
+    close = (
         (one.transitions.probabilities, other.transitions.probabilities, 0.0),
         (one.initial_probabilities, other.initial_probabilities, 0.0),
         (one.rewards, other.rewards, 1e-15 * size),
-    ]
-    for mine, theirs in zip(_all_looks(one), _all_looks(other), strict=True):
-        if mine.is_exact != theirs.is_exact or mine.with_actions != theirs.with_actions:
-            return False
-        sizes = one.n_states, one.n_actions
-        close.append((mine.table(*sizes), theirs.table(*sizes), 0.0))
-        if not mine.is_exact:
-            close += [(_law(mine, one, action), _law(theirs, other, action), 0.0) for action in range(one.n_actions)]
-    return all(
-        mine.shape == theirs.shape and np.allclose(mine, theirs, rtol=1e-15, atol=atol) for mine, theirs, atol in close
     )
+    if not all(np.allclose(mine, theirs, rtol=1e-15, atol=atol) for mine, theirs, atol in close):
+        return False
+    if len(one.measurements) != len(other.measurements) or (one.passive is None) != (other.passive is None):
+        return False
+    pairs = zip(_measurements(one), _measurements(other), strict=True)
+    return all(_same_measurement(mine, theirs, other) for mine, theirs in pairs)
 
 
-def _all_looks(model: Model) -> list[Measurement]:
-    """Return the measurements of a model, the passive one last if there is one."""
-    return [*model.measurements, *([] if model.passive is None else [model.passive])]
-
-
-def _law(measurement: Measurement, model: Model, action: int) -> FloatArray:
-    """Return the probabilities of the outcomes given an action as an array, shape (S, O)."""
-    assert measurement.law is not None
-    return measurement.law.of_action(action, model.n_states).toarray()
+def _same_measurement(one: Measurement, other: Measurement, model: Model) -> bool:
+    """Return whether two measurements are equal up to the last bit of probabilities and prices."""
+    mine, theirs = (measurement.table(model.n_states, model.n_actions) for measurement in (one, other))
+    same = (one.name, one.outcomes, one.with_actions) == (other.name, other.outcomes, other.with_actions)
+    if not same or not np.allclose(mine, theirs, rtol=1e-15, atol=0.0):
+        return False
+    if one.law is None or other.law is None:
+        return one.law is other.law
+    return (
+        (one.law.n_outcomes, one.law.by_action) == (other.law.n_outcomes, other.law.by_action)
+        and np.array_equal(one.law.offsets, other.law.offsets)
+        and np.array_equal(one.law.outcomes, other.law.outcomes)
+        and np.allclose(one.law.probabilities, other.law.probabilities, rtol=1e-15, atol=0.0)
+    )
 
 
 def _check_contract(model: Model) -> None:
