@@ -20,6 +20,7 @@ from actmeasure.schedule import BlindPlan, Schedule
 
 __all__ = [
     "control_dynamics",
+    "control_world",
     "dynamics",
     "flat_plans",
     "measured_world",
@@ -104,14 +105,14 @@ def world(model: Model) -> World:
     return _world(model, dynamics(model))
 
 
-def measured_world(model: Model) -> MeasuredWorld:
-    """Return all arrays that are needed to simulate a model with any measurements."""
-    return MeasuredWorld(_world(model, control_dynamics(model)), outcome_tables(model))
+def control_world(model: Model) -> World:
+    """Return all arrays that are needed to simulate the states and rewards of any model, without prices."""
+    return _world(model, control_dynamics(model))
 
 
-def _world(model: Model, dynamics: Dynamics) -> World:
+def _world(model: Model, arrays: Dynamics) -> World:
     return World(
-        dynamics, _read_only(np.zeros(0) if model.transition_rewards is None else model.transition_rewards),
+        arrays, _read_only(np.zeros(0) if model.transition_rewards is None else model.transition_rewards),
         _read_only(model.initial_states), _read_only(model.initial_probabilities),
         np.array([0, len(model.initial_states)]), model.reveal_start,
     )  # fmt: skip
@@ -130,6 +131,11 @@ def record(episodes: Episodes) -> Record:
     return Record(
         episodes.scalarized_return, episodes.reward, episodes.measurements, episodes.steps, episodes.terminated
     )
+
+
+def measured_world(model: Model) -> MeasuredWorld:
+    """Return all arrays that are needed to simulate a model with any measurements."""
+    return MeasuredWorld(control_world(model), outcome_tables(model))
 
 
 def new_run(episodes: Episodes, seed: int, first_episode: int, max_steps: int, agent_stream: Any) -> Run:

@@ -174,11 +174,11 @@ def _same_up_to_rounding(one: Model, other: Model) -> bool:
         return False
     # Rewards that cancel out to about 0 are as exact as the rewards they are made of.
     size = np.abs(other.rewards if other.transition_rewards is None else other.transition_rewards).max()
-    close = [
+    close = (
         (one.transitions.probabilities, other.transitions.probabilities, 0.0),
         (one.initial_probabilities, other.initial_probabilities, 0.0),
         (one.rewards, other.rewards, 1e-15 * size),
-    ]
+    )
     if not all(np.allclose(mine, theirs, rtol=1e-15, atol=atol) for mine, theirs, atol in close):
         return False
     if len(one.measurements) != len(other.measurements) or (one.passive is None) != (other.passive is None):

@@ -43,7 +43,7 @@ def test_values_lie_below_the_optimum_and_the_optimum_below_the_bound(model):
             assert solutions["atm"].value >= solutions[method].value - 1e-9, method
 
 
-@pytest.mark.parametrize("periods", [5, 10])
+@pytest.mark.parametrize("periods", [5, pytest.param(10, marks=pytest.mark.slow)])
 def test_fatigue_is_close_to_its_optimum(periods):
     model = am.lifetime(fatigue(), periods)
     best = optimal_value(model)

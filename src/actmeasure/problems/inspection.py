@@ -37,10 +37,10 @@ def inspection(
     """Inspection: a deteriorating unit with a cheap, a noisy and an exact measurement; an example of this library.
 
     A standby unit, such as a relief valve, is in one of five conditions: new, light, moderate, severe, failed. In a period it
-    stays in its condition with probability 0.85, 0.80, 0.75, 0.70 and 1, and otherwise gets worse by one class. Nobody notices a
-    failure by itself: every period that begins with a failed unit costs 25, whatever is done. `repair` (10) leads from moderate
-    or severe to light with probability 0.9 and otherwise changes nothing; a new or light unit deteriorates as without it, and a
-    failed one stays failed. `replace` (40) leads to new.
+    stays in its condition with probability 0.85, 0.80, 0.75, 0.70 and 1, and otherwise gets worse by one class. A failure is not
+    noticed without a measurement: every period that begins with a failed unit costs 25, whatever is done. `repair` (10) leads
+    from moderate or severe to light with probability 0.9 and otherwise changes nothing; a new or light unit deteriorates as
+    without it, and a failed one stays failed. `replace` (40) leads to new.
 
     There are three measurements of the condition that was reached:
 
