@@ -32,3 +32,36 @@ def test_a_study_names_the_line_of_an_agent_that_cannot_act_on_a_problem(tmp_pat
     message = actmeasure("run", str(study), "--out", str(tmp_path / "out"), code=2).stderr
     assert "line 7: the agent 'dyna-atmq' needs one exact measurement" in message
     assert not (tmp_path / "out").exists()
+
+
+def test_solve_prints_and_draws_a_policy_graph(tmp_path):
+    pytest.importorskip("matplotlib")
+    words = ("solve", "inspection", "--method", "atm-qmdp")
+    text = actmeasure(*words, "--plot", str(tmp_path / "graph.png")).stdout
+    assert "by kind" in text
+    assert "ultrasonic" in text
+    assert "1. " in text
+    assert (tmp_path / "graph.png").read_bytes().startswith(b"\x89PNG")
+    shown = json.loads(actmeasure(*words, "--json").stdout)
+    assert shown["lower"] <= shown["upper"]
+    assert len(shown["looks_by_kind"]) == 3
+    nodes = shown["graph"]["nodes"]
+    assert all(0 <= to < len(nodes) for node in nodes for to in node["edges"].values())
+
+
+def test_the_optimum_is_refused_where_looks_are_not_exact():
+    message = actmeasure("solve", "inspection", code=2).stderr
+    assert "the method optimal needs one exact measurement" in message
+    assert "use atm" in message
+
+
+@pytest.mark.parametrize("discount", [(), ("--discount", "1")])
+def test_solve_over_a_finite_life(discount):
+    shown = json.loads(actmeasure("solve", "maintenance", "--periods", "5", *discount, "--json").stdout)
+    assert shown["steps"] == 5
+    assert shown["upper"] - shown["lower"] < 1e-5
+    assert shown["model"]["states"] == 5 * 11 + 1
+
+
+def test_periods_must_be_a_count():
+    assert "--periods" in actmeasure("solve", "maintenance", "--periods", "0", code=2).stderr
