@@ -536,7 +536,7 @@ class Pairs:
 
 @dataclass(frozen=True, eq=False)
 class _NextNodes:
-    """Probability of the next node given the state that was reached, as compressed rows.
+    """Probability of the next node given the state that was reached, as compressed rows; a node may occur twice in a row.
 
     The row of node `n` and state `t` is `first[n] + stride[n] * t`. The stride is 0 where all outcomes lead to one node, so that
     there is one row for all states. Missing edges lead to node N.
@@ -658,36 +658,34 @@ def _next_nodes(model: Model, bound: BoundGraph) -> _NextNodes:
     n_nodes, n_states = len(bound.actions), model.n_states
     first, stride = np.zeros(n_nodes, dtype=np.int64), np.zeros(n_nodes, dtype=np.int64)
     known: dict[tuple[int, int, int], tuple[int, int]] = {}
-    blocks: list[sparse.csr_array[np.float64]] = []
+    counts: list[IntArray] = []  # entries of each row
+    nodes: list[IntArray] = []
+    chances: list[FloatArray] = []
     n_rows = 0
     for node in range(n_nodes):
         targets, measurement = bound.targets[node], int(bound.measurements[node])
         shows = model.shown_by(measurement)
         law = None if shows is None else shows.law
-        by_action = law is not None and law.by_action
-        key = (id(targets), measurement, int(bound.actions[node]) if by_action else -1)
+        action = int(bound.actions[node]) if law is not None and law.by_action else 0
+        key = (id(targets), measurement, action)
         if key not in known:
-            columns = np.where(targets == NO_EDGE, n_nodes, targets)
-            size = len(columns)
-            if (columns == columns[0]).all():
-                size, block = 1, sparse.csr_array((np.ones(1), ([0], columns[:1])), shape=(1, n_nodes + 1))
+            columns = np.where(targets == NO_EDGE, n_nodes, targets).astype(np.int64)
+            is_one = bool((columns == columns[0]).all())
+            if is_one or law is None:  # the same node after every outcome, or an edge for every state
+                columns = columns[:1] if is_one else columns
+                rows, chance = np.ones(len(columns), dtype=np.int64), np.ones(len(columns))
             else:
-                shape = (size, n_nodes + 1)
-                block = sparse.csr_array((np.ones(size), (np.arange(size), columns)), shape=shape)
-                if law is not None:
-                    block = sparse.csr_array(law.of_action(int(bound.actions[node]), n_states) @ block)
-            known[key] = (n_rows, int(size > 1))
-            blocks.append(block)
-            n_rows += block.shape[0]
+                offsets = law.offsets[action * n_states : (action + 1) * n_states + 1]
+                rows, entries = np.diff(offsets), slice(int(offsets[0]), int(offsets[-1]))
+                columns, chance = columns[law.outcomes[entries]], law.probabilities[entries]
+            known[key] = (n_rows, int(not is_one))
+            counts.append(rows)
+            nodes.append(columns)
+            chances.append(chance)
+            n_rows += len(rows)
         first[node], stride[node] = known[key]
-    stacked = sparse.csr_array(sparse.vstack(blocks, format="csr"))
-    return _NextNodes(
-        first,
-        stride,
-        stacked.indptr.astype(np.int64),
-        stacked.indices.astype(np.int64),
-        stacked.data.astype(np.float64),
-    )
+    offsets = np.concatenate([[0], np.cumsum(np.concatenate(counts))]).astype(np.int64)
+    return _NextNodes(first, stride, offsets, np.concatenate(nodes), np.concatenate(chances))
 
 
 # Simpler graphs

@@ -127,14 +127,14 @@ def measuring_values(model: Model, belief: Belief, action: int, value: Callable[
         The value of a belief after the step.
     """
     values = np.full(1 + len(model.measurements), -np.inf)
-    running = belief.running_probability(model, action)
+    running, next_belief = belief.running_probability(model, action), belief.predict(model, action)
     for number in np.flatnonzero(model.allowed_decisions[action]).tolist():
         price = 0.0
         if number:
             prices = model.measurements[number - 1].table(model.n_states, model.n_actions)
             price = float(belief.expected(prices[:, action]))
-        after = _after(model, belief, Decision(action, number))
-        ahead = sum(chance * value(next_belief) for _, chance, next_belief in after)
+        seen = _after(model, next_belief, Decision(action, number))
+        ahead = sum(chance * value(informed) for _, chance, informed in seen)
         values[number] = model.discount * running * ahead - price
     values -= values[0]
     return values
@@ -258,10 +258,12 @@ class _Node:
     edges: list[list[tuple[int | None, float, int]]] = field(default_factory=list)
 
 
-def _after(model: Model, belief: Belief, decision: Decision) -> list[tuple[int | None, float, Belief]]:
-    """Return what may be seen after a decision if the episode still runs: outcome or None, its probability, and the belief."""
+def _after(model: Model, after: Belief, decision: Decision) -> list[tuple[int | None, float, Belief]]:
+    """Return what may be seen after a decision if the episode still runs: outcome or None, its probability, and the belief.
+
+    `after` is the belief after the action, before the outcome.
+    """
     action, measurement = decision
-    after = belief.predict(model, action)
     if after.is_over:
         return []
     shows = model.shown_by(measurement)
@@ -270,15 +272,21 @@ def _after(model: Model, belief: Belief, decision: Decision) -> list[tuple[int |
     if shows.law is None:
         pairs = zip(after.states.tolist(), after.probabilities.tolist(), strict=True)
         return [(int(state), float(chance), Belief.at(state)) for state, chance in pairs]
-    rows = shows.law.of_action(action, model.n_states)[after.states].tocsc()
+    law = shows.law
+    rows = after.states + (action * model.n_states if law.by_action else 0)
+    sizes = law.offsets[rows + 1] - law.offsets[rows]
+    inside = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    entries = np.repeat(law.offsets[rows], sizes) + inside
+    owners = np.repeat(np.arange(len(rows)), sizes)
+    order = np.argsort(law.outcomes[entries], kind="stable")
+    outcomes, owners = law.outcomes[entries][order], owners[order]
+    weights = after.probabilities[owners] * law.probabilities[entries][order]
+    breaks = np.flatnonzero(np.diff(outcomes)) + 1
     found: list[tuple[int | None, float, Belief]] = []
-    for outcome in np.flatnonzero(np.diff(rows.indptr)).tolist():
-        entries = slice(rows.indptr[outcome], rows.indptr[outcome + 1])
-        places = rows.indices[entries]
-        weights = after.probabilities[places] * rows.data[entries]
-        total = float(weights.sum())
+    for low, high in zip([0, *breaks.tolist()], [*breaks.tolist(), len(outcomes)], strict=True):
+        total = float(weights[low:high].sum())
         if total > 0:
-            found.append((outcome, total, Belief(after.states[places], weights / total)))
+            found.append((int(outcomes[low]), total, Belief(after.states[owners[low:high]], weights[low:high] / total)))
     return found
 
 
@@ -316,15 +324,20 @@ class _Beliefs:
     def _expand(self, number: int) -> None:
         node, model = self.nodes[number], self.model
         self.expanded.append(number)
+        predicted: dict[int, tuple[float, Belief]] = {}
         for decision in self.choices(node.belief, node.waited):
             action, measurement = decision
+            if action not in predicted:
+                still = node.belief.running_probability(model, action)
+                predicted[action] = still, node.belief.predict(model, action)
+            still, after = predicted[action]
             paid = float(node.belief.expected(model.rewards[:, action]))
             if measurement:
                 prices = model.measurements[measurement - 1].table(model.n_states, model.n_actions)
                 paid -= float(node.belief.expected(prices[:, action]))
-            running = model.discount * node.belief.running_probability(model, action)
+            running = model.discount * still
             edges: list[tuple[int | None, float, int]] = []
-            for outcome, chance, belief in _after(model, node.belief, decision):
+            for outcome, chance, belief in _after(model, after, decision):
                 waited = 0 if measurement else node.waited + 1
                 weight = running * chance * node.weight
                 edges.append((outcome, running * chance, self.add(belief, waited, weight)))
