@@ -13,10 +13,13 @@ from actmeasure.kernels import streams, trace
 from actmeasure.kernels.dynamics import Dynamics
 from actmeasure.kernels.outcomes import EXACT, LAW, NOTHING, Outcomes
 from actmeasure.kernels.simulate import Record, Run, World
+from actmeasure.kernels.simulate_outcomes import MeasuredWorld
 from actmeasure.model import Model
 from actmeasure.schedule import BlindPlan, Schedule
 
-__all__ = ["control_dynamics", "dynamics", "flat_plans", "new_run", "outcome_tables", "record", "world"]
+__all__ = [
+    "control_dynamics", "dynamics", "flat_plans", "measured_world", "new_run", "outcome_tables", "record", "world",
+]  # fmt: skip
 
 T = TypeVar("T")
 
@@ -89,9 +92,18 @@ def _outcome_tables(model: Model) -> Outcomes:
 
 
 def world(model: Model) -> World:
-    """Return all arrays that are needed to simulate a model."""
+    """Return all arrays that are needed to simulate a model with exact looks."""
+    return _world(model, dynamics(model))
+
+
+def measured_world(model: Model) -> MeasuredWorld:
+    """Return all arrays that are needed to simulate a model with any measurements."""
+    return MeasuredWorld(_world(model, control_dynamics(model)), outcome_tables(model))
+
+
+def _world(model: Model, dynamics: Dynamics) -> World:
     return World(
-        dynamics(model), _read_only(np.zeros(0) if model.transition_rewards is None else model.transition_rewards),
+        dynamics, _read_only(np.zeros(0) if model.transition_rewards is None else model.transition_rewards),
         _read_only(model.initial_states), _read_only(model.initial_probabilities),
         np.array([0, len(model.initial_states)]), model.reveal_start,
     )  # fmt: skip

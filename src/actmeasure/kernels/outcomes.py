@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from actmeasure.kernels.jit import inner
+from actmeasure.kernels.simulate import pick
 
-__all__ = ["EXACT", "LAW", "NOTHING", "Outcomes", "draw_outcome", "outcome_probability"]
+__all__ = ["EXACT", "LAW", "NONE_SEEN", "NOTHING", "Outcomes", "draw_outcome", "law_row", "outcome_probability"]
 
 #: What a measurement shows: nothing, the state itself, or an outcome by its law.
 NOTHING, EXACT, LAW = 0, 1, 2
@@ -54,7 +55,8 @@ class Outcomes(NamedTuple):
 
 
 @inner
-def _row(laws: Outcomes, measurement: int, action: int, state: int) -> int:
+def law_row(laws: Outcomes, measurement: int, action: int, state: int) -> int:
+    """Return the row of the law of a measurement for the action and the state that was reached."""
     first = int(laws.first_row[measurement]) + state
     return first + action * laws.n_states if laws.by_action[measurement] else first
 
@@ -66,7 +68,7 @@ def outcome_probability(laws: Outcomes, measurement: int, action: int, state: in
         return 1.0 if outcome == NONE_SEEN else 0.0
     if laws.kinds[measurement] == EXACT:
         return 1.0 if outcome == state else 0.0
-    row = _row(laws, measurement, action, state)
+    row = law_row(laws, measurement, action, state)
     low, high = laws.offsets[row], laws.offsets[row + 1]
     while low < high:
         middle = (low + high) // 2
@@ -81,16 +83,13 @@ def outcome_probability(laws: Outcomes, measurement: int, action: int, state: in
 
 @inner
 def draw_outcome(laws: Outcomes, measurement: int, action: int, state: int, uniform: float) -> int:
-    """Return the outcome for a random number in [0, 1), which only a law needs; -1 where nothing is seen."""
+    """Return the outcome for a random number in [0, 1), which only a law needs, by inversion; -1 where nothing is seen.
+
+    The state must not be terminal where the measurement has a law: rows of terminal states are empty.
+    """
     if laws.kinds[measurement] == NOTHING:
         return NONE_SEEN
     if laws.kinds[measurement] == EXACT:
         return state
-    row = _row(laws, measurement, action, state)
-    last = laws.offsets[row + 1] - 1
-    total = 0.0
-    for entry in range(laws.offsets[row], last):
-        total += laws.probabilities[entry]
-        if uniform < total:
-            return int(laws.outcomes[entry])
-    return int(laws.outcomes[last])
+    row = law_row(laws, measurement, action, state)
+    return int(laws.outcomes[pick(laws.offsets, laws.probabilities, row, uniform)])
