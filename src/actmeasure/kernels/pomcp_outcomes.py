@@ -23,7 +23,6 @@ from actmeasure.kernels.pomcp import (
     Path,
     Tree,
     add,
-    best_mean,
     choose,
     find,
     sample,
@@ -134,8 +133,10 @@ def _sample_others(
 ) -> None:
     """Add a sample to the same action with every other measurement, which would have led to the same state.
 
-    Its outcome is drawn. The return after the step is the best mean of the history that this leads to, if that is in the tree.
-    The sample does not count as a try, which would lower the confidence bound of a choice that was not made.
+    Its outcome is drawn. The return after the step is the mean return of simulations through the history that this leads to, if
+    there are any. (The best mean of its choices would be too high where few simulations were made, and the more so the less an
+    outcome tells: planners would wait and measure without end.) The sample does not count as a try, which would lower the
+    confidence bound of a choice that was not made.
     """
     action = choices.actions[choice]
     for other in range(choices.first[action], choices.first[action + 1]):
@@ -146,9 +147,18 @@ def _sample_others(
             following = find(tree, history, drawn_edge(measured, choices, other, state, stream))
             if following == NONE or tree.visits[following] == 0:
                 continue
-            future = best_mean(tree, following)
+            future = _mean_return(tree, following)
         gain = reward - measured.outcomes.costs[choices.measurements[other], pair]
         sample(tree, history, other, gain + parameters.discount * future)
+
+
+@no_refcount
+def _mean_return(tree: Tree, history: int) -> float:
+    """Return the mean return of the simulations through a history that was visited."""
+    total = 0.0
+    for choice in range(tree.tries.shape[1]):
+        total += tree.tries[history, choice] * tree.means[history, choice]
+    return total / tree.visits[history]  # type: ignore[no-any-return]
 
 
 @no_refcount
