@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 
-from actmeasure.paper.experiments import paper_study
+from actmeasure.paper.study_spec import paper_study
 from actmeasure.studies import LocalEngine, Part, ProblemSpec, Study, StudyProgress, Summary, run_study
 from actmeasure.studies.report import build
 from benchmarks.goals import Goal

@@ -164,6 +164,30 @@ def draw_inventory(axes: Axes) -> None:
     axes.title.set_fontsize(9)
 
 
+def draw_inspection(axes: Axes) -> None:
+    """Draw the belief about a unit after six periods unseen, and after each outcome of two measurements in the seventh."""
+    model = am.problems.inspection()
+    before = am.Belief.at(0)
+    for _ in range(6):
+        before = before.predict(model, 0)
+    bars = {"no measurement": before.predict(model, 0).dense(5)}
+    for measurement, name in ((1, "visual"), (2, "ultrasonic")):
+        for outcome, chance in enumerate(before.outcomes(model, 0, measurement)):
+            label = f"{name}: {model.outcome_name(measurement, outcome)} ({chance:.0%})"
+            bars[label] = before.update(model, 0, measurement, outcome).dense(5)
+    left = np.zeros(len(bars))
+    for state, chances in enumerate(np.array(list(bars.values())).T):
+        axes.barh(list(bars), chances, left=left, color=SHADES(0.05 + 0.225 * state), label=model.state_name(state))
+        left += chances
+    axes.invert_yaxis()
+    axes.tick_params(axis="y", labelsize=7)
+    axes.set(xlim=(0, 1), xlabel="probability", title="7 periods after it was new")
+    axes.title.set_fontsize(9)
+    axes.legend(
+        fontsize=6, ncols=5, loc="upper center", bbox_to_anchor=(0.35, -0.18), columnspacing=0.8, handlelength=1
+    )
+
+
 PICTURES: dict[str, Callable[[Axes], None]] = {
     "chain": draw_chain,
     "sepsis": draw_sepsis,
@@ -173,6 +197,7 @@ PICTURES: dict[str, Callable[[Axes], None]] = {
     "sewer": draw_sewer,
     "fatigue-crack": draw_fatigue,
     "inventory": draw_inventory,
+    "inspection": draw_inspection,
 }
 
 

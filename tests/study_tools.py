@@ -1,7 +1,7 @@
 """What the tests of studies share: a small study, an engine without processes, and tables as text."""
 
 from actmeasure.studies import AgentSpec, Part, ProblemSpec, Study, read_results
-from actmeasure.studies.code import code_of
+from actmeasure.studies.code_digest import code_of
 from actmeasure.studies.engines.base import Outcome, perform
 
 

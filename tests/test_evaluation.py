@@ -13,8 +13,8 @@ from strategies import examples, models, random_schedule
 
 import actmeasure as am
 from actmeasure import evaluation
-from actmeasure.kernels.trace import trace_tail
-from actmeasure.world import dynamics
+from actmeasure.kernel_arrays import dynamics
+from actmeasure.kernels.schedule_chain import trace_tail
 
 LOOK, FINISH, BACK = am.BlindPlan((1,)), am.BlindPlan((1,), then="end"), am.BlindPlan((0,), then="known")
 

@@ -37,7 +37,8 @@ def test_all_that_is_recorded_is_computed():
 
 
 def test_nothing_is_left_out():
-    assert {name for name, _, _ in record.SMALL.values()} == set(am.problems.PROBLEMS)
+    # All problems but the one whose looks are not exact, which the recorded methods and agents refuse.
+    assert {name for name, _, _ in record.SMALL.values()} == set(am.problems.PROBLEMS) - {"inspection"}
     solved = RECORDED["solutions"].values()
     assert all(set(am.planners.METHODS) <= set(methods) for methods in solved)
     assert set(am.agents.AGENTS) <= set(RECORDED["episodes"])

@@ -11,7 +11,20 @@ from typing import TYPE_CHECKING, Any
 from actmeasure import envs
 
 if TYPE_CHECKING:
-    from actmeasure import agents, experiments, files, inspection, planners, problems, report, testing
+    from actmeasure import (
+        agents,
+        experiments,
+        files,
+        inspection,
+        learning,
+        paper,
+        planners,
+        planning,
+        problems,
+        report,
+        studies,
+        testing,
+    )
     from actmeasure.belief import Belief
     from actmeasure.decision import Decision
     from actmeasure.envs.wrapper import ActiveMeasuring
@@ -84,21 +97,13 @@ _HOME = {
     "train_seeds": "studies",
     "unroll": "policy",
 }
-_SUBPACKAGES = frozenset(
-    [
-        "agents",
-        "experiments",
-        "files",
-        "inspection",
-        "learning",
-        "planners",
-        "planning",
-        "problems",
-        "report",
-        "studies",
-        "testing",
-    ]
-)
+#: Modules that can be used as attributes without being imported; `experiments` and `report` are former names.
+_MODULES = frozenset(
+    {
+        "agents", "experiments", "files", "inspection", "learning", "paper", "planners", "planning", "problems", "report",
+        "studies", "testing",
+    }
+)  # fmt: skip
 
 __all__ = [
     "ActMeasureError",
@@ -135,13 +140,17 @@ __all__ = [
     "files",
     "fit",
     "inspection",
+    "learning",
     "lifetime",
+    "paper",
     "planners",
+    "planning",
     "problems",
     "q_mdp",
     "report",
     "run_study",
     "solve",
+    "studies",
     "testing",
     "tradeoff",
     "train",
@@ -151,7 +160,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _SUBPACKAGES:
+    if name in _MODULES:
         return import_module(f"actmeasure.{name}")
     if name in _HOME:
         value = getattr(import_module(f"actmeasure.{_HOME[name]}"), name)

@@ -120,8 +120,9 @@ class MissingExtraError(ActMeasureError, ImportError):
 
 
 def import_extra(module: str, feature: str, extra: str) -> Any:
-    """Import and return a module of an optional extra; a `MissingExtraError` names the feature if it is not installed."""
+    """Return an optional module; a `MissingExtraError` says what needs it and how to install it."""
     try:
+        import_module(module.partition(".")[0])
         return import_module(module)
     except ImportError as error:
         raise MissingExtraError(feature, extra) from error

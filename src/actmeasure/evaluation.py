@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +17,8 @@ from scipy import sparse
 
 from actmeasure import markov
 from actmeasure.errors import ModelError, ScheduleError, quoted
-from actmeasure.kernels import trace
+from actmeasure.kernel_arrays import dynamics, flat_plans
+from actmeasure.kernels import schedule_chain
 from actmeasure.kernels.dynamics import Dynamics, relative_error
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
@@ -24,7 +26,6 @@ from actmeasure.policy import BeliefFunction, Policy, unroll
 from actmeasure.policy_graph import GraphPolicy, PolicyGraph, bind, trace_pairs
 from actmeasure.schedule import BlindPlan, Schedule
 from actmeasure.settings import whole
-from actmeasure.world import dynamics, flat_plans
 
 __all__ = ["LONGEST", "Evaluation", "GraphChain", "PlanChain", "evaluate", "graph_chain", "plan_chain"]
 
@@ -68,8 +69,8 @@ class Evaluation:
     average_return, average_reward, average_measurements : float or None
         Long-run averages per step, given that the episode never ends; None if it surely ends.
     values : float64 array, shape (S,)
-        Discounted return from each state when it is known; NaN for states that the schedule never comes to know. Of a policy graph:
-        from each state in which an episode may begin, in its first node; NaN for other states.
+        Discounted return from each state when it is known; NaN for states that the schedule never comes to know. Of a policy
+        graph: from each state in which an episode may begin, in its first node; NaN for other states.
     looks : float64 array, shape (k,)
         Number of measurements of each kind, in the order of `model.measurements`, which add up to `measurements`.
     discounted_looks : float64 array, shape (k,)
@@ -100,9 +101,11 @@ class Evaluation:
 
     @property
     def node_values(self) -> FloatArray:
-        """Discounted return of a policy graph from each node in each state, shape (N, S); NaN for pairs that are never reached."""
+        """Discounted return of a policy graph from each node in each state, shape (N, S); NaN for pairs never reached."""
         if self._pairs is None:
-            raise ScheduleError("node_values are those of a policy graph, and this is the evaluation of a schedule; use values")
+            raise ScheduleError(
+                "node_values are those of a policy graph, and this is the evaluation of a schedule; use values"
+            )
         nodes, states, values, shape = self._pairs
         table = np.full(shape, np.nan)
         table[nodes, states] = values
@@ -135,13 +138,13 @@ def evaluate(
     ----------
     model : Model
     policy : Schedule, PolicyGraph, Policy, or function from Belief to Decision
-        A policy graph can be evaluated on every model. The others need a model with one exact measurement; a policy or function is
-        unrolled into a schedule first, following at most `depth` blind steps after each known state, as `unroll` describes. It
-        must be deterministic, and depend on nothing that happened before the state was last known.
+        A policy graph can be evaluated on every model. The others need a model with one exact measurement; a policy or function
+        is unrolled into a schedule first, following at most `depth` blind steps after each known state, as `unroll` describes.
+        It must be deterministic, and depend on nothing that happened before the state was last known.
     horizon : int, optional
         Number of steps of the undiscounted sums; infinite by default. Up to 10**18 for schedules of at most 500 steps in
-        all and graphs of at most 500 pairs of node and state; for longer ones, a horizon that takes more than a minute or two is a
-        `ScheduleError`.
+        all and graphs of at most 500 pairs of node and state; for longer ones, a horizon that takes more than a minute or two is
+        a `ScheduleError`.
     depth : int
 
     Examples
@@ -159,14 +162,13 @@ def evaluate(
     if horizon is not None:
         horizon = whole(horizon, "horizon", 1, LONGEST, ScheduleError, "None for all time, or a whole number of steps")
     chain = _chain(model, policy, depth)
-    recurrent = markov.recurrence(chain.moves, chain.ends, chain.start)
+    recurrent = markov.recurrence(chain.moves, chain.ends, chain.start, chain.krylov)
     totals = chain.totals()
     if horizon is None:
         sums = _over_all_time(chain, recurrent, totals)
     else:
         sums = _finite(chain, recurrent, totals, horizon)
-    values = _discounted(chain, recurrent, model.discount)
-    first = _from_start(chain, values)
+    values, first = chain.discounted(recurrent, model.discount)
     averages = _averages(recurrent, totals)
     pairs = None
     if isinstance(chain, GraphChain):
@@ -215,17 +217,9 @@ def _chain(model: Model, policy: Schedule | PolicyGraph | Policy | BeliefFunctio
 def _over_all_time(chain: PlanChain, recurrent: markov.Recurrence, totals: FloatArray) -> FloatArray:
     """Return undiscounted sums from the start over an infinite horizon, shape (c,)."""
     try:
-        return _from_start(chain, markov.undiscounted_values(chain.moves, recurrent, totals))
+        return _from_start(chain, markov.undiscounted_values(chain.moves, recurrent, totals, chain.krylov))
     except markov.RoundingError:
         return np.full(totals.shape[1], np.nan)
-
-
-def _discounted(chain: PlanChain, recurrent: markov.Recurrence, discount: float) -> FloatArray:
-    """Return discounted sums from each node, shape (n_nodes, c)."""
-    totals = chain.totals(discount)
-    if discount < 1:
-        return markov.discounted_sums(chain.moves, np.float64(discount) ** chain.durations, totals)
-    return markov.undiscounted_values(chain.moves, recurrent, totals)
 
 
 def _rounding(chain: PlanChain, values: FloatArray, discount: float) -> float:
@@ -263,7 +257,7 @@ def _finite(chain: PlanChain, recurrent: markov.Recurrence, totals: FloatArray, 
     none = np.zeros_like(chain.step_rewards)
     n_kinds = totals.shape[1] - 4
     per_step = np.column_stack([chain.step_rewards, chain.step_rewards, none, chain.step_running, *[none] * n_kinds])
-    nodes = trace.Nodes(
+    nodes = schedule_chain.Nodes(
         durations=chain.durations,
         totals=totals,
         step_offsets=chain.step_offsets,
@@ -286,7 +280,7 @@ def _finite(chain: PlanChain, recurrent: markov.Recurrence, totals: FloatArray, 
     while time < horizon and time <= latest and time < limit:
         # In pieces, between which Ctrl-C takes effect.
         pause = min(horizon, time + max(1, PIECE_OF_WORK // work))
-        time, latest = trace.push_forward(nodes, arrivals, sums, time, latest, horizon, pause)
+        time, latest = schedule_chain.push_forward(nodes, arrivals, sums, time, latest, horizon, pause)
     if time >= horizon or time > latest:
         return sums
     if not small:
@@ -380,6 +374,8 @@ class PlanChain:
 
     #: Numbers that are added up for the probabilities of outcomes of a move; an exact look shows one.
     outcome_terms: int = 0
+    #: Whether large systems are first tried by a Krylov method.
+    krylov: ClassVar[bool] = False
 
     @property
     def durations(self) -> IntArray:
@@ -400,6 +396,16 @@ class PlanChain:
         steps = self.per_node(decay * self.step_running)
         looks = [at_end * made for made in self.per_kind()]
         return np.column_stack([rewards - at_end * self.costs, rewards, at_end * self.measured, steps, *looks])
+
+    def discounted(self, recurrent: markov.Recurrence, discount: float) -> tuple[FloatArray, FloatArray]:
+        """Return discounted sums from each node, shape (n_nodes, c), and from the start, shape (c,)."""
+        totals = self.totals(discount)
+        if discount < 1:
+            factors = np.float64(discount) ** self.durations
+            values = markov.discounted_sums(self.moves, factors, totals, self.krylov)
+        else:
+            values = markov.undiscounted_values(self.moves, recurrent, totals, self.krylov)
+        return values, _from_start(self, values)
 
     def per_kind(self) -> list[FloatArray]:
         """Return the probability of each kind of measurement with the last step of each node, where there are several kinds."""
@@ -423,6 +429,7 @@ class GraphChain(PlanChain):
     n_graph_nodes : int
     """
 
+    krylov: ClassVar[bool] = True
     nodes: IntArray = field(kw_only=True)
     kinds: IntArray = field(kw_only=True)
     n_graph_nodes: int = field(kw_only=True)
@@ -430,7 +437,21 @@ class GraphChain(PlanChain):
     @cached_property
     def kinds_made(self) -> list[int]:
         """The measurements that are made in some pair, ascending."""
-        return np.unique(self.kinds[self.kinds > 0]).tolist()
+        return [int(kind) for kind in np.unique(self.kinds[self.kinds > 0])]
+
+    def discounted(self, recurrent: markov.Recurrence, discount: float) -> tuple[FloatArray, FloatArray]:
+        """Return discounted returns from each pair, shape (n_pairs, 1), and all sums from the start, shape (c,).
+
+        The latter are those of the visits to each pair: two linear systems, however many sums there are.
+        """
+        if discount == 1:
+            return super().discounted(recurrent, discount)
+        totals = self.totals()
+        factors = np.full(len(totals), discount)
+        values = markov.discounted_sums(self.moves, factors, totals[:, [RETURN]], self.krylov)
+        first = markov.discounted_visits(self.moves, discount, self.start, self.krylov) @ totals
+        first[RETURN] = _from_start(self, values)[0]
+        return values, first
 
     def per_kind(self) -> list[FloatArray]:
         """Return for each kind that is made whether a pair makes it; nothing if there is only one."""
@@ -482,7 +503,7 @@ def plan_chain(model: Model, schedule: Schedule) -> PlanChain:
     start = _start_plan(model, schedule)
     plans, start_number = flat_plans(schedule, start)
     arrays = dynamics(model)
-    traced = trace.trace_plans(arrays, plans, model.initial_states, model.initial_probabilities, start_number)
+    traced = schedule_chain.trace_plans(arrays, plans, model.initial_states, model.initial_probabilities, start_number)
     _check(model, traced)
     return _assemble(model, arrays, traced, [*schedule.plans, *([] if start is None else [start])])
 
@@ -499,17 +520,17 @@ def _start_plan(model: Model, schedule: Schedule) -> BlindPlan | None:
     return plan
 
 
-def _check(model: Model, traced: trace.Trace) -> None:
-    if traced.problem == trace.FITS:
+def _check(model: Model, traced: schedule_chain.Trace) -> None:
+    if traced.problem == schedule_chain.FITS:
         return
     state = traced.problem_state
     where = "the start" if state < 0 else model.describe_state(state)
     match traced.problem:
-        case trace.NO_PLAN:
+        case schedule_chain.NO_PLAN:
             raise ScheduleError(
                 f"the schedule comes to know {where}, but has no plan for it; add a BlindPlan for that state"
             )
-        case trace.NOT_KNOWN:
+        case schedule_chain.NOT_KNOWN:
             raise ScheduleError(
                 f"the plan for {where} ends with then='known', but more than one state is possible after it; "
                 "use then='measure'"
@@ -521,7 +542,7 @@ def _check(model: Model, traced: trace.Trace) -> None:
             )
 
 
-def _assemble(model: Model, arrays: Dynamics, traced: trace.Trace, plans: list[BlindPlan]) -> PlanChain:
+def _assemble(model: Model, arrays: Dynamics, traced: schedule_chain.Trace, plans: list[BlindPlan]) -> PlanChain:
     n_known = len(traced.states)
     node_of_state = np.full(model.n_states, -1, dtype=np.int64)
     node_of_state[traced.states[traced.states >= 0]] = np.flatnonzero(traced.states >= 0)
@@ -538,7 +559,7 @@ def _assemble(model: Model, arrays: Dynamics, traced: trace.Trace, plans: list[B
     for actions, entries in tails.items():
         first_states, position = np.unique(traced.entry_states[entries], return_inverse=True)
         targets[entries] = n_nodes + position
-        tail = trace.trace_tail(arrays, np.array(actions, dtype=np.int64), first_states)
+        tail = schedule_chain.trace_tail(arrays, np.array(actions, dtype=np.int64), first_states)
         sources.append(tail.entry_nodes + n_nodes)
         targets_all.append(tail.entry_targets + n_nodes)
         weights.append(tail.entry_weights)

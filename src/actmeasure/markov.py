@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,10 @@ from scipy.sparse import csgraph, linalg
 from actmeasure.errors import ScheduleError
 from actmeasure.model.transitions import FloatArray
 
-__all__ = ["Recurrence", "RoundingError", "discounted_sums", "recurrence", "sums_by_doubling", "undiscounted_values"]
+__all__ = [
+    "Recurrence", "RoundingError", "discounted_sums", "discounted_visits", "recurrence", "sums_by_doubling",
+    "undiscounted_values",
+]  # fmt: skip
 
 IntArray = npt.NDArray[np.int64]
 
@@ -21,6 +25,10 @@ IntArray = npt.NDArray[np.int64]
 LARGE = 5_000
 #: Relative residual at which sweeps stop, largest number of sweeps, and number after which their convergence rate is judged.
 LEFT_OVER, MOST_SWEEPS, FIRST_SWEEPS = 1e-14, 1_000, 60
+#: With `krylov`, large systems are first tried by BiCGSTAB: steps of a round, relative residual of a round, number of rounds.
+KRYLOV_STEPS, KRYLOV_RESIDUAL, KRYLOV_ROUNDS = 300, 1e-9, 6
+#: Sweeps that are made before it.
+KRYLOV_SWEEPS = 100
 
 #: Largest accepted relative error of sums over many steps.
 LOST = 1e-6
@@ -59,10 +67,19 @@ class Recurrence:
         return np.flatnonzero(self.class_of_node == number)
 
 
-def discounted_sums(moves: sparse.csr_array[np.float64], factors: FloatArray, rewards: FloatArray) -> FloatArray:
-    """Solve v = rewards + diag(factors) moves v, shape (n_nodes, k)."""
+def discounted_sums(
+    moves: sparse.csr_array[np.float64], factors: FloatArray, rewards: FloatArray, krylov: bool = False
+) -> FloatArray:
+    """Solve v = rewards + diag(factors) moves v, shape (n_nodes, k); `krylov` as in `recurrence`."""
     decayed = sparse.diags_array(factors) @ moves
-    return _solve(sparse.eye_array(moves.shape[0]) - decayed, rewards)
+    return _solve(sparse.eye_array(moves.shape[0]) - decayed, rewards, krylov)
+
+
+def discounted_visits(
+    moves: sparse.csr_array[np.float64], discount: float, start: FloatArray, krylov: bool = False
+) -> FloatArray:
+    """Return the discounted number of visits to each node, shape (n_nodes,): x = start + discount moves^T x."""
+    return _solve(sparse.eye_array(moves.shape[0]) - discount * moves.T, start, krylov)
 
 
 def sums_by_doubling(
@@ -115,8 +132,10 @@ def sums_by_doubling(
         power = power @ power
 
 
-def undiscounted_values(chain: sparse.csr_array[np.float64], recurrent: Recurrence, rewards: FloatArray) -> FloatArray:
-    """Return the expected undiscounted sums of rewards from each node, shape (n_nodes, k).
+def undiscounted_values(
+    chain: sparse.csr_array[np.float64], recurrent: Recurrence, rewards: FloatArray, krylov: bool = False
+) -> FloatArray:
+    """Return the expected undiscounted sums of rewards from each node, shape (n_nodes, k); `krylov` as in `recurrence`.
 
     Infinite from where a closed class with an average other than 0 can be reached; NaN where its average is 0 but its rewards
     are not, or where the probability of an end is lost in rounding.
@@ -129,7 +148,7 @@ def undiscounted_values(chain: sparse.csr_array[np.float64], recurrent: Recurren
     if transient.size:
         into_classes = chain[transient]
         matrix = _leaving(into_classes, transient, recurrent.leaks[transient])
-        solved = _solve(matrix, np.column_stack([rewards[transient], np.ones(len(transient))]))
+        solved = _solve(matrix, np.column_stack([rewards[transient], np.ones(len(transient))]), krylov)
         values[transient] = solved[:, :-1]
         # The last column is the expected number of moves, each of which adds a rounding error.
         uncertain = ~(np.abs(solved[:, -1]) * MOVE_ERROR < UNCERTAIN)
@@ -188,8 +207,13 @@ def _ancestors(chain: sparse.csr_array[np.float64], goal: npt.NDArray[np.bool_])
     return np.isfinite(distances)
 
 
-def recurrence(chain: sparse.csr_array[np.float64], leaks: npt.NDArray[np.bool_], start: FloatArray) -> Recurrence:
-    """Return the closed classes of a chain that may end after some of its nodes (`leaks`)."""
+def recurrence(
+    chain: sparse.csr_array[np.float64], leaks: npt.NDArray[np.bool_], start: FloatArray, krylov: bool = False
+) -> Recurrence:
+    """Return the closed classes of a chain that may end after some of its nodes (`leaks`).
+
+    With `krylov`, large systems are solved by BiCGSTAB where it converges, to the same residual as otherwise.
+    """
     n_components, component = csgraph.connected_components(chain, directed=True, connection="strong")
     closed = np.ones(n_components, dtype=bool)
     closed[component[leaks]] = False
@@ -201,28 +225,32 @@ def recurrence(chain: sparse.csr_array[np.float64], leaks: npt.NDArray[np.bool_]
     transient = class_of_node < 0
     mass = np.where(transient, 0.0, start)
     if transient.any() and not transient.all():
-        mass += _expected_visits(chain, transient, start) @ chain[transient]
+        mass += _expected_visits(chain, transient, start, krylov) @ chain[transient]
     n_classes = int(closed.sum())
     probability = np.bincount(class_of_node[~transient], weights=mass[~transient], minlength=n_classes).astype(
         np.float64
     )
     classes = [np.flatnonzero(class_of_node == k) for k in range(n_classes)]
-    visits = [_stationary(chain[nodes][:, nodes]) for nodes in classes]
+    visits = [_stationary(chain[nodes][:, nodes], krylov) for nodes in classes]
     return Recurrence(class_of_node, probability, visits, leaks)
 
 
 def _expected_visits(
-    chain: sparse.csr_array[np.float64], transient: npt.NDArray[np.bool_], start: FloatArray
+    chain: sparse.csr_array[np.float64], transient: npt.NDArray[np.bool_], start: FloatArray, krylov: bool
 ) -> FloatArray:
     """Return the expected number of visits to each transient node, shape (n_transient,)."""
     nodes = np.flatnonzero(transient)
     among = chain[nodes][:, nodes]
-    return _solve(sparse.eye_array(len(nodes)) - among.T, start[nodes])
+    return _solve(sparse.eye_array(len(nodes)) - among.T, start[nodes], krylov)
 
 
-def _stationary(chain: sparse.csr_array[np.float64]) -> FloatArray:
+def _stationary(chain: sparse.csr_array[np.float64], krylov: bool = False) -> FloatArray:
     """Return the stationary distribution of an irreducible chain, by fixing the first weight and solving for the others."""
     size = chain.shape[0]
+    if krylov and size >= LARGE:
+        found = _stationary_by_krylov(chain)
+        if found is not None:
+            return found
     weights = np.ones(size)
     if size > 1:
         rest = sparse.eye_array(size - 1) - chain[1:, 1:].T
@@ -230,8 +258,57 @@ def _stationary(chain: sparse.csr_array[np.float64]) -> FloatArray:
     return np.asarray(weights / weights.sum())
 
 
-def _solve(matrix: Any, right: FloatArray) -> FloatArray:
+def _stationary_by_krylov(chain: sparse.csr_array[np.float64]) -> FloatArray | None:
+    """Return the stationary distribution as the solution of (I - chain^T + u 1^T) x = u, or None where that takes too long.
+
+    Columns of the chain sum to 1, so that 1^T x = 1 and x = chain^T x follow for every distribution u. A random one is used: the
+    method breaks down where u is special for the chain.
+    """
+    size = chain.shape[0]
+    backward = sparse.csr_array(chain.T)
+    u = np.random.default_rng(0).random(size)
+    u /= u.sum()
+    found = _solve_by_krylov(lambda x: x - backward @ x + u * x.sum(), u)
+    if found is None:
+        return None
+    weights = np.maximum(found, 0.0)
+    return np.asarray(weights / weights.sum())
+
+
+def _solve_by_krylov(apply: Callable[[FloatArray], FloatArray], right: FloatArray) -> FloatArray | None:
+    """Return the solution up to rounding of a system with a right-hand side of shape (n,) by BiCGSTAB with iterative refinement.
+
+    None if it does not converge.
+    """
+    operator = linalg.LinearOperator((len(right), len(right)), matvec=apply, dtype=np.float64)
+    found = np.zeros_like(right)
+    if not right.any():
+        return found
+    left = right
+    for _ in range(KRYLOV_ROUNDS):
+        scale = np.linalg.norm(left)  # the method takes small numbers for a breakdown
+        correction, _ = linalg.bicgstab(operator, left / scale, rtol=KRYLOV_RESIDUAL, atol=0.0, maxiter=KRYLOV_STEPS)
+        found = found + scale * correction
+        left = right - apply(found)
+        size = np.abs(left).max()
+        if size <= LEFT_OVER * (np.abs(right).max() + np.abs(found).max()):
+            return found
+        if not np.linalg.norm(left) < 0.5 * scale:
+            return None
+    return None
+
+
+def _solve(matrix: Any, right: FloatArray, krylov: bool = False) -> FloatArray:
     """Return the solution of a linear system with a right-hand side of shape (n,) or (n, k)."""
+    if krylov and matrix.shape[0] >= LARGE:
+        rows = sparse.csr_array(matrix)
+        found = _solve_by_sweeps(rows, right, KRYLOV_SWEEPS)  # few are enough where episodes end soon
+        if found is not None:
+            return found
+        columns = right.reshape(len(right), -1)
+        solved = [_solve_by_krylov(lambda x: rows @ x, np.ascontiguousarray(column)) for column in columns.T]
+        if all(one is not None for one in solved):
+            return np.column_stack(solved).reshape(right.shape)  # type: ignore[arg-type]
     if matrix.shape[0] >= LARGE:
         found = _solve_by_sweeps(sparse.csr_array(matrix), right)
         if found is not None:
@@ -245,15 +322,17 @@ def _solve(matrix: Any, right: FloatArray) -> FloatArray:
         ) from error
 
 
-def _solve_by_sweeps(matrix: sparse.csr_array[np.float64], right: FloatArray) -> FloatArray | None:
-    """Return the solution up to rounding by iterative refinement (sweeps), or None if that takes too many of them.
+def _solve_by_sweeps(
+    matrix: sparse.csr_array[np.float64], right: FloatArray, most: int = MOST_SWEEPS
+) -> FloatArray | None:
+    """Return the solution up to rounding by iterative refinement (sweeps), or None if that takes more than `most` of them.
 
     The factors of a large system fill up where states are densely connected, which can take minutes. Such chains also forget
     quickly where they began, and a sweep is one product with the matrix.
     """
     found = np.zeros_like(right)
     before = np.inf
-    for sweep in range(MOST_SWEEPS):
+    for sweep in range(most):
         left = right - matrix @ found
         size, enough = np.abs(left).max(), LEFT_OVER * (np.abs(right).max() + np.abs(found).max())
         if size <= enough:
@@ -262,7 +341,7 @@ def _solve_by_sweeps(matrix: sparse.csr_array[np.float64], right: FloatArray) ->
             before = size
         if sweep == FIRST_SWEEPS:
             shrinks = np.log(before / size) / (sweep - sweep // 2)  # each sweep, as a logarithm
-            if shrinks * (MOST_SWEEPS - sweep) < np.log(size / enough):
+            if shrinks * (most - sweep) < np.log(size / enough):
                 return None
         found += left
     return None

@@ -10,12 +10,12 @@ import numpy as np
 from actmeasure.belief import Belief
 from actmeasure.decision import Decision, expected_decision, is_valid
 from actmeasure.errors import ScheduleError, quoted
+from actmeasure.kernel_arrays import flat_plans
 from actmeasure.kernels import follow_schedule
 from actmeasure.kernels.simulate import NOTHING
 from actmeasure.model import Model
 from actmeasure.schedule import BlindPlan, Schedule
 from actmeasure.settings import whole
-from actmeasure.world import flat_plans
 
 __all__ = [
     "BeliefFunction",

@@ -79,7 +79,7 @@ class PolicyGraph:
     3. repair. Then go to 1.
     >>> result = am.evaluate(model, graph, horizon=30)
     >>> print(round(result.discounted_return, 3), result.looks.round(2))
-    -8.996 [13.88]
+    -13.742 [13.42]
     """
 
     decisions: tuple[Decision, ...]
@@ -113,7 +113,7 @@ class PolicyGraph:
 
     def __repr__(self) -> str:
         n_edges = sum(len(edges) for edges in self.edges)
-        start = f"start {self.start}" if isinstance(self.start, int) else f"start by state ({len(self.start)} states)"
+        start = f"start {self.start}" if isinstance(self.start, int) else "start by state"
         plurals = "s" * (len(self) != 1), "s" * (n_edges != 1)
         return f"PolicyGraph({len(self):,} node{plurals[0]}, {n_edges:,} edge{plurals[1]}, {start})"
 
@@ -244,14 +244,15 @@ def _checked_edges(edges: Any, n_nodes: int) -> tuple[Mapping[Outcome, int], ...
 def _checked_mapping(mapping: Any, node: int, n_nodes: int) -> Mapping[Outcome, int]:
     if not isinstance(mapping, Mapping):
         raise ScheduleError(
-            f"the edges of node {node} are {quoted(mapping)}, expected a mapping from outcome to node, such as {{'hit': 1, None: 0}}"
+            f"the edges of node {node} are {quoted(mapping)}, expected a mapping from outcome to node, such as "
+            "{'hit': 1, None: 0}"
         )
     found: dict[Outcome, int] = {}
-    for outcome, target in mapping.items():
-        if outcome is not None and not isinstance(outcome, str):
-            outcome = whole(
-                outcome, f"an outcome of node {node}", 0, 2**31 - 1, ScheduleError, "a name, None, or a whole number"
-            )
+    for key, target in mapping.items():
+        outcome = key
+        if key is not None and not isinstance(key, str):
+            expected = "a name, None, or a whole number"
+            outcome = whole(key, f"an outcome of node {node}", 0, 2**31 - 1, ScheduleError, expected)
         where = f"the edge of node {node} for {'None' if outcome is None else repr(outcome)}"
         found[outcome] = whole(target, where, 0, n_nodes - 1, ScheduleError, "the number of a node,")
     return MappingProxyType(found)
@@ -266,8 +267,12 @@ def _checked_start(start: Any, n_nodes: int) -> int | Mapping[int | str, int]:
     for key, node in start.items():
         state = key
         if not isinstance(key, str):
-            state = whole(key, "a state of start", 0, 2**31 - 1, ScheduleError, "the name of a state, or a whole number")
-        found[state] = whole(node, f"the start in state {state!r}", 0, n_nodes - 1, ScheduleError, "the number of a node,")
+            state = whole(
+                key, "a state of start", 0, 2**31 - 1, ScheduleError, "the name of a state, or a whole number"
+            )
+        found[state] = whole(
+            node, f"the start in state {state!r}", 0, n_nodes - 1, ScheduleError, "the number of a node,"
+        )
     return MappingProxyType(found)
 
 
@@ -327,8 +332,8 @@ def _check_decisions_fit(graph: PolicyGraph, model: Model) -> None:
             name = model.measurements[decision.measurement - 1].name
             allowed = np.flatnonzero(model.allowed_decisions[:, decision.measurement]).tolist()
             raise ScheduleError(
-                f"node {node} makes the measurement {name!r} with action {model.action_name(decision.action)!r}, but it can only be "
-                f"made with {', '.join(repr(model.action_name(action)) for action in allowed)}; change the decision"
+                f"node {node} makes the measurement {name!r} with action {model.action_name(decision.action)!r}, but it can only "
+                f"be made with {', '.join(repr(model.action_name(action)) for action in allowed)}; change the decision"
             )
 
 
@@ -342,15 +347,15 @@ class _OutcomeNames:
     def of(self, measurement: int) -> dict[str, int]:
         if measurement not in self.known:
             shows, count = self.model.shown_by(measurement), self.model.n_outcomes(measurement)
-            names = self.model.state_names if shows is not None and shows.law is None else getattr(shows, "outcomes", None)
+            names = (
+                self.model.state_names if shows is not None and shows.law is None else getattr(shows, "outcomes", None)
+            )
             listed = [str(number) for number in range(count)] if names is None else names
             self.known[measurement] = {name: number for number, name in enumerate(listed)}
         return self.known[measurement]
 
 
-def _targets(
-    model: Model, names: _OutcomeNames, node: int, measurement: int, edges: Mapping[Outcome, int]
-) -> IntArray:
+def _targets(model: Model, names: _OutcomeNames, node: int, measurement: int, edges: Mapping[Outcome, int]) -> IntArray:
     """Return the next node after each outcome, shape (O,)."""
     shows, count = model.shown_by(measurement), model.n_outcomes(measurement)
     default = edges.get(None, NO_EDGE)
@@ -361,8 +366,8 @@ def _targets(
             continue
         if shows is None:
             raise ScheduleError(
-                f"node {node} has an edge for the outcome {quoted(outcome)}, but its decision makes no measurement and nothing is "
-                "seen without one; keep the edge None only"
+                f"node {node} has an edge for the outcome {quoted(outcome)}, but its decision makes no measurement and nothing "
+                "is seen without one; keep the edge None only"
             )
         if isinstance(outcome, str):
             known = names.of(measurement)
@@ -408,7 +413,9 @@ def _start_by_state(start: Mapping[int | str, int], model: Model) -> dict[int, i
     found: dict[int, int] = {}
     for key, node in start.items():
         if isinstance(key, str) and key not in numbers:
-            raise ScheduleError(f"start: {unknown_name('state', key, list(numbers)[:50] or ['(states have no names)'])}")
+            raise ScheduleError(
+                f"start: {unknown_name('state', key, list(numbers)[:50] or ['(states have no names)'])}"
+            )
         state = numbers[key] if isinstance(key, str) else key
         if not 0 <= state < model.n_states:
             raise ScheduleError(f"start has state {state}, expected states from 0 to {model.n_states - 1}")
@@ -496,7 +503,9 @@ class GraphPolicy:
 
 def _no_edge(node: int, seen: str, where: str) -> ScheduleError:
     what = seen if seen == "nothing seen" else f"the outcome {seen!r}"
-    return ScheduleError(f"node {node} has no edge for {what}, {where}; add one, or the edge None for all other outcomes")
+    return ScheduleError(
+        f"node {node} has no edge for {what}, {where}; add one, or the edge None for all other outcomes"
+    )
 
 
 # The (node, state) pairs that episodes reach
@@ -577,7 +586,7 @@ def trace_pairs(model: Model, bound: BoundGraph) -> Pairs:
     coordinates = (position(sources), position(targets))
     moves = sparse.csr_array((np.concatenate(weights), coordinates), shape=(size, size))
     start = np.bincount(position([start_keys]), weights=model.initial_probabilities, minlength=size)
-    return Pairs(all_keys // n_states, all_keys % n_states, start, moves, ends)
+    return Pairs(all_keys // n_states, all_keys % n_states, start.astype(np.float64), moves, ends)
 
 
 def _pieces(model: Model, bound: BoundGraph, frontier: IntArray) -> Iterator[IntArray]:
@@ -673,7 +682,11 @@ def _next_nodes(model: Model, bound: BoundGraph) -> _NextNodes:
         first[node], stride[node] = known[key]
     stacked = sparse.csr_array(sparse.vstack(blocks, format="csr"))
     return _NextNodes(
-        first, stride, stacked.indptr.astype(np.int64), stacked.indices.astype(np.int64), stacked.data.astype(np.float64)
+        first,
+        stride,
+        stacked.indptr.astype(np.int64),
+        stacked.indices.astype(np.int64),
+        stacked.data.astype(np.float64),
     )
 
 
@@ -728,7 +741,7 @@ def _merged(graph: PolicyGraph) -> PolicyGraph:
                 pairs = ((outcome, class_of[target]) for outcome, target in edges.items())
                 shared[id(edges)] = frozenset(pair for pair in pairs if pair[0] is None or pair[1] != default)
         # Edges that are equal share one number, so that large mappings are hashed once.
-        number_of = {key: number for key, number in zip(shared, _class_numbers(list(shared.values())), strict=True)}
+        number_of = dict(zip(shared, _class_numbers(list(shared.values())), strict=True))
         signatures = [(class_of[node], number_of[id(edges)]) for node, edges in enumerate(graph.edges)]
         finer = _class_numbers(signatures)
         if max(finer) == max(class_of):
@@ -761,8 +774,12 @@ def _pruned(graph: PolicyGraph, model: Model) -> PolicyGraph:
     else:
         initial = set(model.initial_states.tolist())
         state_numbers = {name: position for position, name in enumerate(model.state_names or ())}
-        kept = {key: node for key, node in graph.start.items() if (state_numbers[key] if isinstance(key, str) else key) in initial}
-        start = {key: number[node] for key, node in kept.items()}
+        by_state = {
+            key: number[node]
+            for key, node in graph.start.items()
+            if (state_numbers[key] if isinstance(key, str) else key) in initial
+        }
+        start = next(iter(by_state.values())) if len(set(by_state.values())) == 1 else by_state
     renumbered = [{outcome: number[target] for outcome, target in mapping.items()} for mapping in edges]
     return PolicyGraph([graph.decisions[node] for node in nodes.tolist()], renumbered, start)
 
@@ -803,8 +820,8 @@ def _edges_of(
 def from_schedule(schedule: Schedule, model: Model) -> PolicyGraph:
     """Return the policy graph of a schedule on a model with exact looks; `schedule.policy_graph(model)` calls it.
 
-    There is a node for every step of every plan; states that share a plan share its nodes, but where a plan leads to a known state
-    there is a copy for each of these.
+    There is a node for every step of every plan; states that share a plan share its nodes, but where a plan leads to a known
+    state there is a copy for each of these.
     """
     model.require_exact_looks("a Schedule", "write the rule as a PolicyGraph")
     schedule.check_fits(model)

@@ -21,15 +21,16 @@ from actmeasure.decision import Decision, expected_decision, is_valid
 from actmeasure.envs.tabular import TabularEnv
 from actmeasure.episodes import Episodes
 from actmeasure.errors import ActMeasureError, quoted
-from actmeasure.kernels import streams
-from actmeasure.kernels.simulate import first_state, move
+from actmeasure.kernel_arrays import measured_world
+from actmeasure.kernels import simulate_outcomes, streams
+from actmeasure.kernels.simulate import first_state
 from actmeasure.learning.agent import Agent, CompiledAgent
 from actmeasure.learning.train import train
-from actmeasure.model import Model
+from actmeasure.model import Measurement, Model
 from actmeasure.model.transitions import FloatArray
 from actmeasure.policy import Policy, is_deterministic
+from actmeasure.policy_graph import PolicyGraph
 from actmeasure.schedule import Schedule
-from actmeasure.world import world
 
 __all__ = ["check_agent", "check_model", "check_policy"]
 
@@ -72,12 +73,25 @@ def _check_shapes(model: Model) -> None:
     }
     if model.transition_rewards is not None:
         expected["transition_rewards"] = (model.transition_rewards, (n_entries,))
-    if not isinstance(model.measuring_cost, float):
-        expected["measuring_cost"] = (model.measuring_cost, (n_states, n_actions))
+    for measurement in _measurements(model):
+        name, law = f"the measurement {measurement.name!r}", measurement.law
+        if not isinstance(measurement.cost, float):
+            cost = "measuring_cost" if model.looks_are_exact else f"cost of {name}"
+            expected[cost] = (measurement.cost, (n_states, n_actions))
+        if law is not None:
+            n_rows = n_states * (n_actions if law.by_action else 1)
+            expected[f"law.offsets of {name}"] = (law.offsets, (n_rows + 1,))
+            expected[f"law.outcomes of {name}"] = (law.outcomes, (len(law.outcomes),))
+            expected[f"law.probabilities of {name}"] = (law.probabilities, (len(law.outcomes),))
     for name, (array, shape) in expected.items():
         _require(isinstance(array, np.ndarray), f"{name} is of type {type(array).__name__}, expected an array")
         _require(array.shape == shape, f"{name} has shape {array.shape}, expected {shape}")
         _require(not array.flags.writeable, f"{name} can be written to; all arrays of a model must be read-only")
+
+
+def _measurements(model: Model) -> list[Measurement]:
+    """Return the measurements of a model and, last, the passive one."""
+    return [*model.measurements, *([] if model.passive is None else [model.passive])]
 
 
 def _check_arrays(model: Model) -> None:
@@ -95,7 +109,19 @@ def _check_arrays(model: Model) -> None:
         )
     _require(bool(np.isclose(model.initial_probabilities.sum(), 1.0)), "the initial distribution does not sum to 1")
     _require(not model.terminal[model.initial_states].any(), "an episode may begin in a terminal state")
-    _require(model.replace(measuring_cost=0.0).measuring_cost == 0.0, "replace(measuring_cost=0) has no effect")
+    if len(model.measurements) == 1:
+        _require(model.replace(measuring_cost=0.0).measuring_cost == 0.0, "replace(measuring_cost=0) has no effect")
+    for measurement in _measurements(model):
+        _check_law(model, measurement)
+
+
+def _check_law(model: Model, measurement: Measurement) -> None:
+    """Require that outcomes have distributions in all states that are not terminal, and none in those that are."""
+    if measurement.law is not None:
+        sums: FloatArray = measurement.law.matrix().sum(axis=1).reshape(-1, model.n_states)
+        name = repr(measurement.name)
+        _require(bool(np.allclose(sums[:, ~model.terminal], 1.0)), f"a row of the measurement {name} does not sum to 1")
+        _require(not sums[:, model.terminal].any(), f"the measurement {name} has outcomes in a terminal state")
 
 
 def _check_beliefs(model: Model, rng: np.random.Generator) -> None:
@@ -119,7 +145,8 @@ def _check_beliefs(model: Model, rng: np.random.Generator) -> None:
 
 
 def _check_files(model: Model) -> None:
-    n_entries = len(model.transitions.successors)
+    laws = [len(one.law.outcomes) for one in _measurements(model) if one.law is not None]
+    n_entries = len(model.transitions.successors) + sum(laws)
     suffixes = [".npz", *([".json"] * (n_entries <= READABLE_ENTRIES)), *([".pomdp"] * (n_entries <= POMDP_ENTRIES))]
     with tempfile.TemporaryDirectory() as folder:
         for suffix in suffixes:
@@ -150,10 +177,30 @@ def _same_up_to_rounding(one: Model, other: Model) -> bool:
     close = (
         (one.transitions.probabilities, other.transitions.probabilities, 0.0),
         (one.initial_probabilities, other.initial_probabilities, 0.0),
-        (one.measuring_costs, other.measuring_costs, 0.0),
         (one.rewards, other.rewards, 1e-15 * size),
     )
-    return all(np.allclose(mine, theirs, rtol=1e-15, atol=atol) for mine, theirs, atol in close)
+    if not all(np.allclose(mine, theirs, rtol=1e-15, atol=atol) for mine, theirs, atol in close):
+        return False
+    if len(one.measurements) != len(other.measurements) or (one.passive is None) != (other.passive is None):
+        return False
+    pairs = zip(_measurements(one), _measurements(other), strict=True)
+    return all(_same_measurement(mine, theirs, other) for mine, theirs in pairs)
+
+
+def _same_measurement(one: Measurement, other: Measurement, model: Model) -> bool:
+    """Return whether two measurements are equal up to the last bit of probabilities and prices."""
+    mine, theirs = (measurement.table(model.n_states, model.n_actions) for measurement in (one, other))
+    same = (one.name, one.outcomes, one.with_actions) == (other.name, other.outcomes, other.with_actions)
+    if not same or not np.allclose(mine, theirs, rtol=1e-15, atol=0.0):
+        return False
+    if one.law is None or other.law is None:
+        return one.law is other.law
+    return (
+        (one.law.n_outcomes, one.law.by_action) == (other.law.n_outcomes, other.law.by_action)
+        and np.array_equal(one.law.offsets, other.law.offsets)
+        and np.array_equal(one.law.outcomes, other.law.outcomes)
+        and np.allclose(one.law.probabilities, other.law.probabilities, rtol=1e-15, atol=0.0)
+    )
 
 
 def _check_contract(model: Model) -> None:
@@ -168,6 +215,9 @@ def _check_contract(model: Model) -> None:
 
 def _check_play(model: Model, seed: int) -> None:
     """Require that states, rewards and measuring costs of the environment are those of the model."""
+    if not model.is_exact_look_model:
+        _check_outcomes(model, seed)
+        return
     env = TabularEnv(model, max_steps=50)
     rng = np.random.default_rng(seed)
     for episode in range(5):
@@ -185,6 +235,44 @@ def _check_play(model: Model, seed: int) -> None:
             _require(np.isclose(reward, info["reward"] - info["measuring_cost"]), "the reward is not scalarized")
             if look and before != model.n_states:
                 _check_step(model, before, action, observation, info)
+
+
+def _check_outcomes(model: Model, seed: int) -> None:
+    """Require that outcomes, rewards and prices of the environment are possible in the model, given what was seen before."""
+    env = TabularEnv(model, max_steps=50)
+    rng = np.random.default_rng(seed)
+    for episode in range(5):
+        first = env.outcome(env.reset(seed=episode)[0])[1]
+        _require((first is not None) == model.reveal_start, "the environment shows the start against reveal_start")
+        belief = Belief.start(model) if first is None else Belief.at(first)
+        ended = False
+        while not ended:
+            action, chosen = int(rng.integers(model.n_actions)), int(rng.integers(1 + len(model.measurements)))
+            made = chosen if model.allowed_decisions[action, chosen] else 0
+            observation, reward, terminated, truncated, info = env.step([action, chosen])
+            ended = terminated or truncated
+            measurement, outcome = env.outcome(observation)
+            _require(info["measured"] == (made > 0), "the environment does not measure what is allowed and decided")
+            _require(outcome is None or measurement == made, "the environment shows the outcome of another measurement")
+            _require(np.isclose(reward, info["reward"] - info["measuring_cost"]), "the reward is not scalarized")
+            prices = (
+                np.zeros(1)
+                if made == 0
+                else np.unique(
+                    model.measurements[made - 1].table(model.n_states, model.n_actions)[belief.states, action]
+                )
+            )
+            _require(
+                info["measuring_cost"] in prices, f"the environment charges {info['measuring_cost']} for a measurement"
+            )
+            if terminated:
+                break
+            try:
+                belief = belief.update(model, action, made, outcome)
+            except ActMeasureError as error:
+                raise AssertionError(
+                    f"the environment shows an outcome that the model does not allow: {error}"
+                ) from error
 
 
 def _check_step(model: Model, state: int, action: int, successor: int, info: dict[str, Any]) -> None:
@@ -206,8 +294,8 @@ def check_policy(policy: Policy, model: Model, episodes: int = 20, max_steps: in
 
     It has the methods `start`, `decide` and `observe`; it can be started in every belief with which an episode of the model
     begins, and leaves the belief as it is; it decides a `Decision` with an action of the model at every step, and takes in both
-    *nothing seen* and the states that its looks show. Unless its attribute `deterministic` is False, it decides the same when it
-    is started again and given the same outcomes.
+    *nothing seen* and the outcomes that its measurements show. Unless its attribute `deterministic` is False, it decides the
+    same when it is started again and given the same outcomes.
 
     Parameters
     ----------
@@ -227,20 +315,21 @@ def check_policy(policy: Policy, model: Model, episodes: int = 20, max_steps: in
     """
     _require(isinstance(model, Model), f"expected a Model, got {type(model).__name__}")
     _check_methods(policy)
-    arrays, stream, entropy = world(model), streams.make_stream(), streams.entropy_words(seed)
+    arrays, stream, entropy = measured_world(model), streams.make_stream(), streams.entropy_words(seed)
     for episode in range(episodes):
         streams.seed_stream(stream, entropy, episode, streams.WORLD)
-        state = int(first_state(arrays, stream))
+        state = int(first_state(arrays.world, stream))
         belief = Belief.at(state) if model.reveal_start else Belief.start(model)
         decisions: list[Decision] = []
         outcomes: list[int | None] = []
         _start(policy, belief)
         for _ in range(max_steps):
             decisions.append(_decision(policy, model))
-            state, _, ended = move(arrays, state, decisions[-1].action, stream)
+            action, measurement = decisions[-1]
+            state, _, _, _, outcome, ended = simulate_outcomes.step(arrays, state, action, measurement, stream)
             if ended:
                 break
-            outcomes.append(int(state) if decisions[-1].measure else None)
+            outcomes.append(None if outcome < 0 else int(outcome))
             _observe(policy, outcomes[-1])
         if is_deterministic(policy):
             _check_same_decisions(policy, model, belief, decisions, outcomes)
@@ -256,6 +345,10 @@ def _check_methods(policy: Any) -> None:
     _require(
         not isinstance(policy, Schedule),
         "the policy is a Schedule, which does not know its model; pass schedule.policy(model)",
+    )
+    _require(
+        not isinstance(policy, PolicyGraph),
+        "the policy is a PolicyGraph, which does not know its model; pass graph.policy(model)",
     )
     for name, arguments in (("start", ("belief",)), ("decide", ()), ("observe", ("outcome",))):
         method = getattr(policy, name, None)
@@ -299,7 +392,7 @@ def _observe(policy: Policy, outcome: int | None) -> None:
     except Exception as error:
         raise AssertionError(
             f"observe({outcome}) raised {type(error).__name__}: {error}; a policy takes in every outcome of its own decisions, a "
-            "state or None for nothing seen"
+            "state (or another outcome's number) or None for nothing seen"
         ) from error
 
 

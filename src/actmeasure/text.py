@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -15,6 +15,7 @@ __all__ = [
     "belief_text",
     "break_even_text",
     "interval_text",
+    "name_value_lines",
     "number_text",
     "percent",
     "plain_number",
@@ -118,8 +119,10 @@ def shortened(plan: str, most: int) -> str:
     return ", ".join([*kept, "...", ending])
 
 
-def text_table(head: Sequence[str], rows: Sequence[Sequence[str]], alignment: str) -> list[str]:
+def text_table(head: Sequence[str], rows: Sequence[Sequence[str]], alignment: str, rule: bool = True) -> list[str]:
     r"""Return the lines of a table for the terminal; `alignment` has < or > for every column (a space counts as <).
+
+    `rule` is whether a line is drawn below the head. Rows may be shorter than the head.
 
     Examples
     --------
@@ -133,6 +136,19 @@ def text_table(head: Sequence[str], rows: Sequence[Sequence[str]], alignment: st
 
     sides = ["right" if side == ">" else "left" for side in alignment]
     # As a header, the first row would be padded by two spaces in every column.
-    table = tabulate([head, SEPARATING_LINE, *rows], tablefmt="simple", colalign=sides, disable_numparse=True)
-    _, *lines, _ = table.splitlines()  # without the rules above and below
-    return [line.rstrip() for line in lines]
+    lines = [head, *([SEPARATING_LINE] if rule else []), *rows]
+    table = tabulate(lines, tablefmt="simple", colalign=sides, disable_numparse=True)
+    return [line.rstrip() for line in table.splitlines()[1:-1]]  # without the rules above and below
+
+
+def name_value_lines(pairs: Iterable[tuple[str, object]]) -> list[str]:
+    r"""Return a line for each name and value, with the values below each other.
+
+    Examples
+    --------
+    >>> print(*name_value_lines([("value", 0.5), ("gap", "none")]), sep="\n")
+    value  0.5
+    gap    none
+    """
+    (name, value), *others = [(name, str(value)) for name, value in pairs]
+    return text_table((name, value), others, "<<", rule=False)

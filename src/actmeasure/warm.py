@@ -12,16 +12,13 @@ __all__ = ["warm"]
 
 def warm() -> None:
     """Run each compiled function on a small problem, in two processes at a time; the machine code is kept on disk."""
-    import multiprocessing
+    from actmeasure.studies.pool import Call, Work, WorkerDiedError, run_calls
 
-    context = multiprocessing.get_context("spawn")
-    workers = [context.Process(target=part) for part in (_plan, _learn)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    if failed := [worker.exitcode for worker in workers if worker.exitcode]:
-        raise SystemExit(f"compiling the kernels failed with exit code {failed[0]}; see above for the reason")
+    try:
+        for _ in run_calls(Work([Call(part.__name__, part) for part in (_plan, _learn)]), processes=2):
+            pass
+    except WorkerDiedError as error:
+        raise SystemExit(f"compiling the kernels failed: {error}") from error
 
 
 def _plan() -> None:

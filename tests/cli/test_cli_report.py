@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from actmeasure.cli import app
 from actmeasure.cli import studies as study_commands
 from actmeasure.errors import StudyError
-from actmeasure.paper import experiments
+from actmeasure.paper import study_spec
 from actmeasure.studies import LocalEngine, run_study
 
 
@@ -34,7 +34,7 @@ def test_paper_runs_the_study_in_full_or_in_small(monkeypatch, tmp_path):
     (full, nowhere, _, _, plain, *_), (quick, where, engine, report, as_json, file, in_small, keep) = asked
     assert keep is False
     assert (file, in_small) == (None, True)
-    assert [full, quick] == [experiments.paper_study(), experiments.paper_study(quick=True)]
+    assert [full, quick] == [study_spec.paper_study(), study_spec.paper_study(quick=True)]
     assert (nowhere, plain, where, report, as_json) == (None, False, tmp_path, True, True)
     assert isinstance(engine, LocalEngine)
 

@@ -1,7 +1,9 @@
 """Stable-Baselines3 trains on our environments as they are."""
 
 import gymnasium
+import numpy as np
 import pytest
+from gymnasium.spaces import Box, Discrete
 
 from actmeasure.envs import ActiveMeasuring
 
@@ -26,9 +28,27 @@ def pendulum():
     return ActiveMeasuring(gymnasium.make("Pendulum-v1"), measuring_cost=0.01)
 
 
+def inspected_unit():
+    return gymnasium.make("actmeasure/Inspection-v0", max_steps=100)
+
+
+def parts_of_cart_pole():
+    """Functions of the true observation: one exact, one with noise."""
+    side = ("side", 0.001, lambda state: int(state[0] > 0), Discrete(2))
+    angle = ("angle", 0.01, lambda state, rng: np.clip(state[2:3] + rng.normal(0, 0.01), -1, 1), Box(-1.0, 1.0, (1,)))
+    return ActiveMeasuring(gymnasium.make("CartPole-v1"), measurements=[side, angle])
+
+
 @pytest.mark.parametrize(
     ("make", "policy"),
-    [(lake, "MlpPolicy"), (taxi, "MlpPolicy"), (cart_pole, "MultiInputPolicy"), (pendulum, "MultiInputPolicy")],
+    [
+        (lake, "MlpPolicy"),
+        (taxi, "MlpPolicy"),
+        (cart_pole, "MultiInputPolicy"),
+        (pendulum, "MultiInputPolicy"),
+        (inspected_unit, "MlpPolicy"),
+        (parts_of_cart_pole, "MultiInputPolicy"),
+    ],
 )
 def test_ppo_trains(make, policy):
     import stable_baselines3
@@ -43,7 +63,7 @@ def test_ppo_trains(make, policy):
     env.step(action)
 
 
-@pytest.mark.parametrize("make", [lake, taxi, cart_pole])
+@pytest.mark.parametrize("make", [lake, taxi, cart_pole, inspected_unit, parts_of_cart_pole])
 def test_its_own_check_passes(make):
     from stable_baselines3.common.env_checker import check_env
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 from hypothesis import strategies as st
+from scipy import sparse
 
 import actmeasure as am
 
@@ -88,14 +91,36 @@ def check_sound(model):
         expected = table.dense(table.probabilities * model.transition_rewards).sum(axis=2)
         scale = 1e-8 * (1 + np.abs(model.transition_rewards).max(initial=0))
         np.testing.assert_allclose(model.rewards, expected, rtol=1e-8, atol=scale)
-    assert (model.measuring_costs >= 0).all()
-    assert np.isfinite(model.measuring_costs).all()
+    for measurement in (*model.measurements, *([] if model.passive is None else [model.passive])):
+        check_sound_measurement(measurement, model)
     assert not model.terminal[model.initial_states].any()
     assert abs(model.initial_probabilities.sum() - 1) < 1e-9
     assert 0 < model.discount <= 1
     for names_of, count in ((model.state_names, model.n_states), (model.action_names, model.n_actions)):
         assert names_of is None or len(set(names_of)) == count
     for array in (table.offsets, table.successors, table.probabilities, model.rewards, model.terminal):
+        assert not array.flags.writeable
+
+
+def check_sound_measurement(measurement, model):
+    prices = measurement.table(model.n_states, model.n_actions)
+    assert (prices >= 0).all()
+    assert np.isfinite(prices).all()
+    actions = measurement.with_actions
+    assert actions is None or (
+        list(actions) == sorted(set(actions)) and 0 <= actions[0] <= actions[-1] < model.n_actions
+    )
+    law = measurement.law
+    if law is None:
+        return
+    assert law.n_rows == (model.n_actions if law.by_action else 1) * model.n_states
+    dense = law.matrix().toarray()
+    assert (law.probabilities > 0).all()
+    running = np.tile(~model.terminal, law.n_rows // model.n_states)
+    np.testing.assert_allclose(dense.sum(axis=1)[running], 1.0, atol=1e-9)
+    assert not dense[~running].any()
+    assert measurement.outcomes is None or len(set(measurement.outcomes)) == law.n_outcomes
+    for array in (law.offsets, law.outcomes, law.probabilities):
         assert not array.flags.writeable
 
 
@@ -120,6 +145,19 @@ def small_model(**changes):
         "action_names": ("go", "wait"),
     }
     return am.Model.from_arrays(P, R, **(settings | changes))
+
+
+def measuring_model(**changes):
+    """A fixed model with measurements of all kinds."""
+    Z = np.array([[[0.9, 0.1], [0.2, 0.8], [0.5, 0.5], [1, 0]], [[0.6, 0.4], [0.3, 0.7], [1, 0], [1, 0]]])
+    looks = [
+        am.Measurement.detection("visual", cost=0.25, pod=[0.1, 0.9, 0.5, 0]),
+        am.Measurement.exact("opening", cost=np.arange(8.0).reshape(4, 2), with_actions=["wait"]),
+        am.Measurement.noisy("echo", cost=0.5, probabilities=Z, outcomes=("clear", "hit"), with_actions=["go"]),
+    ]
+    passive = am.Measurement.partial("alarm", shows=["off", "off", "on", "off"])
+    model = small_model().replace(measurements=looks, passive=passive, reveal_start=False)
+    return model.replace(**changes)
 
 
 def damaged(contents, rng, times):
@@ -149,3 +187,59 @@ def damaged(contents, rng, times):
             if not data:
                 break
         yield bytes(data)
+
+
+def measurement(draw, rng, name, n_states, n_actions, passive=False):
+    """A measurement of any kind, with sparse laws, outcomes that no state can produce, and prices of any form."""
+    kind = draw(st.sampled_from(("exact", "noisy", "by action", "sparse", "combined")))
+    prices = np.abs(numbers(rng, (n_states, n_actions), "bits"))
+    cost = 0.0 if passive else prices if draw(st.booleans()) else float(prices[0, 0])
+    some = tuple(int(a) for a in rng.choice(n_actions, size=rng.integers(1, n_actions + 1), replace=False))
+    settings = {"cost": cost} if passive or draw(st.booleans()) else {"cost": cost, "with_actions": some}
+    if kind == "exact":
+        return am.Measurement.exact(name, **settings)
+
+    def law(*shape):
+        chances = rng.random(shape) ** 3
+        chances[rng.random(shape) < draw(st.sampled_from((0.0, 0.6)))] = 0.0
+        chances[..., -1] += chances.sum(axis=-1) == 0
+        return chances / chances.sum(axis=-1, keepdims=True)
+
+    n_outcomes = draw(st.integers(1, 4))
+    outcomes = draw(names(n_outcomes))
+    match kind:
+        case "noisy":
+            chances = law(n_states, n_outcomes)
+        case "by action":
+            chances = law(n_actions, n_states, n_outcomes)
+        case "sparse":
+            chances = sparse.csr_array(law(n_states, n_outcomes))
+        case _:
+            parts = [
+                am.Measurement.noisy("one", probabilities=law(n_states, n_outcomes), outcomes=outcomes),
+                am.Measurement.noisy("two", probabilities=law(n_actions, n_states, 2)),
+            ]
+            return am.Measurement.combined(parts, name, **settings)
+    return am.Measurement.noisy(name, probabilities=chances, outcomes=outcomes, **settings)
+
+
+@st.composite
+def measuring_models(draw, most_states=5):
+    """Models with any number of measurements of any kind, and perhaps passive outcomes."""
+    model = draw(models(most_states))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    sizes = (model.n_states, model.n_actions)
+    count = draw(st.integers(0, 3))
+    titles = draw(
+        st.lists(
+            st.one_of(st.sampled_from([name for name in AWKWARD if name.strip()]), st.just("look")),
+            min_size=count + 1,
+            max_size=count + 1,
+            unique=True,
+        )
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", am.ModelWarning)  # of outcomes that no state can produce
+        looks = [measurement(draw, rng, title, *sizes) for title in titles[:count]]
+        passive = measurement(draw, rng, titles[-1], *sizes, passive=True) if not count or draw(st.booleans()) else None
+        return model.replace(measurements=looks, passive=passive)

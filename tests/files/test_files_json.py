@@ -94,7 +94,7 @@ def test_a_byte_order_mark_is_no_harm():
         (json.dumps(document()).replace("0.95", "9" * 5000), "5000 digits"),
         (json.dumps(document())[:-1], "not valid JSON"),
         (json.dumps(document()).replace('"here"', '"here', 1), "not valid JSON"),
-        (document(version=2), "update actmeasure"),
+        (document(version=3), "update actmeasure"),
         (document(version=0), "version is 0"),
         (document(version=True), "version is True"),
         (document(format="x"), "not a model file"),

@@ -98,7 +98,7 @@ def entry(name, index, value):
         ("about", about(state_names=["a", "b"]), "2 names, expected 4"),
         ("about", about(state_names=["a", "b", "c", 4]), r"'about': 'state_names\[3\]' is 4, expected a string"),
         ("about", about(action_names=["a", "a"]), "more than once"),
-        ("about", about(version=2), "update actmeasure"),
+        ("about", about(version=3), "update actmeasure"),
         ("about", about(version="1"), "version"),
         ("about", about(format="something else"), "not a model file of actmeasure"),
         ("about", about(format="actmeasure fit"), "not a model file of actmeasure; it is a fit: .*actmeasure plan"),

@@ -211,7 +211,8 @@ def test_preamble_errors(text, message):
         ("start everywhere", "expected ':' after 'start'"),
         ("# actmeasure {}", "line 7, the comment '# actmeasure': 'version' is None"),
         ("# actmeasure {", "line 7, the comment '# actmeasure': line 1, column 2 is not valid JSON"),
-        ('# actmeasure {"version": 2}', "update actmeasure"),
+        ('# actmeasure {"version": 3}', "update actmeasure"),
+        ('# actmeasure {"version": 2}', "has no 'states'"),
         ('# actmeasure {"version": 1}', "has no 'states'"),
     ],
 )

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from model_strategies import check_sound, models, small_model
+from model_strategies import check_sound, measuring_models, models, small_model
+from strategies import examples
 
 import actmeasure as am
 from actmeasure.files.pomdp_text import identifiers, number_text
@@ -55,6 +56,17 @@ def test_exact(model, suffix, folder):
     check_sound(loaded)
 
 
+@examples(300)
+@given(model=measuring_models())
+@pytest.mark.parametrize("suffix", EXACT)
+def test_measurements_are_exact(model, suffix, folder):
+    loaded = round_trip(model, folder, suffix)
+    assert loaded == model
+    assert loaded.measurements == () or loaded.measurements[0].name == model.measurements[0].name
+    assert [one.with_actions for one in loaded.measurements] == [one.with_actions for one in model.measurements]
+    check_sound(loaded)
+
+
 @settings(max_examples=200)
 @given(model=models())
 def test_pomdp(model, folder):
@@ -68,6 +80,26 @@ def test_pomdp(model, folder):
     assert loaded.state_names == model.state_names
     assert loaded.action_names == model.action_names
     check_sound(loaded)
+
+
+@examples(400)
+@given(model=measuring_models())
+def test_pomdp_with_measurements(model, folder):
+    loaded = round_trip(model, folder, ".pomdp")
+    check_sound(loaded)
+    if np.array_equal(loaded.rewards, model.rewards):
+        assert loaded == model
+    assert_same_world(loaded, model)
+    assert loaded.measurements == model.measurements or all(
+        one.equals(other) for one, other in zip(loaded.measurements, model.measurements, strict=True)
+    )
+    assert (loaded.passive is None) == (model.passive is None)
+    assert model.passive is None or loaded.passive.equals(model.passive)
+    assert loaded.reveal_start == model.reveal_start
+    assert loaded.state_names == model.state_names
+    assert loaded.action_names == model.action_names
+    if model.transition_rewards is not None:
+        np.testing.assert_array_equal(loaded.transition_rewards, model.transition_rewards)
 
 
 @settings(max_examples=150)

@@ -166,7 +166,7 @@ class TestModels:
 
     @given(models())
     def test_exact_models_have_the_tables_of_before(self, model):
-        from actmeasure.world import dynamics, outcome_tables
+        from actmeasure.kernel_arrays import dynamics, outcome_tables
 
         tables = outcome_tables(model)
         assert tables.kinds.tolist() == [0, 1]

@@ -11,11 +11,11 @@ import pytest
 from command_line import actmeasure
 
 import actmeasure as am
+from actmeasure.kernel_arrays import dynamics
 from actmeasure.planning import METHODS, Budget, Plan, register
 from actmeasure.planning.baselines import Every
 from actmeasure.planning.optimal import Optimal
-from actmeasure.studies.code import code_of
-from actmeasure.world import dynamics
+from actmeasure.studies.code_digest import code_of
 
 LAKE = am.problems.frozen_lake(4)
 

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import actmeasure as am
+from actmeasure.kernel_arrays import dynamics
 from actmeasure.kernels import belief_graph, graph_search
 from actmeasure.planning.baselines import Control
 from actmeasure.planning.belief_graph import make_graph, make_scratch
 from actmeasure.planning.bounds import first_bounds
 from actmeasure.planning.budget import Budget
 from actmeasure.planning.optimal import Search
-from actmeasure.world import dynamics
 
 SETTLED = 1e-8
 

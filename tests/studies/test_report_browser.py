@@ -6,7 +6,7 @@ import pytest
 from browser import opened
 from synthetic import own_study, results_of
 
-from actmeasure.paper import experiments
+from actmeasure.paper import study_spec
 from actmeasure.paper.reporting import report as paper_report
 from actmeasure.studies.report.document import render
 from actmeasure.studies.report.study_report import study_report
@@ -22,7 +22,7 @@ def written(place, document):
 
 @pytest.fixture(scope="module")
 def page_of_the_paper(tmp_path_factory):
-    results = results_of(experiments.paper_study(quick=True))
+    results = results_of(study_spec.paper_study(quick=True))
     return written(tmp_path_factory.mktemp("paper") / "report.html", paper_report(results, Path("results/paper"))[0])
 
 

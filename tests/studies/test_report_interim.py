@@ -9,7 +9,7 @@ import pytest
 from synthetic import own_study, results_of
 
 from actmeasure.files.atomic import replacing
-from actmeasure.paper import experiments
+from actmeasure.paper import study_spec
 from actmeasure.paper.reporting import report as paper_report
 from actmeasure.studies import LocalEngine, PartProgress, StudyProgress, report, run_study
 from actmeasure.studies.report import common, interim
@@ -131,7 +131,7 @@ def test_when_reports_are_written(monkeypatch):
             self.future, self.pid = None, 1
             return self.answers.pop()
 
-        def submit(self, function, directory):
+        def submit(self, function, directory, reports):
             self.future = "writing"
             asked.append(clock[0])
 
@@ -182,7 +182,7 @@ def test_how_far_a_study_is():
 
 def test_the_first_report_of_the_paper_has_dashes_where_nothing_is_yet(without_pictures):
     """One run of each agent, as after the first seconds, and then nothing at all."""
-    study = experiments.paper_study(quick=True)
+    study = study_spec.paper_study(quick=True)
     wanted = {}
     for part in study.parts:
         for _, agent, trial in part.runs():
@@ -202,7 +202,7 @@ def test_the_first_report_of_the_paper_has_dashes_where_nothing_is_yet(without_p
 
 
 def test_table_1_has_the_shape_of_the_papers(without_pictures):
-    study = experiments.paper_study(quick=True)
+    study = study_spec.paper_study(quick=True)
     earned = results_of(study, earn=lambda problem, agent, seed: 0.45 + 0.01 * seed, plan=lambda problem: 0.91)
     document, _ = paper_report(earned, "x")
     returns, looks = next(section for section in document.sections if section.title == "Table 1").blocks[-2:]

@@ -151,7 +151,8 @@ def test_agents_defined_where_they_are_used_can_be_sent(lake):
 @pytest.mark.slow
 def test_a_failing_worker_is_said(lake):
     with pytest.raises(
-        am.AgentError, match=r"seed [01] failed: ZeroDivisionError: nothing to divide by; pass workers=1"
+        am.AgentError,
+        match=r"seed [01] failed: ZeroDivisionError: nothing to divide by \(.*, line \d+\); pass workers=1",
     ):
         am.train_seeds(Failing, lake, 5, seeds=[0, 1], workers=2)
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from actmeasure.cli.output import Json, print_json, say, work_bar
+from actmeasure.cli.output import Json, print_json, say
 from actmeasure.errors import FitError, quoted
+from actmeasure.progress import work_bar
 
 if TYPE_CHECKING:
     from actmeasure.inspection import Economics, Fit

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from actmeasure.cli.output import Json, print_json, say, status_line
+from actmeasure.cli.output import Json, print_json, say
 from actmeasure.cli.problem import Settings, read_model, read_settings
 from actmeasure.errors import ModelError, PlanError
+from actmeasure.progress import status_line
 
 if TYPE_CHECKING:
     from actmeasure.inspection import Advice, Economics, Fit

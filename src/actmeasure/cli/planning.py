@@ -14,15 +14,16 @@ from actmeasure.cli.output import (
     Json,
     Plot,
     TimeLimit,
+    graph_json,
     model_json,
     picture_path,
     print_json,
     say,
     schedule_json,
-    status_line,
 )
 from actmeasure.cli.problem import Cost, Discount, Problem, Settings, read_model, read_settings
 from actmeasure.errors import PlanError
+from actmeasure.progress import status_line
 
 if TYPE_CHECKING:
     from actmeasure.model import Model
@@ -41,6 +42,10 @@ METHOD_NAMES = (
 #: The method that has options of its own.
 POMCP_METHOD = "pomcp"
 
+Periods = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=1, help="Plan for a life of N decisions and then over; without end unless told."),
+]
 Simulations = Annotated[
     int | None, typer.Option(metavar="N", help="With pomcp: simulations for each decision, 25,000 unless told.")
 ]
@@ -57,7 +62,7 @@ def register(app: typer.Typer) -> None:
         epilog="Examples:  actmeasure solve frozen-lake  |  "
         "actmeasure solve frozen-lake --set size=8 --set variant=slippery --cost 0.01  |  "
         "actmeasure solve frozen-lake --set size=20 --set seed=3 --time-limit 10 --plot plans.png  |  "
-        "actmeasure solve machine.json --method every-3 --json  |  "
+        "actmeasure solve machine.json --method every-3 --json  |  actmeasure solve maintenance --periods 30  |  "
         "actmeasure solve frozen-lake --method pomcp --simulations 5000"
     )(solve)
     app.command(
@@ -76,6 +81,7 @@ def solve(
     method: Annotated[str, typer.Option(help=f"{METHOD_NAMES}, or pomcp.")] = "optimal",
     tolerance: Annotated[float, typer.Option(help="How close the bounds on the optimum should come.")] = 1e-6,
     time_limit: TimeLimit = None,
+    periods: Periods = None,
     settings: Settings = None,
     as_json: Json = False,
     plot: Plot = None,
@@ -97,10 +103,10 @@ def solve(
             raise PlanError(
                 "pomcp makes no plans in advance that could be drawn; leave --plot out, or use another method"
             )
-        _solve_by_simulation(read_model(problem, given, cost, discount), options, time_limit, as_json)
+        _solve_by_simulation(_read(problem, given, cost, discount, periods), options, time_limit, as_json)
         return
     options.refuse(method)
-    model = read_model(problem, given, cost, discount)
+    model = _read(problem, given, cost, discount, periods)
     place = picture_path(plot)
     from actmeasure.planning.solve import solve as solve_model
 
@@ -115,12 +121,26 @@ def solve(
         say(f"Picture: {place}")
 
 
+def _read(
+    problem: str, settings: Mapping[str, Any], cost: float | None, discount: float | None, periods: int | None
+) -> Model:
+    """Return the model of a problem, over a finite life if `periods` is given, which also allows a discount of 1."""
+    if periods is None:
+        return read_model(problem, settings, cost, discount)
+    from actmeasure.model import lifetime
+
+    return lifetime(read_model(problem, settings, cost, None), periods, discount=discount)
+
+
 def _solve_progress(now: Progress) -> str:
     gap = now.upper - now.lower
     return f"{now.lower:.6g} <= optimum <= {now.upper:.6g}, gap {gap:.2g}, {now.seconds:.0f} s"
 
 
 def _draw(solution: Solution, place: Path, settings: Mapping[str, Any]) -> None:
+    if solution.graph is not None:
+        solution.policy_graph().plot(solution.model, place)
+        return
     shape = _lake_shape(solution.model, settings)
     if shape is not None:
         solution.plot(place, shape)
@@ -145,9 +165,12 @@ def _solution_json(solution: Solution) -> dict[str, Any]:
     from actmeasure.planning.solution import solution_notes
 
     result = solution.evaluation
-    schedule = schedule_json(solution.model, solution.schedule)
-    for plan in schedule["plans"]:
-        plan["value"] = float(solution.values[plan["state"]])
+    if solution.graph is not None:
+        plans = {"looks_by_kind": result.looks.tolist(), "graph": graph_json(solution.model, solution.policy_graph())}
+    else:
+        plans = schedule_json(solution.model, solution.schedule)
+        for plan in plans["plans"]:
+            plan["value"] = float(solution.values[plan["state"]])
     return {
         "method": solution.method,
         "value": solution.value,
@@ -166,7 +189,7 @@ def _solution_json(solution: Solution) -> dict[str, Any]:
         "steps": result.steps,
         "ending_probability": result.ending_probability,
         "model": model_json(solution.model),
-        **schedule,
+        **plans,
     }
 
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from actmeasure.cli.output import EXIT_CODES, Json, print_json, say, study_bars
+from actmeasure.cli.output import EXIT_CODES, Json, print_json, say
 from actmeasure.errors import ActMeasureError, MissingExtraError, StudyError, unknown_name
+from actmeasure.progress import study_bars
 
 if TYPE_CHECKING:
     from actmeasure.studies import Engine, Study, StudyProgress
@@ -114,7 +115,7 @@ def paper(
     renewed about once a minute. Whatever stops it, run it again and it does what is missing.
     """
     chosen = _make_engine(engine, address, workers)
-    from actmeasure.paper.experiments import paper_study
+    from actmeasure.paper import paper_study
 
     _run_and_report(paper_study(quick), out, chosen, not no_report, as_json, None, quick, keep)
 
@@ -124,6 +125,7 @@ def report(directory: Directory) -> None:
 
     Tables (.csv), figures (.svg and .png) and the page report.html go to the same folder; the same results give the same files.
     """
+    import actmeasure.paper  # noqa: F401  (registers its report)
     from actmeasure.studies.report import build
 
     typer.echo(build(directory))

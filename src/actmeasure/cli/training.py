@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from actmeasure.cli.output import EXIT_CODES, Json, model_json, picture_path, print_json, say, training_bar
+from actmeasure.cli.output import EXIT_CODES, Json, model_json, picture_path, print_json, say
 from actmeasure.cli.problem import Cost, Discount, Settings, read_model, read_settings
 from actmeasure.errors import AgentError
+from actmeasure.progress import training_bar
 
 if TYPE_CHECKING:
     from actmeasure.learning import Agent

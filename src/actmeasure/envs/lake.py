@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from actmeasure.envs.history import EpisodeHistory
+from actmeasure.envs.episode_history import EpisodeHistory
 from actmeasure.envs.problem import ProblemEnv
 from actmeasure.errors import MissingExtraError
 from actmeasure.model.transitions import FloatArray

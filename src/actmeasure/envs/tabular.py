@@ -12,9 +12,12 @@ import numpy.typing as npt
 from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 
-from actmeasure.envs.history import EpisodeHistory
+from actmeasure.envs.episode_history import EpisodeHistory
+from actmeasure.envs.numbering import Numbering
 from actmeasure.envs.registration import register_environments
 from actmeasure.errors import ModelError, SpaceError, quoted, unknown_name
+from actmeasure.kernel_arrays import outcome_tables
+from actmeasure.kernels.outcomes import EXACT, LAW, NONE_SEEN, law_row
 from actmeasure.kernels.simulate import pick
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
@@ -27,6 +30,9 @@ register_environments()  # for the command line, in which importing actmeasure d
 #: Largest number of successors for which choosing one in Python is faster than calling compiled code.
 SHORT_ROW = 8
 
+#: Uncompiled, as a single row is found faster in Python than by a call of compiled code.
+_law_row = getattr(law_row, "py_func", law_row)
+
 
 class TabularEnv(gymnasium.Env[Any, Any]):
     """A model as an environment, with the action and observation spaces of `ActiveMeasuring`.
@@ -37,6 +43,14 @@ class TabularEnv(gymnasium.Env[Any, Any]):
 
     The random numbers drawn are part of the contract: `reset` draws one `np_random.random()` if there is more than one
     initial state, `step` draws exactly one, and both choose by inversion.
+
+    So it is where the model has one exact measurement. Where it has others, an action is `[control, measurement]`, from 0 (none)
+    to k. A measurement that is not allowed with the action counts as none: it is not paid for, and what is seen without a
+    measurement is seen. The observation is a number for every outcome: those of all measurements in a row, then the passive ones,
+    then the states if the start is shown, then *nothing seen*; `outcome` and `observation` convert. `info` also has `measurement`
+    (the number of the one that was made, 0 for none) and `outcome` (its number within that measurement, -1 for nothing seen; at
+    the start that is shown, the state). With the end of an episode only exact measurements show something. `step` draws a
+    second number for an outcome that is not exact.
 
     Parameters
     ----------
@@ -52,6 +66,8 @@ class TabularEnv(gymnasium.Env[Any, Any]):
     ----------
     model : Model
         With `reveal_start` as it is here.
+    numbering : actmeasure.envs.numbering.Numbering
+        The numbers of observations: how many outcomes each measurement has, and where they begin.
 
     Examples
     --------
@@ -61,6 +77,16 @@ class TabularEnv(gymnasium.Env[Any, Any]):
     (0, {'reward': 0.0, 'measuring_cost': 0.0, 'measured': True})
     >>> env.step([1, 0])                                         # blind: 4 means that nothing was seen
     (4, 0.0, False, False, {'reward': 0.0, 'measuring_cost': 0.0, 'measured': False})
+
+    With several measurements:
+
+    >>> env = TabularEnv(am.problems.inspection())               # visual, ultrasonic, opening
+    >>> env.action_space, env.observation_space
+    (MultiDiscrete([3 4]), Discrete(13))
+    >>> _ = env.reset(seed=0)
+    >>> observation = env.step([0, 2])[0]                        # nothing, and ultrasonic
+    >>> env.outcome(observation)                                 # measurement 2 showed the rating 0
+    (2, 0)
     """
 
     metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 4}  # noqa: RUF012  (declared so by Gymnasium)
@@ -81,9 +107,12 @@ class TabularEnv(gymnasium.Env[Any, Any]):
         self.model = model if same else model.replace(reveal_start=reveal_start)
         self.max_steps = checked_steps(max_steps)
         self.render_mode = render_mode
-        self.action_space = spaces.MultiDiscrete([model.n_actions, 2])
-        self.observation_space = spaces.Discrete(model.n_states + 1)
-        self._n_actions, self._nothing = model.n_actions, model.n_states
+        self.numbering = Numbering(self.model)
+        self.action_space = spaces.MultiDiscrete([model.n_actions, 1 + len(model.measurements)])
+        self.observation_space = spaces.Discrete(self.numbering.size)
+        self._n_actions, self._nothing = model.n_actions, self.numbering.nothing
+        self._looks = tuple(range(1 + len(model.measurements)))
+        self._looks_are_exact = model.looks_are_exact
         self._read_model()
         self._state = -1
         self._running = False
@@ -91,9 +120,22 @@ class TabularEnv(gymnasium.Env[Any, Any]):
         self._history: EpisodeHistory | None = None
 
     @property
-    def measuring_cost(self) -> float | FloatArray:
-        """Price of a measurement: a number, or an array of shape (S, A)."""
-        return self.model.measuring_cost
+    def measuring_cost(self) -> float | FloatArray | tuple[float | FloatArray, ...]:
+        """Price of the measurement: a number, or an array of shape (S, A); a tuple of these unless there is exactly one."""
+        prices = tuple(measurement.cost for measurement in self.model.measurements)
+        return prices[0] if len(prices) == 1 else prices
+
+    def outcome(self, observation: int) -> tuple[int, int | None]:
+        """Return the measurement and the outcome within it that an observation stands for.
+
+        *Nothing seen* is `(0, None)`, a passive outcome `(0, outcome)`, and a first state that is shown `(-1, state)`; where
+        looks are exact it is `(1, state)` as any other.
+        """
+        return self.numbering.outcome(observation)
+
+    def observation(self, measurement: int, outcome: int | None) -> int:
+        """Return the observation that stands for an outcome of a measurement, or for *nothing seen* (None)."""
+        return self.numbering.observation(measurement, outcome)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
         """Begin an episode; the first state is drawn from the model's start distribution."""
@@ -108,34 +150,56 @@ class TabularEnv(gymnasium.Env[Any, Any]):
         shown = model.reveal_start
         if self.render_mode is not None:
             self._history = EpisodeHistory(model, self._state, shown)
-        observation = self._state if shown else self._nothing
-        return observation, {"reward": 0.0, "measuring_cost": 0.0, "measured": shown}
+        info = {"reward": 0.0, "measuring_cost": 0.0, "measured": shown}
+        if self._looks_are_exact:
+            return self._state if shown else self._nothing, info
+        info |= {"measurement": 0, "outcome": self._state if shown else NONE_SEEN}
+        return self.numbering.first_start + self._state if shown else self._nothing, info
 
     def step(self, action: Any) -> tuple[int, float, bool, bool, dict[str, Any]]:
-        """Take an action and, if its second component is 1, measure the state that it leads to."""
-        control, measured = self._split(action)
+        """Take an action and, if its second component is not 0, measure the state that it leads to."""
+        control, measurement = self._split(action)
         reward, cost, state = 0.0, 0.0, self._state
         if self._running:
             choose, offsets, probabilities, successors, rewards, per_entry, terminal = self._table
             row = state * self._n_actions + control
             entry = choose(offsets, probabilities, row, self.np_random.random())
             reward = rewards[entry if per_entry else row]
-            if measured:
-                cost = self.model.measurements[0].of(state, control)
+            if measurement:
+                cost = self.model.measurements[measurement - 1].of(state, control)
             self._state = state = successors[entry]
             self._running = not terminal[state]
         else:
             self._stay()
         self._steps += 1
+        info = {"reward": reward, "measuring_cost": cost, "measured": bool(measurement)}
+        observation = outcome = state if measurement else self._nothing
+        if not self._looks_are_exact:
+            outcome = self._draw_outcome(control, measurement)
+            observation = self._nothing if outcome < 0 else self.numbering.first[measurement] + outcome
+            info["measurement"], info["outcome"] = measurement, outcome
         if self._history is not None:
-            self._history.add(control, measured, state, reward - cost)
+            seen = outcome if measurement or not self._looks_are_exact else NONE_SEEN
+            self._history.add(control, measurement, seen, state, reward - cost)
         return (
-            state if measured else self._nothing,
+            observation,
             reward - cost,
             not self._running,
             self._running and self._steps >= self.max_steps,
-            {"reward": reward, "measuring_cost": cost, "measured": measured},
+            info,
         )
+
+    def _draw_outcome(self, control: int, measurement: int) -> int:
+        """Return the outcome of a measurement of the present state; -1 where nothing is seen."""
+        laws = self._laws
+        kind = laws.kinds[measurement]
+        if kind == EXACT:
+            return self._state
+        if kind != LAW or not self._running:
+            return NONE_SEEN
+        choose, offsets, probabilities = self._law_rows
+        row = _law_row(laws, measurement, control, self._state)
+        return int(laws.outcomes[choose(offsets, probabilities, row, self.np_random.random())])
 
     def _stay(self) -> None:
         """Take a step after the end of an episode, which leaves the state as it is, like Gymnasium's toy-text environments."""
@@ -143,17 +207,20 @@ class TabularEnv(gymnasium.Env[Any, Any]):
             raise ResetNeeded("the episode has not begun; call reset() before step()")
         self.np_random.random()
 
-    def _split(self, action: Any) -> tuple[int, bool]:
+    def _split(self, action: Any) -> tuple[int, int]:
+        """Return the control action and the measurement, 0 where it is not allowed with the action."""
         try:
             control, look = action.tolist() if isinstance(action, np.ndarray) else action
             control = index(control)
-            if 0 <= control < self._n_actions and look in (0, 1):
-                return control, bool(look)
+            if 0 <= control < self._n_actions and look in self._looks:
+                return control, int(look) if self._allowed is None or self._allowed[control, int(look)] else 0
         except (TypeError, ValueError):
             pass
+        last = self._looks[-1]
+        name, choice = ("look", "of 1 (yes) or 0 (no)") if last == 1 else ("measurement", f"from 0 (none) to {last}")
         raise SpaceError(
-            f"the action is {action!r}, expected [control, look] with a control from 0 to {self._n_actions - 1} "
-            "and a look of 1 (yes) or 0 (no)"
+            f"the action is {action!r}, expected [control, {name}] with a control from 0 to {self._n_actions - 1} "
+            f"and a {name} {choice}"
         )
 
     def render(self) -> Any:
@@ -183,10 +250,19 @@ class TabularEnv(gymnasium.Env[Any, Any]):
             _view(model.terminal),
         )
         self._start = _chooser(np.array([0, len(model.initial_states)]), model.initial_probabilities)
+        self._allowed = None if model.allowed_decisions.all() else _view(model.allowed_decisions)
+        if not model.looks_are_exact:
+            laws = outcome_tables(model)
+            arrays: dict[str, Any] = {
+                name: _view(value) for name, value in laws._asdict().items() if isinstance(value, np.ndarray)
+            }
+            self._laws = laws._replace(**arrays)
+            self._law_rows = _chooser(laws.offsets, laws.probabilities)
 
     def __getstate__(self) -> dict[str, Any]:
         # Memory views cannot be copied or pickled; `__setstate__` makes them again.
-        return {name: value for name, value in vars(self).items() if name not in ("_table", "_start")}
+        views = ("_table", "_start", "_allowed", "_laws", "_law_rows")
+        return {name: value for name, value in vars(self).items() if name not in views}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
@@ -199,7 +275,7 @@ def _chooser(offsets: npt.NDArray[np.int64], probabilities: FloatArray) -> tuple
     It is `kernels.simulate.pick` compiled or, for short rows, uncompiled on plain Python numbers, which is faster than a call
     of compiled code.
     """
-    if np.diff(offsets).max() <= SHORT_ROW:
+    if np.diff(offsets).max(initial=0) <= SHORT_ROW:
         return getattr(pick, "py_func", pick), _view(offsets), _view(probabilities)
     offsets.setflags(write=False)  # as the model's own are, so that it is compiled once
     return pick, offsets, probabilities

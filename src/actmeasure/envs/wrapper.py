@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from typing import Any
 
@@ -12,12 +12,20 @@ from gymnasium import spaces
 from gymnasium.utils import RecordConstructorArgs
 
 from actmeasure.envs.contract import Where, checked_box, checked_observation, checked_reward, reset_parts, step_parts
+from actmeasure.envs.functions import FunctionMeasurement, function_measurements, with_filler
 from actmeasure.envs.tabular import checked_steps
 from actmeasure.errors import SpaceError
 from actmeasure.model.measurement import checked_price
 from actmeasure.settings import truth
 
-__all__ = ["Actions", "ActiveMeasuring", "BoxObservations", "DiscreteObservations", "observations"]
+__all__ = [
+    "Actions",
+    "ActiveMeasuring",
+    "BoxObservations",
+    "DiscreteObservations",
+    "FunctionObservations",
+    "observations",
+]
 
 
 class ActiveMeasuring(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
@@ -38,14 +46,25 @@ class ActiveMeasuring(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorAr
     same three names are hidden by ours, entries that cannot be copied are left out). Wrappers that add to `info`, such as
     `RecordEpisodeStatistics`, therefore belong outside of this one.
 
+    With `measurements` a look shows not the true observation but a function of it, and there can be several to choose from: the
+    last component of an action is then the number of the measurement, 0 for none (with `Box` actions there can be only one).
+    Observations are dictionaries with `measurement`, the number of the one that was made, and an entry for each measurement by
+    its name, which has room for *not measured*: the last value of `Discrete(n + 1)`, or zeros. `info` also has `measurement`; the
+    environment's own `info` is hidden. If the start is shown, `measurement` is k + 1 there, and the entry `start` has the
+    true observation.
+
     Parameters
     ----------
     env : gymnasium.Env
-        With `Discrete`, `MultiDiscrete` or one-axis `Box` actions, and `Discrete` or `Box` observations.
+        With `Discrete`, `MultiDiscrete` or one-axis `Box` actions, and `Discrete` or `Box` observations; with `measurements`,
+        observations of any kind, unless the start is shown.
     measuring_cost : float
-        Price of a look.
-    reveal_start : bool
-        Whether `reset` shows the first state, for free.
+        Price of a look that shows the true observation.
+    measurements : list of (name, price, function, output space), instead of `measuring_cost`
+        Functions of the true observation, or of it and a `numpy.random.Generator`: the environment's own, `env.np_random`. The
+        output space is a `Discrete` or `Box`, and every result is checked against it.
+    reveal_start : bool, optional
+        Whether `reset` shows the first state, for free; by default it does with `measuring_cost`, and not with `measurements`.
     max_steps : int
         Number of steps after which an episode is truncated, unless it ends with the last of them or the environment truncates
         it earlier.
@@ -63,10 +82,27 @@ class ActiveMeasuring(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorAr
     (24, -1.1, -1.0, 0.1)
     >>> env.step([0, 0])                                         # up, blind
     (48, -1.0, False, False, {'reward': -1.0, 'measuring_cost': 0.0, 'measured': False})
+
+    A coarse look that shows only the row, and an error of one column:
+
+    >>> from gymnasium.spaces import Discrete
+    >>> row = ("row", 0.01, lambda cell: cell // 12, Discrete(4))
+    >>> near = ("near", 0.05, lambda cell, rng: int(min(cell % 12 + rng.integers(2), 11)), Discrete(12))
+    >>> env = ActiveMeasuring(gymnasium.make("CliffWalking-v1"), measurements=[row, near])
+    >>> env.action_space, env.reset(seed=0)[0]
+    (MultiDiscrete([4 3]), {'measurement': 0, 'row': 4, 'near': 12})
+    >>> env.step([0, 1])[0]                                      # up, and look at the row
+    {'measurement': 1, 'row': 2, 'near': 12}
     """
 
     def __init__(
-        self, env: gymnasium.Env[Any, Any], measuring_cost: float, *, reveal_start: bool = True, max_steps: int = 1000
+        self,
+        env: gymnasium.Env[Any, Any],
+        measuring_cost: float | None = None,
+        *,
+        measurements: Iterable[tuple[str, float, Any, Any]] | None = None,
+        reveal_start: bool | None = None,
+        max_steps: int = 1000,
     ) -> None:
         if not isinstance(env, gymnasium.Env):
             vector = isinstance(env, gymnasium.vector.VectorEnv)
@@ -78,17 +114,29 @@ class ActiveMeasuring(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorAr
             raise SpaceError(
                 f"the environment is of type {type(env).__name__}, expected a Gymnasium environment; {remedy}"
             )
+        if measuring_cost is not None and measurements is not None:
+            raise SpaceError(
+                "measuring_cost and measurements are both given; put the prices into the measurements: (name, price, function, "
+                "output space)"
+            )
+        looks = None if measurements is None else function_measurements(measurements)
+        if reveal_start is None:
+            reveal_start = looks is None
         # Recorded so that `gymnasium.make(env.spec)` can wrap again.
-        RecordConstructorArgs.__init__(
-            self, measuring_cost=measuring_cost, reveal_start=reveal_start, max_steps=max_steps
-        )
+        given = {"measuring_cost": measuring_cost} if looks is None else {"measurements": list(measurements or ())}
+        RecordConstructorArgs.__init__(self, **given, reveal_start=reveal_start, max_steps=max_steps)
         gymnasium.Wrapper.__init__(self, env)
         if env.has_wrapper_attr("measuring_cost"):
             raise SpaceError(f"looking already costs something in {env}; use it as it is, without ActiveMeasuring")
-        self.measuring_cost = checked_price(measuring_cost)
+        self.measuring_cost: float | tuple[float, ...] = (
+            checked_price(measuring_cost) if looks is None else tuple(look.cost for look in looks)
+        )
         self.reveal_start = truth(reveal_start, "reveal_start")
         self.max_steps = checked_steps(max_steps)
-        self._actions, self._observations = Actions(env), observations(env)
+        self._actions = Actions(env, 1 if looks is None else len(looks))
+        self._observations: DiscreteObservations | BoxObservations | FunctionObservations = (
+            observations(env) if looks is None else FunctionObservations(env, looks, self.reveal_start)
+        )
         self.action_space, self.observation_space = self._actions.space, self._observations.space
         self._episodes, self._steps = 0, 0
 
@@ -97,23 +145,33 @@ class ActiveMeasuring(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorAr
         given = self.env.reset(seed=seed, options=options)
         self._episodes, self._steps = self._episodes + 1, 0
         observation, info = reset_parts(given, (self._episodes, 0))
+        if isinstance(self._observations, FunctionObservations):
+            shown = self._observations.at_start(observation, (self._episodes, 0))
+            ours = {"reward": 0.0, "measuring_cost": 0.0, "measured": self.reveal_start, "measurement": 0}
+            return shown, (_copied(info) if self.reveal_start else {}) | ours
         return self._shown(observation, info, 0.0, 0.0, self.reveal_start)
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Take an action and, if its last component says so, measure the state that it leads to."""
-        control, measured = self._actions.split(action)
+        control, measurement = self._actions.split(action)
         given = self.env.step(control)
         self._steps += 1
         where = (self._episodes, self._steps)
         observation, paid, terminated, truncated, info = step_parts(given, where)
-        reward, cost = checked_reward(paid, "the environment's reward", where), self.measuring_cost if measured else 0.0
-        observation, info = self._shown(observation, info, reward, cost, measured)
+        reward, price = checked_reward(paid, "the environment's reward", where), self.measuring_cost
+        cost = 0.0 if measurement == 0 else price[measurement - 1] if isinstance(price, tuple) else price
+        if isinstance(self._observations, FunctionObservations):
+            observation = self._observations.measured(observation, measurement, self.np_random, where)
+            info = {"reward": reward, "measuring_cost": cost, "measured": measurement > 0, "measurement": measurement}
+        else:
+            observation, info = self._shown(observation, info, reward, cost, measurement > 0)
         cut_off = self._steps >= self.max_steps and not terminated
         return observation, reward - cost, terminated, truncated or cut_off, info
 
     def _shown(
         self, observation: Any, info: Mapping[str, Any], reward: float, cost: float, measured: bool
     ) -> tuple[Any, dict[str, Any]]:
+        assert not isinstance(self._observations, FunctionObservations)
         ours = {"reward": reward, "measuring_cost": cost, "measured": measured}
         # Checked also where it is not shown, so that an error is raised in the step that causes it.
         shown = self._observations.shown(observation, (self._episodes, self._steps))
@@ -139,19 +197,25 @@ class Actions:
     Attributes
     ----------
     space : gymnasium.spaces.Space
-        `MultiDiscrete` with a last component of 0 (blind) or 1 (look), or `Box` with a last dimension from -1 to 1 (above
-        0 means look).
+        `MultiDiscrete` with a last component of 0 (blind) or 1 (look), or up to the number of measurements, or `Box` with a last
+        dimension from -1 to 1 (above 0 means look).
     """
 
-    def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
+    def __init__(self, env: gymnasium.Env[Any, Any], n_measurements: int = 1) -> None:
         base = env.action_space
         self._base = base
+        self._n_measurements = n_measurements
         self.space: spaces.MultiDiscrete[Any] | spaces.Box
         if isinstance(base, spaces.Discrete):
-            self.space = spaces.MultiDiscrete([int(base.n), 2], start=[int(base.start), 0])
+            self.space = spaces.MultiDiscrete([int(base.n), 1 + n_measurements], start=[int(base.start), 0])
         elif isinstance(base, spaces.MultiDiscrete) and base.nvec.ndim == 1:
-            nvec, start = np.append(base.nvec, 2), np.append(base.start, 0)
+            nvec, start = np.append(base.nvec, 1 + n_measurements), np.append(base.start, 0)
             self.space = spaces.MultiDiscrete(nvec, dtype=base.dtype, start=start)
+        elif isinstance(base, spaces.Box) and n_measurements > 1:
+            raise SpaceError(
+                f"the action space of {env} is {base}, with which there can be one measurement, but {n_measurements} are given; "
+                "pass one, or make the actions Discrete first (gymnasium.wrappers.DiscretizeAction)"
+            )
         elif isinstance(base, spaces.Box) and len(base.shape) == 1:
             # An unsigned Box has no -1; 0 means not to look, too.
             lowest = 0 if np.issubdtype(base.dtype, np.unsignedinteger) else -1
@@ -164,8 +228,8 @@ class Actions:
                 "gymnasium.spaces.unflatten leads back)"
             )
 
-    def split(self, action: Any) -> tuple[Any, bool]:
-        """Return the environment's own action, and whether to look."""
+    def split(self, action: Any) -> tuple[Any, int]:
+        """Return the environment's own action, and the measurement: 0 for none."""
         try:
             array = np.asarray(action)
         except ValueError:
@@ -178,17 +242,19 @@ class Actions:
                 raise SpaceError(
                     f"the action is {action!r}, expected its last number to be above 0 (look) or not (do not)"
                 )
-            return array[:-1].astype(self._base.dtype), bool(array[-1] > 0)
+            return array[:-1].astype(self._base.dtype), int(array[-1] > 0)
         above = array.astype(np.int64) - self.space.start
-        if array[-1] not in (0, 1):
-            raise SpaceError(f"the action is {action!r}, expected its last number to be 1 (look) or 0 (do not)")
+        if not 0 <= array[-1] <= self._n_measurements:
+            last = self._n_measurements
+            choice = "1 (look) or 0 (do not)" if last == 1 else f"a measurement from 0 (none) to {last}"
+            raise SpaceError(f"the action is {action!r}, expected its last number to be {choice}")
         if (above < 0).any() or (above >= self.space.nvec).any():
             largest = (self.space.start + self.space.nvec - 1).tolist()
             raise SpaceError(
                 f"the action is {action!r}, expected whole numbers from {self.space.start.tolist()} to {largest}"
             )
         control = array[:-1].astype(self._base.dtype)
-        return (control[0] if isinstance(self._base, spaces.Discrete) else control), bool(array[-1])
+        return (control[0] if isinstance(self._base, spaces.Discrete) else control), int(array[-1])
 
 
 class DiscreteObservations:
@@ -228,6 +294,61 @@ class BoxObservations:
     def nothing(self) -> dict[str, Any]:
         """Return the observation *nothing seen*."""
         return {"observation": np.zeros(self._shape, dtype=self._dtype), "measured": 0}
+
+
+class FunctionObservations:
+    """Results of functions of the true observation, as a dictionary with the number of the measurement that was made.
+
+    Attributes
+    ----------
+    space : gymnasium.spaces.Dict
+        `measurement`, `start` if the start is shown, and an entry for every measurement.
+    """
+
+    def __init__(
+        self, env: gymnasium.Env[Any, Any], measurements: tuple[FunctionMeasurement, ...], reveal_start: bool
+    ) -> None:
+        base = env.observation_space
+        self._measurements = measurements
+        # Other kinds of spaces have observations that are not checked, and can be measured, but not be shown.
+        is_plain = isinstance(base, spaces.Discrete | spaces.Box)
+        self._true = observations(env) if is_plain or reveal_start else None
+        entries = {look.name: (look.space, look.filler) for look in measurements}
+        if reveal_start:
+            entries = {"start": with_filler(base), **entries}
+        self._shows_start = reveal_start
+        self._fillers = {name: filler for name, (_, filler) in entries.items()}
+        kinds = spaces.Discrete(1 + len(measurements) + reveal_start)
+        self.space = spaces.Dict({"measurement": kinds} | {name: space for name, (space, _) in entries.items()})
+
+    def at_start(self, observation: Any, where: Where) -> dict[str, Any]:
+        """Return the first observation of an episode."""
+        true = self._checked(observation, where)
+        shown = self._unmeasured()
+        return shown | {"measurement": 1 + len(self._measurements), "start": true} if self._shows_start else shown
+
+    def measured(self, observation: Any, measurement: int, rng: np.random.Generator, where: Where) -> dict[str, Any]:
+        """Return the result of a measurement of an observation, 0 for none."""
+        true = self._checked(observation, where)
+        shown = self._unmeasured()
+        if measurement == 0:
+            return shown
+        look = self._measurements[measurement - 1]
+        own = deepcopy(observation) if self._true is None else true
+        return shown | {"measurement": measurement, look.name: look.result(own, rng, where)}
+
+    def _checked(self, observation: Any, where: Where) -> Any:
+        """Return a copy of the true observation, where its space is Discrete or Box; others are not checked."""
+        if self._true is None:
+            return None
+        shown = self._true.shown(observation, where)
+        return shown["observation"] if isinstance(shown, dict) else shown
+
+    def _unmeasured(self) -> dict[str, Any]:
+        fillers = {
+            name: filler.copy() if isinstance(filler, np.ndarray) else filler for name, filler in self._fillers.items()
+        }
+        return {"measurement": 0, **fillers}
 
 
 def observations(env: gymnasium.Env[Any, Any]) -> DiscreteObservations | BoxObservations:

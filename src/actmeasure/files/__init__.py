@@ -1,18 +1,18 @@
-"""Models as files: `.json` (readable), `.npz` (fast and exact) and `.pomdp` (for other solvers).
+"""Models as files: `.json` (readable), `.npz` (fast and exact) and `.pomdp` (Cassandra's format, of any discrete POMDP).
 
-A problem with a file is a `ModelError` that names the file and the position in it. A failed write leaves an existing file
-unchanged and no partial file behind.
+POMDPX files (`.pomdpx`) are read only. A problem with a file is a `ModelError` that names the file and the position in it. A
+failed write leaves an existing file unchanged and no partial file behind.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from actmeasure.errors import ModelError, unknown_name
-from actmeasure.files import json_format, npz, pomdp_model, pomdp_reader, pomdp_writer
+from actmeasure.files import json_format, npz, pomdp_model, pomdp_reader, pomdp_writer, pomdpx
 from actmeasure.files.atomic import explain, replacing
 
 if TYPE_CHECKING:
@@ -22,10 +22,13 @@ __all__ = ["FORMATS", "SUFFIXES", "Format", "load_model", "parse_model", "save_m
 
 
 class Format(NamedTuple):
-    """A file format: `read` returns the model in the bytes of a file, `write` writes a model into an open binary file."""
+    """A file format: `read` returns the model in the bytes of a file, `write` writes a model into an open binary file.
+
+    Formats that are only read have None in place of `write`.
+    """
 
     read: Callable[[bytes], Model]
-    write: Callable[[Model, BinaryIO], None]
+    write: Callable[[Model, BinaryIO], None] | None
 
 
 def _text(lines: Callable[[Model], Iterator[str]]) -> Callable[[Model, BinaryIO], None]:
@@ -38,15 +41,17 @@ FORMATS = {
     ".json": Format(json_format.read, _text(json_format.lines)),
     ".npz": Format(npz.read, npz.write),
     ".pomdp": Format(lambda contents: pomdp_model.build(pomdp_reader.read(contents)), _text(pomdp_writer.lines)),
+    ".pomdpx": Format(pomdpx.read, None),
 }
-SUFFIXES = tuple(FORMATS)
+#: Endings of files that can be written.
+SUFFIXES = tuple(suffix for suffix, form in FORMATS.items() if form.write is not None)
 _ENDINGS = f"{', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}"
 
 
 def load_model(path: str | os.PathLike[str]) -> Model:
-    """Read a model from a `.json`, `.npz` or `.pomdp` file; its contents are checked like those of a model built from arrays."""
+    """Read a model from a `.json`, `.npz`, `.pomdp` or `.pomdpx` file; its contents are checked like arrays."""
     place = _checked_path(path)
-    _checked_suffix(place)
+    _checked_suffix(place, FORMATS)
     try:
         contents = place.read_bytes()
     except OSError as error:
@@ -58,7 +63,7 @@ def load_model(path: str | os.PathLike[str]) -> Model:
 
 def parse_model(contents: bytes, place: Path) -> Model:
     """Return the model in the contents of a file, of the format that the name `place` ends in, after checking everything."""
-    suffix = _checked_suffix(place)
+    suffix = _checked_suffix(place, FORMATS)
     try:
         return FORMATS[suffix].read(contents)
     except ModelError as error:
@@ -74,10 +79,11 @@ def _too_large(place: Path) -> ModelError:
 def save_model(model: Model, path: str | os.PathLike[str]) -> None:
     """Write a model as `.json`, `.npz` or `.pomdp`, by the path's ending; an existing file is replaced in one step."""
     place = _checked_path(path)
-    suffix = _checked_suffix(place)
+    write = FORMATS[_checked_suffix(place, SUFFIXES)].write
     try:
         with replacing(place) as file:
-            FORMATS[suffix].write(model, file)
+            if write is not None:
+                write(model, file)
     except ModelError as error:
         raise ModelError(f"{place}: {error}") from error
     except OSError as error:
@@ -95,8 +101,8 @@ def _checked_path(path: str | os.PathLike[str]) -> Path:
     return place
 
 
-def _checked_suffix(path: Path) -> str:
+def _checked_suffix(path: Path, known: Collection[str]) -> str:
     suffix = path.suffix.lower()
-    if suffix not in SUFFIXES:
-        raise ModelError(f"{path}: {unknown_name('file ending', path.suffix, SUFFIXES)}")
+    if suffix not in known:
+        raise ModelError(f"{path}: {unknown_name('file ending', path.suffix, list(known))}")
     return suffix

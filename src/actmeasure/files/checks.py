@@ -20,17 +20,19 @@ import numpy.typing as npt
 
 from actmeasure.errors import ModelError, unknown_name
 from actmeasure.files.toml_lines import KeyPath
-from actmeasure.model import Model
+from actmeasure.model import Measurement, Model
 from actmeasure.model.transitions import FloatArray, IntArray, Transitions
 
 __all__ = [
-    "FIT_FORMAT", "FIT_VERSION", "FORMAT", "VERSION", "Count", "Number", "Parts", "Strict", "Whole", "check_header", "check_keys",
-    "converted", "decimal_index", "flag", "number", "parse_json", "quote", "some_names", "unknown", "validation_path", "whole",
+    "FIT_FORMAT", "FIT_VERSION", "FORMAT", "VERSION", "Count", "Names", "Number", "Parts", "Strict", "Whole", "check_header",
+    "check_keys", "converted", "decimal_index", "flag", "number", "parse_json", "quote", "some_names", "unknown",
+    "validation_path", "whole",
 ]  # fmt: skip
 
 FORMAT = "actmeasure model"
 FIT_FORMAT = "actmeasure fit"
-VERSION = 1
+#: Newest version of the format of models; version 1 has one exact measurement, "look", and nothing passive.
+VERSION = 2
 #: Version of the format of fits; since 2 their diagnostics are records instead of sentences.
 FIT_VERSION = 2
 #: Largest whole number in a file: successors are 32-bit integers.
@@ -276,6 +278,59 @@ def decimal_index(text: str) -> int:
 
 
 @dataclass
+class Names:
+    """The states, actions or outcomes of a file, referred to by name or, where they have no names, by number."""
+
+    kind: str
+    count: int
+    names: list[str] | None
+    index_of: dict[str, int]
+
+    @classmethod
+    def of(cls, names: int | list[str], kind: str, most: int) -> Names:
+        """Return the names in a list, or as many unnamed states or actions as a count says, of which there are at `most`."""
+        if isinstance(names, int):
+            if names > most:
+                raise ModelError(
+                    f"there are {names} {kind}s, but only {most} lines that could describe them; complete the file"
+                )
+            return cls(kind, names, None, {})
+        if not names:
+            raise ModelError(f"'{kind}s' is empty, expected at least one {kind}")
+        index_of = {name: index for index, name in enumerate(names)}
+        if len(index_of) != len(names):
+            twice = next(name for index, name in enumerate(names) if index_of[name] != index)
+            raise ModelError(f"'{kind}s' has {quote(twice)} more than once; give every {kind} a name of its own")
+        return cls(kind, len(names), names, index_of)
+
+    def index(self, value: int | str, place: str) -> int:
+        """Return the number of a state or action that is given by name, or by number where there are no names."""
+        if self.names is not None:
+            if not isinstance(value, str):
+                raise ModelError(
+                    f"{place}: {quote(value)} is no name of {self.kind}; the {self.kind}s have names, use them"
+                )
+            return self.key(value, place)
+        if not isinstance(value, int) or not 0 <= value < self.count:
+            raise ModelError(
+                f"{place}: {self.kind} is {quote(value)}, expected a whole number from 0 to {self.count - 1}"
+            )
+        return value
+
+    def key(self, text: str, place: str) -> int:
+        """Return the number of a state that is given as a key of an object, which is always a string."""
+        if self.names is not None:
+            found = self.index_of.get(text, -1)
+            if found < 0:
+                raise ModelError(f"{place}: {unknown(self.kind, text, self.names)}")
+            return found
+        found = decimal_index(text)
+        if not 0 <= found < self.count:
+            raise ModelError(f"{place}: unknown {self.kind} {quote(text)}; use numbers from 0 to {self.count - 1}")
+        return found
+
+
+@dataclass
 class Parts:
     """The contents of a file as arrays, to be checked before they become a model.
 
@@ -286,6 +341,11 @@ class Parts:
     transition_rewards : float64 array, shape (n_entries,), or None
     terminal : bool array, shape (S,)
     initial : float64 array, shape (S,)
+    measuring_cost : float, or float64 array of shape (S, A)
+        Price of the only measurement; None where `measurements` or `passive` are given.
+    reveal_start : bool, or None for the default of models
+    measurements : sequence of Measurement, optional
+    passive : Measurement, optional
     stated_rewards : mapping from row number to reward
         Expected rewards that a file states besides the rewards of successors, because the two differ by rounding.
     """
@@ -299,11 +359,13 @@ class Parts:
     transition_rewards: FloatArray | None
     terminal: npt.NDArray[np.bool_]
     initial: FloatArray
-    measuring_cost: float | FloatArray
+    measuring_cost: float | FloatArray | None
     discount: float
-    reveal_start: bool
+    reveal_start: bool | None
     state_names: Sequence[str] | None
     action_names: Sequence[str] | None
+    measurements: Sequence[Measurement] | None = None
+    passive: Measurement | None = None
     stated_rewards: Mapping[int, float] = field(default_factory=dict)
 
     def model(self) -> Model:
@@ -316,6 +378,7 @@ class Parts:
         return Model.assemble(
             table, self._checked_rewards(table), self.transition_rewards, self.terminal, self.initial,
             self.measuring_cost, self.discount, self.reveal_start, self.state_names, self.action_names,
+            self.measurements, self.passive,
         )  # fmt: skip
 
     def _check_rows(self) -> None:

@@ -20,6 +20,9 @@
 Where states or actions have no names, `states` and `actions` are counts, and a state is its number. A reward that depends
 on the successor is an object such as `{"s+": 1.0, "s-": 0.0}`. A measuring cost per state and action stands with the
 transition instead of at the top. Floats are written with the fewest digits that give the same float when read back.
+
+Models with other measurements than one exact "look" are version 2: `measurements` and `passive` (`json_measurements`) stand in
+place of `measuring_cost`.
 """
 
 from __future__ import annotations
@@ -34,21 +37,22 @@ import numpy as np
 import numpy.typing as npt
 
 from actmeasure.errors import ModelError
+from actmeasure.files import json_measurements
 from actmeasure.files.checks import (
     FORMAT,
     VERSION,
     Count,
+    Names,
     Number,
     Parts,
     Strict,
     check_header,
     check_keys,
     converted,
-    decimal_index,
     parse_json,
     quote,
-    unknown,
 )
+from actmeasure.files.laws import file_version
 from actmeasure.model import Model
 from actmeasure.model.transitions import ACCEPTED_ERROR, FloatArray
 
@@ -57,15 +61,18 @@ __all__ = ["lines", "read"]
 
 def lines(model: Model) -> Iterator[str]:
     """Yield the lines of the file, with their line ends."""
-    names = (*(model.state_names or ()), *(model.action_names or ()))
+    version = file_version(model)
+    names = (*(model.state_names or ()), *(model.action_names or ()), *json_measurements.names_in(model))
     # Letters of all scripts stay readable; half a surrogate pair, which UTF-8 cannot hold, has to be escaped.
     encoder = json.JSONEncoder(ensure_ascii=any(_has_surrogate(name) for name in names), allow_nan=False)
     yield "{\n"
-    for key, value in _head(model).items():
+    for key, value in _head(model, version).items():
         yield f"  {encoder.encode(key)}: {encoder.encode(value)},\n"
+    if version > 1:
+        yield from json_measurements.lines(model, encoder)
     yield '  "transitions": [\n'
     before = ""
-    for line in _transitions(model):
+    for line in _transitions(model, version):
         yield f"{before}    {encoder.encode(line)}"
         before = ",\n"
     yield "\n  ]\n}\n"
@@ -75,13 +82,15 @@ def _has_surrogate(name: str) -> bool:
     return any("\ud800" <= letter <= "\udfff" for letter in name)
 
 
-def _head(model: Model) -> dict[str, Any]:
-    """Return all keys but `transitions`, in the order in which they are written."""
-    cost = {"measuring_cost": model.measuring_cost} if isinstance(model.measuring_cost, float) else {}
+def _head(model: Model, version: int) -> dict[str, Any]:
+    """Return all keys but measurements and `transitions`, in the order in which they are written."""
+    cost = {}
+    if version == 1 and isinstance(model.measuring_cost, float):
+        cost = {"measuring_cost": model.measuring_cost}
     starts = zip(model.initial_states.tolist(), model.initial_probabilities.tolist(), strict=True)
     return {
         "format": FORMAT,
-        "version": VERSION,
+        "version": version,
         "discount": model.discount,
         **cost,
         "states": model.n_states if model.state_names is None else list(model.state_names),
@@ -97,8 +106,9 @@ def _state(model: Model, state: int) -> str | int:
     return state if model.state_names is None else model.state_names[state]
 
 
-def _transitions(model: Model) -> Iterator[dict[str, Any]]:
+def _transitions(model: Model, version: int) -> Iterator[dict[str, Any]]:
     """Yield one object for every state that is not terminal and every action."""
+    prices = None if version > 1 or isinstance(model.measuring_cost, float) else model.measuring_cost
     table = model.transitions
     expected, uniform = _reward_summary(model)
     for state in np.flatnonzero(~model.terminal).tolist():
@@ -122,8 +132,8 @@ def _transitions(model: Model) -> Iterator[dict[str, Any]]:
                 model.rewards[state, action] != expected[state, action]
             ):  # they differ by rounding where the sum had another order
                 line["expected_reward"] = float(model.rewards[state, action])
-            if not isinstance(model.measuring_cost, float):
-                line["measuring_cost"] = float(model.measuring_cost[state, action])
+            if prices is not None:
+                line["measuring_cost"] = float(prices[state, action])
             yield line
 
 
@@ -157,12 +167,14 @@ class _Document(Strict, kw_only=True):
     format: str
     version: Count = VERSION
     discount: Number
-    measuring_cost: Number | None = None  # None: with every transition
+    measuring_cost: Number | None = None  # None: with every transition, unless there are `measurements` or `passive`
+    measurements: list[Any] | None = None
+    passive: Any = None
     states: Count | list[str]
     actions: Count | list[str]
     terminal: list[int | str] = msgspec.field(default_factory=list)
     start: dict[str, Number] | None = None  # None: the first state
-    reveal_start: bool = True
+    reveal_start: bool | None = None  # None: the default of models
     transitions: list[
         Any
     ]  # each of them a `_Transition`, converted when it is its turn, so that no file is in memory twice
@@ -190,72 +202,36 @@ def read(contents: bytes) -> Model:
     document = converted(data, _Document)
     # Every state is terminal or has transitions: a damaged count must not reserve memory for a billion of them.
     n_lines = len(document.transitions)
-    states = _Names.of(document.states, "state", most=n_lines + len(document.terminal))
-    actions = _Names.of(document.actions, "action", most=n_lines)
+    states = Names.of(document.states, "state", most=n_lines + len(document.terminal))
+    actions = Names.of(document.actions, "action", most=n_lines)
     if states.count * actions.count > MOST_ROWS:
         raise ModelError(
             f"{states.count:,} states and {actions.count:,} actions are too many for a text file; use the .npz format"
         )
-    rows = _Rows(states, actions, _mask(document.terminal, states), document.measuring_cost)
+    rows = _Rows(states, actions, _mask(document.terminal, states), document.measuring_cost, _prices_expected(document))
     for index, line in enumerate(document.transitions):
         rows.add(index, line)
-    return rows.parts(_start(document.start, states), document.discount, document.reveal_start).model()
+    parts = rows.parts(_start(document.start, states), document.discount, document.reveal_start)
+    if document.measurements is not None:
+        parts.measurements = [
+            json_measurements.read(value, f"measurements[{index}]", states, actions)
+            for index, value in enumerate(document.measurements)
+        ]
+    if document.passive is not None:
+        parts.passive = json_measurements.read(document.passive, "passive", states, actions)
+    return parts.model()
 
 
-@dataclass
-class _Names:
-    """The states or actions of a file, referred to by name or, where they have no names, by number."""
-
-    kind: str
-    count: int
-    names: list[str] | None
-    index_of: dict[str, int]
-
-    @classmethod
-    def of(cls, names: int | list[str], kind: str, most: int) -> _Names:
-        """Return the names in a list, or as many unnamed states or actions as a count says, of which there are at `most`."""
-        if isinstance(names, int):
-            if names > most:
-                raise ModelError(
-                    f"there are {names} {kind}s, but only {most} lines that could describe them; complete the file"
-                )
-            return cls(kind, names, None, {})
-        if not names:
-            raise ModelError(f"'{kind}s' is empty, expected at least one {kind}")
-        index_of = {name: index for index, name in enumerate(names)}
-        if len(index_of) != len(names):
-            twice = next(name for index, name in enumerate(names) if index_of[name] != index)
-            raise ModelError(f"'{kind}s' has {quote(twice)} more than once; give every {kind} a name of its own")
-        return cls(kind, len(names), names, index_of)
-
-    def index(self, value: int | str, place: str) -> int:
-        """Return the number of a state or action that is given by name, or by number where there are no names."""
-        if self.names is not None:
-            if not isinstance(value, str):
-                raise ModelError(
-                    f"{place}: {quote(value)} is no name of {self.kind}; the {self.kind}s have names, use them"
-                )
-            return self.key(value, place)
-        if not isinstance(value, int) or not 0 <= value < self.count:
-            raise ModelError(
-                f"{place}: {self.kind} is {quote(value)}, expected a whole number from 0 to {self.count - 1}"
-            )
-        return value
-
-    def key(self, text: str, place: str) -> int:
-        """Return the number of a state that is given as a key of an object, which is always a string."""
-        if self.names is not None:
-            found = self.index_of.get(text, -1)
-            if found < 0:
-                raise ModelError(f"{place}: {unknown(self.kind, text, self.names)}")
-            return found
-        found = decimal_index(text)
-        if not 0 <= found < self.count:
-            raise ModelError(f"{place}: unknown {self.kind} {quote(text)}; use numbers from 0 to {self.count - 1}")
-        return found
+def _prices_expected(document: _Document) -> bool:
+    """Return whether every transition has to have a `measuring_cost`: it has one price, and it is not given for the model."""
+    if document.measurements is not None and document.measuring_cost is not None:
+        raise ModelError(
+            "'measuring_cost' and 'measurements' are both given; remove 'measuring_cost', each measurement has its own 'cost'"
+        )
+    return document.measuring_cost is None and document.measurements is None and document.passive is None
 
 
-def _mask(terminal: list[int | str], states: _Names) -> list[bool]:
+def _mask(terminal: list[int | str], states: Names) -> list[bool]:
     """Return for every state whether it is terminal."""
     mask = [False] * states.count
     for index, value in enumerate(terminal):
@@ -263,7 +239,7 @@ def _mask(terminal: list[int | str], states: _Names) -> list[bool]:
     return mask
 
 
-def _start(start: dict[str, float] | None, states: _Names) -> FloatArray:
+def _start(start: dict[str, float] | None, states: Names) -> FloatArray:
     """Return the initial distribution, shape (S,): the first state where the file does not tell."""
     initial = np.zeros(states.count)
     for name, probability in {}.items() if start is None else start.items():
@@ -277,10 +253,11 @@ def _start(start: dict[str, float] | None, states: _Names) -> FloatArray:
 class _Rows:
     """The transitions read so far, by row number state * n_actions + action."""
 
-    states: _Names
-    actions: _Names
+    states: Names
+    actions: Names
     terminal: list[bool]
     cost: float | None
+    prices_expected: bool
     read: dict[int, tuple[list[int], list[float], list[float]]] = field(default_factory=dict)
     expected: dict[int, float] = field(default_factory=dict)
     costs: dict[int, float] = field(default_factory=dict)
@@ -303,9 +280,10 @@ class _Rows:
         self.read[row] = self._entries(transition.to, transition.reward, place)
         if transition.expected_reward is not None:
             self.expected[row] = transition.expected_reward
-        if self.cost is not None and transition.measuring_cost is not None:
-            raise ModelError(f"{place}: 'measuring_cost' is given here and for the whole model; remove one of the two")
-        if self.cost is None:
+        if not self.prices_expected and transition.measuring_cost is not None:
+            where = "the whole model" if self.cost is not None else "measurements"
+            raise ModelError(f"{place}: 'measuring_cost' is given here and for {where}; remove one of the two")
+        if self.prices_expected:
             if transition.measuring_cost is None:
                 raise ModelError(
                     f"{place}: there is no 'measuring_cost', neither here nor for the whole model; add one"
@@ -333,7 +311,7 @@ class _Rows:
         entries.sort()
         return [e[0] for e in entries], [e[1] for e in entries], [e[2] for e in entries]
 
-    def parts(self, initial: FloatArray, discount: float, reveal_start: bool) -> Parts:
+    def parts(self, initial: FloatArray, discount: float, reveal_start: bool | None) -> Parts:
         """Return the contents of the whole file."""
         n_states, n_actions = self.states.count, self.actions.count
         self._check_complete()
@@ -365,7 +343,7 @@ class _Rows:
             transition_rewards=paid_array if self.by_successor else None,
             terminal=ended,
             initial=initial,
-            measuring_cost=costs if self.cost is None else self.cost,
+            measuring_cost=costs if self.prices_expected else self.cost,
             discount=discount,
             reveal_start=reveal_start,
             state_names=self.states.names,

@@ -1,6 +1,9 @@
 """The fast format: a zip archive of NumPy arrays, exact to the last bit, without pickle.
 
 `numpy.load` reads these files too. Their contents go through the same checks as a model built from arrays.
+
+Version 1 has the price of the one exact measurement as `measuring_cost`. Version 2 lists the measurements, then the passive one,
+in `about`; their tables of prices and their laws are one after the other in arrays that all of them share.
 """
 
 from __future__ import annotations
@@ -13,12 +16,15 @@ import numpy.typing as npt
 
 from actmeasure.errors import ModelError
 from actmeasure.files.archive import Arrays, Shapes, read_arrays, write_arrays
-from actmeasure.files.checks import FORMAT, VERSION, Count, Number, Parts, Strict, converted
-from actmeasure.model import Model
+from actmeasure.files.checks import FORMAT, Count, Number, Parts, Strict, check_keys, converted
+from actmeasure.files.laws import file_version, n_law_rows, stored_law, stored_measurement
+from actmeasure.model import Measurement, Model
+from actmeasure.model.measurement import MOST_OUTCOMES
 
 __all__ = ["read", "write"]
 
-#: Members of the archive besides `about` and their types; `measuring_cost` has shape () or (S, A).
+#: Members of the archive besides `about` and their types; `measuring_cost` has shape () or (S, A). In version 2 `allowed` has the
+#: shape (k, A), `price_tables` (tables, S, A), `law_offsets` (rows + 1,), `law_outcomes` and `law_probabilities` (entries,).
 MEMBERS = {
     "offsets": "<i8",
     "successors": "<i4",
@@ -29,8 +35,17 @@ MEMBERS = {
     "initial_states": "<i8",
     "initial_probabilities": "<f8",
     "measuring_cost": "<f8",
+    "allowed": "|b1",
+    "price_tables": "<f8",
+    "law_offsets": "<i8",
+    "law_outcomes": "<i4",
+    "law_probabilities": "<f8",
 }
-OPTIONAL = ("transition_rewards",)
+#: Members that only version 2 has, in place of `measuring_cost`.
+OF_MEASUREMENTS = ("allowed", "price_tables", "law_offsets", "law_outcomes", "law_probabilities")
+#: Number of JSON values that a measurement has in `about` besides the names of its outcomes.
+VALUES_OF_MEASUREMENT = 5
+OPTIONAL = ("transition_rewards", "measuring_cost", *OF_MEASUREMENTS)
 
 
 class _About(Strict):
@@ -42,13 +57,25 @@ class _About(Strict):
     reveal_start: bool
     state_names: list[str] | None
     action_names: list[str] | None
+    measurements: list[Any] | None = None  # each of them a `_Measurement`; None in version 1
+    passive: Any = None
+
+
+class _Measurement(Strict):
+    """The shape of an element of `measurements` in `about`, and of `passive`."""
+
+    name: str
+    cost: Number | None  # None: the next one of `price_tables`
+    outcomes: Count | list[str] | None  # None: exact
+    by_action: bool
 
 
 def write(model: Model, file: BinaryIO) -> None:
     """Write the model into an open file."""
     table = model.transitions
+    version = file_version(model)
     about = {
-        "format": FORMAT, "version": VERSION, "discount": model.discount, "reveal_start": model.reveal_start,
+        "format": FORMAT, "version": version, "discount": model.discount, "reveal_start": model.reveal_start,
         "state_names": model.state_names, "action_names": model.action_names,
     }  # fmt: skip
     arrays: dict[str, npt.ArrayLike | None] = {
@@ -60,9 +87,43 @@ def write(model: Model, file: BinaryIO) -> None:
         "terminal": model.terminal,
         "initial_states": model.initial_states,
         "initial_probabilities": model.initial_probabilities,
-        "measuring_cost": model.measuring_cost,
     }
+    if version == 1:
+        arrays["measuring_cost"] = model.measuring_cost
+    else:
+        about |= {
+            "measurements": [_about_measurement(measurement) for measurement in model.measurements],
+            "passive": None if model.passive is None else _about_measurement(model.passive),
+        }
+        arrays |= _measurement_arrays(model)
     write_arrays(file, about, arrays, MEMBERS)
+
+
+def _about_measurement(measurement: Measurement) -> dict[str, Any]:
+    law = measurement.law
+    return {
+        "name": measurement.name, "cost": measurement.cost if isinstance(measurement.cost, float) else None,
+        "outcomes": None if law is None else law.n_outcomes if measurement.outcomes is None else measurement.outcomes,
+        "by_action": law is not None and law.by_action,
+    }  # fmt: skip
+
+
+def _measurement_arrays(model: Model) -> dict[str, npt.ArrayLike]:
+    """Return the arrays that all measurements share, by the names of `OF_MEASUREMENTS`."""
+    tables = [one.cost for one in model.measurements if not isinstance(one.cost, float)]
+    shown = (*model.measurements, *([] if model.passive is None else [model.passive]))
+    laws = [one.law for one in shown if one.law is not None]
+    offsets, size = [np.zeros(1, dtype=np.int64)], 0
+    for law in laws:
+        offsets.append(law.offsets[1:] + size)
+        size += len(law.outcomes)
+    return {
+        "allowed": model.allowed_decisions[:, 1:].T,
+        "price_tables": np.array(tables).reshape(len(tables), model.n_states, model.n_actions),
+        "law_offsets": np.concatenate(offsets),
+        "law_outcomes": np.concatenate([np.zeros(0, dtype=np.int32), *(law.outcomes for law in laws)]),
+        "law_probabilities": np.concatenate([np.zeros(0), *(law.probabilities for law in laws)]),
+    }
 
 
 def read(contents: bytes) -> Model:
@@ -74,7 +135,8 @@ def read(contents: bytes) -> Model:
 def _parts(about: _About, arrays: Arrays) -> Parts:
     """Return the contents of the archive, whose shapes are already known to fit."""
     n_states, n_actions = arrays["rewards"].shape
-    costs = arrays["measuring_cost"]
+    costs = arrays.get("measuring_cost")
+    measurements, passive = (None, None) if about.measurements is None else _measurements(about, arrays)
     return Parts(
         n_states=n_states,
         n_actions=n_actions,
@@ -85,17 +147,75 @@ def _parts(about: _About, arrays: Arrays) -> Parts:
         transition_rewards=arrays.get("transition_rewards"),
         terminal=arrays["terminal"],
         initial=_start(arrays["initial_states"], arrays["initial_probabilities"], n_states),
-        measuring_cost=costs if costs.ndim else float(costs),
+        measuring_cost=float(costs) if costs is not None and costs.ndim == 0 else costs,
         discount=about.discount,
         reveal_start=about.reveal_start,
         state_names=about.state_names,
         action_names=about.action_names,
+        measurements=measurements,
+        passive=passive,
     )
 
 
+def _measurements(about: _About, arrays: Arrays) -> tuple[list[Measurement], Measurement | None]:
+    """Return the measurements and the passive one, each with its own part of the arrays, whose sizes are known to fit."""
+    n_states, n_actions = arrays["rewards"].shape
+    offsets, found, tables = arrays["law_offsets"], [], iter(arrays["price_tables"])
+    size = len(arrays["law_outcomes"])
+    if offsets[0] != 0 or offsets[-1] != size or np.any(offsets[1:] < offsets[:-1]):
+        raise ModelError("'law_offsets' are not ascending numbers of entries; the file is damaged")
+    row = 0
+    described = _described(about)
+    for index, (place, given) in enumerate(described):
+        is_passive = index == len(about.measurements or ())
+        with_actions = None
+        if not is_passive and not arrays["allowed"][index].all():
+            with_actions = tuple(np.flatnonzero(arrays["allowed"][index]).tolist())
+        law, names = None, None
+        if given.outcomes is not None:
+            names = tuple(given.outcomes) if isinstance(given.outcomes, list) else None
+            last = row + n_law_rows(given.by_action, n_states, n_actions)
+            own = offsets[row : last + 1]
+            entries = slice(int(own[0]), int(own[-1]))
+            law = stored_law(
+                len(given.outcomes) if isinstance(given.outcomes, list) else given.outcomes,
+                given.by_action, own - own[0], arrays["law_outcomes"][entries], arrays["law_probabilities"][entries], place,
+            )  # fmt: skip
+            row = last
+        try:
+            price = given.cost if given.cost is not None else next(tables)
+            found.append(stored_measurement(given.name, price, names, with_actions, law))
+        except ModelError as error:
+            raise ModelError(f"{place}: {error}") from error
+    return (found, None) if about.passive is None else (found[:-1], found[-1])
+
+
+def _described(about: _About) -> list[tuple[str, _Measurement]]:
+    """Return what `about` says about the measurements and, last, about the passive one, each with its place in messages."""
+    values = [(f"measurements[{index}]", value) for index, value in enumerate(about.measurements or ())]
+    values += [] if about.passive is None else [("passive", about.passive)]
+    return [(place, converted(value, _Measurement, f"'about': {place}")) for place, value in values]
+
+
 def _check_about(about: dict[str, Any], shapes: Shapes) -> None:
-    """Raise a `ModelError` if the member `about` has another shape than `_About`."""
-    converted(about, _About, "'about'")
+    """Raise a `ModelError` if `about` has another shape than `_About`, or its measurements do not fit the arrays."""
+    described = converted(about, _About, "'about'")
+    if described.measurements is None:
+        if described.passive is not None or "measuring_cost" not in shapes:
+            raise ModelError("'about' has no 'measurements', but there are arrays of them; the file is damaged")
+        return
+    if "measuring_cost" in shapes:
+        raise ModelError("'about' has 'measurements', but there is an array 'measuring_cost'; the file is damaged")
+    n_states, n_actions = shapes["rewards"]
+    measurements = [one for _, one in _described(described)]
+    rows = sum(n_law_rows(one.by_action, n_states, n_actions) for one in measurements if one.outcomes is not None)
+    tables = sum(one.cost is None for one in measurements)
+    expected: Shapes = {
+        "allowed": (len(described.measurements), n_actions),
+        "price_tables": (tables, n_states, n_actions),
+        "law_offsets": (rows + 1,),
+    }
+    _check_equal(shapes, expected)
 
 
 def _check_shapes(shapes: Shapes) -> int:
@@ -107,17 +227,34 @@ def _check_shapes(shapes: Shapes) -> int:
     expected: Shapes = {
         "offsets": (n_states * n_actions + 1,), "successors": (n_entries,), "probabilities": (n_entries,),
         "transition_rewards": (n_entries,), "terminal": (n_states,), "initial_states": (starts,),
-        "initial_probabilities": (starts,), "measuring_cost": (n_states, n_actions) if shapes["measuring_cost"] else (),
+        "initial_probabilities": (starts,), "measuring_cost": (n_states, n_actions) if shapes.get("measuring_cost") else (),
     }  # fmt: skip
-    for name, shape in expected.items():
-        if name in shapes and shapes[name] != shape:
-            raise ModelError(f"{name!r} has shape {shapes[name]}, expected {shape}; the file is damaged")
+    _check_equal(shapes, expected)
     if n_entries > n_states * n_actions * n_states or starts > n_states:
         raise ModelError(
             f"it has {n_entries:,} transitions and {starts:,} initial states, more than there can be with {n_states:,} states "
             f"and {n_actions:,} actions; the file is damaged"
         )
-    return n_states + n_actions
+    given = [name for name in OF_MEASUREMENTS if name in shapes]
+    if not given:
+        check_keys(shapes, "the archive", shapes.keys() | {"measuring_cost"})
+        return n_states + n_actions
+    check_keys(shapes, "the archive", [*OF_MEASUREMENTS, *shapes])
+    n_chances = math.prod(shapes["law_outcomes"])
+    _check_equal(shapes, {"law_outcomes": (n_chances,), "law_probabilities": (n_chances,)})
+    if len(shapes["allowed"]) != 2:
+        raise ModelError(
+            f"'allowed' has shape {shapes['allowed']}, expected (measurements, actions); the file is damaged"
+        )
+    # Every outcome of a sound model has an entry, but for a few that no state can produce.
+    return n_states + n_actions + n_chances + MOST_OUTCOMES + VALUES_OF_MEASUREMENT * shapes["allowed"][0]
+
+
+def _check_equal(shapes: Shapes, expected: Shapes) -> None:
+    """Raise a `ModelError` if an array has another shape than expected."""
+    for name, shape in expected.items():
+        if name in shapes and shapes[name] != shape:
+            raise ModelError(f"{name!r} has shape {shapes[name]}, expected {shape}; the file is damaged")
 
 
 def _start(

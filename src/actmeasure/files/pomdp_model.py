@@ -1,34 +1,38 @@
-"""Find the model that a POMDP describes, if it is one in which measuring is a choice.
+"""Find the model that a POMDP describes: with exact looks, with measurements if this package wrote the file, or any other.
 
-The form: every action either shows the state by an observation of its own (it measures) or shows one and the same
-observation, *nothing* (it is blind), except in terminal states, which are shown for free; and blind and measuring actions come
+Exact looks have this form: every action either shows the state by an observation of its own (it measures) or shows one and the
+same observation, *nothing* (it is blind), except in terminal states, which are shown for free; blind and measuring actions come
 in pairs with the same transitions, of which the measuring one has a reward that is lower by a cost.
 
 The comment line `# actmeasure` of files that this package wrote adds what the format cannot express, where it agrees with the
-rest of the file.
+rest of the file. A file that is neither of that form nor has the comment is read as a plain POMDP (`pomdp_measurements`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from actmeasure.errors import ModelError
 from actmeasure.files.checks import Parts
-from actmeasure.files.pomdp_reader import ROW_ERROR, Pomdp, ProbabilityTable, Words
+from actmeasure.files.pomdp_measurements import pairs_model, plain_model
+from actmeasure.files.pomdp_pairs import PairsComment
+from actmeasure.files.pomdp_reader import Pomdp, Words
+from actmeasure.files.pomdp_tables import IndexArray, Tables, tables_of
 from actmeasure.files.pomdp_text import BEGIN, BLIND, MEASURE, Comment, identifiers
 from actmeasure.files.pomdp_writer import state_identifiers
 from actmeasure.model import Model
-from actmeasure.model.transitions import ROUNDING_ERROR, FloatArray
+from actmeasure.model.transitions import FloatArray
 
 __all__ = ["build"]
 
 
-IndexArray = npt.NDArray[np.int64]
+T = TypeVar("T")
 
 #: Largest accepted difference between numbers that should be equal, relative to their size where that is above 1.
 ROUNDING = 1e-9
@@ -37,25 +41,42 @@ MEASURING_NAME = re.compile(r"[-_](measure|measured|measuring|look|observe|sense
 
 
 def build(pomdp: Pomdp) -> Model:
-    """Return the model that a POMDP describes; a `ModelError` names the action, state and observation that break the form."""
-    if pomdp.comment is not None and pomdp.comment.statements != pomdp.statements:
+    """Return the model that a POMDP describes.
+
+    A `ModelError` names the row that is not a distribution or, in a file with the comment line, what does not agree with it.
+    """
+    comment = pomdp.comment
+    if comment is not None and comment.statements != pomdp.statements:
         raise ModelError(
-            f"it has {pomdp.statements} lines of T, O and R, but had {pomdp.comment.statements} when it was written; the file is "
+            f"it has {pomdp.statements} lines of T, O and R, but had {comment.statements} when it was written; the file is "
             "incomplete, or if it was changed on purpose, remove the comment '# actmeasure'"
         )
+    tables = tables_of(pomdp)
     with np.errstate(over="ignore", invalid="ignore"):  # differences of the largest numbers; infinity is refused later
-        form = _find_form(pomdp)
+        if isinstance(comment, PairsComment):
+            return _agreeing(lambda: pairs_model(pomdp, tables, comment))
+        try:
+            form = _find_form(pomdp, tables)
+        except ModelError:
+            if comment is not None:
+                raise
+            return plain_model(pomdp, tables)
         parts, measured = _parts(pomdp, form)
         _check_start(pomdp, form.terminal)
-        if pomdp.comment is not None:
-            try:
-                parts = _with_comment(parts, measured, pomdp, form, pomdp.comment)
-            except ModelError as error:
-                raise ModelError(
-                    f"the comment '# actmeasure' does not agree with the rest of the file: {error}; "
-                    "remove the comment if the rest is right"
-                ) from error
+        if comment is not None:
+            parts = _agreeing(lambda: _with_comment(parts, measured, pomdp, form, comment))
     return parts.model()
+
+
+def _agreeing(read: Callable[[], T]) -> T:
+    """Return what is read by the comment line; an error says that it does not agree with the rest of the file."""
+    try:
+        return read()
+    except ModelError as error:
+        raise ModelError(
+            f"the comment '# actmeasure' does not agree with the rest of the file: {error}; "
+            "remove the comment if the rest is right"
+        ) from error
 
 
 @dataclass(frozen=True)
@@ -259,11 +280,11 @@ def _check_cost(parts: Parts, measured: FloatArray, cost: float | FloatArray) ->
         )
 
 
-def _find_form(pomdp: Pomdp) -> Form:
+def _find_form(pomdp: Pomdp, tables: Tables) -> Form:
     """Return blind and measuring actions, their transitions and the terminal states of a POMDP."""
-    shown = _shown(pomdp)
-    moves = [_moves(pomdp, action, shown[action]) for action in range(pomdp.actions.count)]
+    shown = _shown(pomdp, tables)
     candidates = _candidates(pomdp, shown)
+    moves = [_moves(tables, action, pomdp.states.count) for action in range(pomdp.actions.count)]
     first_error: ModelError | None = None
     for blind, measuring in candidates:
         try:
@@ -276,51 +297,29 @@ def _find_form(pomdp: Pomdp) -> Form:
     raise first_error or ModelError("no action of the file can be told to be blind or measuring")
 
 
-def _rows(pomdp: Pomdp, table: ProbabilityTable, action: int, what: str) -> Iterator[list[tuple[int, float]]]:
-    """Yield the rows of an action, state by state, after checking that they are distributions."""
-    for state in range(pomdp.states.count):
-        row = sorted(table.row(action, state).items())
-        total = sum(probability for _, probability in row)
-        if abs(total - 1) > ROW_ERROR:
-            raise ModelError(
-                f"the {what} probabilities of action {pomdp.actions[action]!r} in state {pomdp.states[state]!r} sum to "
-                f"{total:.6g}, expected 1; complete them"
-            )
-        yield row
-
-
-def _shown(pomdp: Pomdp) -> IndexArray:
+def _shown(pomdp: Pomdp, tables: Tables) -> IndexArray:
     """Return the one observation that each action shows in each successor state, shape (actions, S)."""
-    shown = np.empty((pomdp.actions.count, pomdp.states.count), dtype=np.int64)
-    for action in range(pomdp.actions.count):
-        for state, row in enumerate(_rows(pomdp, pomdp.shown, action, "observation")):
-            observation, probability = max(row, key=lambda entry: entry[1])
-            if probability < 1 - ROUNDING:
-                raise ModelError(
-                    f"action {pomdp.actions[action]!r} shows observation {pomdp.observations[observation]!r} with "
-                    f"probability {probability:.6g} in state {pomdp.states[state]!r}, expected 1: a measurement must show "
-                    "the state exactly, and a blind action nothing"
-                )
-            shown[action, state] = observation
-    return shown
+    rows = tables.shown
+    most = np.maximum.reduceat(rows.values, rows.offsets[:-1])
+    likeliest = rows.values == most[rows.row_of_entry()]
+    shown = np.empty(len(most), dtype=np.int64)
+    shown[rows.row_of_entry()[likeliest][::-1]] = rows.columns[likeliest][::-1]  # of equal ones the first stays
+    uncertain = most < 1 - ROUNDING
+    if uncertain.any():
+        row = int(np.argmax(uncertain))
+        action, state = divmod(row, pomdp.states.count)
+        raise ModelError(
+            f"action {pomdp.actions[action]!r} shows observation {pomdp.observations[int(shown[row])]!r} with "
+            f"probability {most[row]:.6g} in state {pomdp.states[state]!r}, expected 1: a measurement must show "
+            "the state exactly, and a blind action nothing"
+        )
+    return shown.reshape(pomdp.actions.count, pomdp.states.count)
 
 
-def _moves(pomdp: Pomdp, action: int, shown: IndexArray) -> Moves:
-    sizes = [0]
-    entries: list[tuple[int, float, float]] = []
-    for state, row in enumerate(_rows(pomdp, pomdp.transitions, action, "transition")):
-        total = sum(probability for _, probability in row)
-        scale = 1.0 if abs(total - 1) <= ROUNDING_ERROR else total
-        for successor, probability in row:
-            paid = pomdp.reward(action, state, successor, int(shown[successor]))
-            entries.append((successor, probability / scale, paid))
-        sizes.append(len(entries))
-    return Moves(
-        np.array(sizes),
-        np.array([entry[0] for entry in entries]),
-        np.array([entry[1] for entry in entries]),
-        np.array([entry[2] for entry in entries]),
-    )
+def _moves(tables: Tables, action: int, n_states: int) -> Moves:
+    first, last = action * n_states, (action + 1) * n_states
+    rows = tables.moves.part(first, last)
+    return Moves(rows.offsets, rows.columns, rows.values, tables.rewards_of(first, last))
 
 
 def _candidates(pomdp: Pomdp, shown: IndexArray) -> list[tuple[list[int], list[int]]]:

@@ -1,4 +1,4 @@
-"""Read Cassandra's POMDP text format, with the whole of its grammar, into tables; `pomdp_model` interprets them."""
+"""Read Cassandra's POMDP text format, with the whole of its grammar, into tables; `pomdp_model` makes a model of them."""
 
 from __future__ import annotations
 
@@ -8,16 +8,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 
 from actmeasure.errors import ModelError
-from actmeasure.files.checks import decimal_index, quote, unknown
+from actmeasure.files.checks import VERSION, decimal_index, parse_json, quote, unknown, whole
+from actmeasure.files.pomdp_pairs import PairsComment
 from actmeasure.files.pomdp_text import COMMENT, RESERVED, Comment
-from actmeasure.model.transitions import ACCEPTED_ERROR, FloatArray
+from actmeasure.model.transitions import ACCEPTED_ERROR, FloatArray, normalised
 
-__all__ = ["ROW_ERROR", "Pomdp", "ProbabilityTable", "RewardTable", "Tokens", "Words", "read"]
+__all__ = ["ENTRY_ERROR", "ROW_ERROR", "Pomdp", "ProbabilityTable", "RewardTable", "Tokens", "Words", "read"]
 
-#: Largest accepted difference of a row's sum from 1, as in pomdp-solve: many files have six digits.
-ROW_ERROR = 1e-5
+IndexArray = npt.NDArray[np.int64]
+
+#: Largest accepted difference of a distribution's sum from 1, as in pomdp-solve; in long ones this much for every entry, because
+#: many files have six digits.
+ROW_ERROR, ENTRY_ERROR = 1e-5, 1e-6
 #: More table entries than this are refused: text is not the format for them, and a damaged count may ask for any number.
 MOST_ENTRIES = 5_000_000
 #: Memory of a row besides its entries, counted in entries.
@@ -30,17 +35,24 @@ TOKEN = re.compile(
 )
 #: Token after the last one of the file.
 END = ""
+#: First characters of numbers without a sign that the tokeniser does not also take for something else.
+DIGITS = frozenset("0123456789")
+#: First characters of what may follow an entry that is read in one step: a section, or the end of the file.
+AFTER_ENTRY = frozenset(("T", "O", "R", "s", END))
+#: Numbers of which more than this many are tried to be read at once.
+FEW = 8
 
 
 def read(contents: bytes) -> Pomdp:
     """Return the tables in the bytes of a `.pomdp` file; a `ModelError` names the line that is wrong."""
     # Only comments may have other characters than ASCII, in any encoding; elsewhere they are unexpected tokens.
-    return _Reader(Tokens(contents.decode("utf-8-sig", errors="replace"))).read()
+    text = contents.decode("utf-8-sig", errors="replace")
+    return _Reader(Tokens(text), text).read()
 
 
 @dataclass
 class Pomdp:
-    """A POMDP as a file describes it, not yet checked to be one in which measuring is a choice.
+    """A POMDP as a file describes it, not yet checked to be complete.
 
     Attributes
     ----------
@@ -48,8 +60,10 @@ class Pomdp:
     sign : 1.0, or -1.0 where the file gives costs in place of rewards
     statements : int
         Number of T, O and R statements in the file.
-    comment : Comment or None
+    comment : Comment, PairsComment or None
         The contents of the comment line `# actmeasure`, if the file has one.
+    text : str
+        The file itself.
     """
 
     discount: float
@@ -62,11 +76,20 @@ class Pomdp:
     shown: ProbabilityTable
     rewards: RewardTable
     statements: int
-    comment: Comment | None
+    comment: Comment | PairsComment | None
+    text: str
 
     def reward(self, action: int, state: int, successor: int, observation: int) -> float:
         """Return the reward of a step."""
-        return self.sign * self.rewards.at(action, state, successor, observation)
+        point = (np.array([index]) for index in (action, state, successor, observation))
+        return float(self.rewards_at(*point)[0])
+
+    def rewards_at(
+        self, actions: IndexArray, states: IndexArray, successors: IndexArray, observations: IndexArray
+    ) -> FloatArray:
+        """Return the rewards of steps, given as arrays of one length."""
+        sizes = (self.actions.count, self.states.count, self.states.count, self.observations.count)
+        return self.sign * self.rewards.at((actions, states, successors, observations), sizes)
 
     def uniform_start(self) -> bool:
         """Return whether the start is uniform over all states, as it is where the file has no `start`."""
@@ -85,12 +108,19 @@ class Words:
     def __getitem__(self, index: int) -> str:
         return str(index) if self.names is None else self.names[index]
 
+    def find(self, word: str) -> int:
+        """Return the number that a name or a plain decimal stands for, or -1; decimals are kept with the names."""
+        found = self.index_of.get(word, -1)
+        if found < 0 and 0 <= (found := decimal_index(word)) < self.count:
+            self.index_of[word] = found
+        return found if found < self.count else -1
+
 
 class _Reader:
     """The parser: one method per rule of the grammar, which moves the cursor `tokens` and fills the tables."""
 
-    def __init__(self, tokens: Tokens) -> None:
-        self.tokens = tokens
+    def __init__(self, tokens: Tokens, text: str) -> None:
+        self.tokens, self.text = tokens, text
         self.discount: float | None = None
         self.sign: float | None = None
         self.words = {kind: Words(kind) for kind in ("state", "action", "observation")}
@@ -116,11 +146,28 @@ class _Reader:
                 continue
             if word not in sections:
                 raise tokens.error(f"expected a line that begins with 'T:', 'O:' or 'R:', got {tokens.got()}")
-            tokens.take()
-            tokens.expect(":", repr(word))
-            sections[word]()
+            if not self._read_plain_entry(word):
+                tokens.take()
+                tokens.expect(":", repr(word))
+                sections[word]()
             self.statements += 1
         return self._pomdp()
+
+    def _read_plain_entry(self, section: str) -> bool:
+        """Read an entry such as `T: a : s : t 0.5` and return whether it was one, without `*`; most lines of most files are."""
+        if section == "R":
+            return False
+        columns, table = ("state", self.transitions) if section == "T" else ("observation", self.shown)
+        words = self.tokens.ahead(9)
+        if len(words) < 9 or not words[1] == words[3] == words[5] == ":" or words[7][0] not in DIGITS:
+            return False
+        action, state = self.words["action"].find(words[2]), self.words["state"].find(words[4])
+        column, value = self.words[columns].find(words[6]), float(words[7])
+        if min(action, state, column) < 0 or value > 1 or words[8][:1] not in AFTER_ENTRY:
+            return False
+        table.set_entry(action, state, column, value)
+        self.tokens.skip(8)
+        return True
 
     def _pomdp(self) -> Pomdp:
         n_states = self.words["state"].count
@@ -129,7 +176,7 @@ class _Reader:
         return Pomdp(
             self.discount, self.sign, self.words["state"], self.words["action"], self.words["observation"],
             np.full(n_states, 1 / n_states) if self.start is None else self.start,
-            self.transitions, self.shown, self.rewards, self.statements, self.tokens.comment,
+            self.transitions, self.shown, self.rewards, self.statements, self.tokens.comment, self.text,
         )  # fmt: skip
 
     def _read_preamble(self, keyword: str) -> None:
@@ -188,8 +235,7 @@ class _Reader:
         self.shown = ProbabilityTable(n_states, self.words["observation"].count)
 
     def _reference(self, kind: str) -> range:
-        words = self.words[kind]
-        return self.tokens.reference(kind, words.names, words.index_of, words.count)
+        return self.tokens.reference(self.words[kind])
 
     def _read_start(self) -> None:
         """Read `start:` with a distribution, `uniform` or a state, or `start include:` / `start exclude:` with states."""
@@ -236,11 +282,12 @@ class _Reader:
             belief[state] = 1.0
             return
         belief[:] = values
-        if belief.min() < 0 or abs(belief.sum() - 1) > ROW_ERROR:
+        if belief.min() < 0 or abs(belief.sum() - 1) > max(ROW_ERROR, ENTRY_ERROR * np.count_nonzero(belief)):
             raise ModelError(
                 f"line {line}: the start distribution sums to {belief.sum():.6g} and has the least entry {belief.min():.6g}, "
                 "expected probabilities with the sum 1; correct it"
             )
+        belief[:] = normalised(belief)
 
     def _probabilities(self, count: int, what: str) -> list[float]:
         line = self.tokens.line
@@ -257,14 +304,17 @@ class _Reader:
         self._read_table(self.shown, "observation", "observation")
 
     def _read_table(self, table: ProbabilityTable, columns: str, what: str) -> None:
-        """Read an entry, a row or a matrix; `uniform` for rows and matrices, `identity` and `reset` for transitions."""
+        """Read an entry, a row or a matrix.
+
+        Also `uniform` for rows and matrices, `identity` for square matrices, and `reset` for the transitions of a state.
+        """
         tokens = self.tokens
         n_states, n_columns = self.words["state"].count, self.words[columns].count
         actions = self._reference("action")
         if not tokens.accept(":"):
             if tokens.accept("uniform"):
                 table.set_uniform(actions, range(n_states))
-            elif what == "transition" and tokens.accept("identity"):
+            elif n_columns == n_states and tokens.accept("identity"):
                 table.set_identity(actions)
             else:
                 values = self._probabilities(n_states * n_columns, f"the {what} matrix")
@@ -339,6 +389,15 @@ class ProbabilityTable:
             )
         return [action * self._n_states + state for action in actions for state in states]
 
+    def set_entry(self, action: int, state: int, column: int, value: float) -> None:
+        """Set one probability."""
+        (number,) = self._selected(range(action, action + 1), range(state, state + 1), 1)
+        row = self.rows.setdefault(number, {})
+        if value != 0:
+            row[column] = value
+        else:
+            row.pop(column, None)
+
     def set_entries(self, actions: range, states: range, columns: range, value: float) -> None:
         """Set one probability for all combinations of actions, states and columns."""
         everything = len(columns) == self._n_columns
@@ -379,24 +438,67 @@ class RewardTable:
     def __init__(self) -> None:
         self._by_places: dict[tuple[bool, ...], dict[tuple[int, ...], tuple[int, float]]] = {}
         self._count = 0
+        self._sorted: dict[tuple[bool, ...], tuple[IndexArray, IndexArray, FloatArray]] = {}
 
     def set(self, place: tuple[int | None, ...], value: float) -> None:
         """Set the reward of (action, state, successor, observation), where None stands for all."""
         places = tuple(index is not None for index in place)
         key = tuple(index for index in place if index is not None)
         self._count += 1
+        self._sorted.clear()
         self._by_places.setdefault(places, {})[key] = (self._count, value)
 
-    def at(self, action: int, state: int, successor: int, observation: int) -> float:
-        """Return the reward of the last line of the file that matches, or 0."""
-        point = (action, state, successor, observation)
-        latest, reward = 0, 0.0
-        for places, lines in self._by_places.items():
-            key = tuple(index for index, given in zip(point, places, strict=True) if given)
-            count, value = lines.get(key, (0, 0.0))
-            if count > latest:
-                latest, reward = count, value
-        return reward
+    @property
+    def by_observation(self) -> bool:
+        """Whether a line of the file gives the reward of one observation."""
+        return any(places[3] for places in self._by_places)
+
+    def at(self, points: tuple[IndexArray, ...], sizes: tuple[int, ...]) -> FloatArray:
+        """Return for each point the reward of the last line of the file that matches, or 0.
+
+        Parameters
+        ----------
+        points : four arrays of one length
+        sizes : four ints
+            Numbers of actions, states, successors and observations.
+        """
+        latest, rewards = np.zeros(len(points[0]), dtype=np.int64), np.zeros(len(points[0]))
+        for places in self._by_places:
+            known, counts, values = self._lines(places, sizes)
+            asked = _joint([points[position] for position in range(4) if places[position]], places, sizes, len(latest))
+            found = np.minimum(np.searchsorted(known, asked), len(known) - 1)
+            later = (known[found] == asked) & (counts[found] > latest)
+            latest[later], rewards[later] = counts[found][later], values[found][later]
+        return rewards
+
+    def _lines(self, places: tuple[bool, ...], sizes: tuple[int, ...]) -> tuple[IndexArray, IndexArray, FloatArray]:
+        """Return the lines of a group as arrays: what they are about as one number each, ascending, their order, and rewards."""
+        if places not in self._sorted:
+            lines = self._by_places[places]
+            keys = np.array(list(lines), dtype=np.int64).reshape(len(lines), sum(places))
+            known = _joint(list(keys.T), places, sizes, len(lines))
+            order = np.argsort(known)
+            counts, values = (np.array(part)[order] for part in zip(*lines.values(), strict=True))
+            self._sorted[places] = known[order], counts, values
+        return self._sorted[places]
+
+
+def _joint(columns: list[IndexArray], places: tuple[bool, ...], sizes: tuple[int, ...], count: int) -> IndexArray:
+    """Return one number for each combination of the indices at some of the four places of a reward."""
+    joint = np.zeros(count, dtype=np.int64)
+    given = (size for size, is_given in zip(sizes, places, strict=True) if is_given)
+    for column, size in zip(columns, given, strict=True):
+        joint = joint * size + column
+    return joint
+
+
+def _parsed_comment(text: str) -> Comment | PairsComment:
+    """Return the contents of the comment line whose JSON this is."""
+    about = parse_json(text)
+    version = whole(about.get("version") if isinstance(about, dict) else None, "'version'", least=1)
+    if version > VERSION:
+        raise ModelError(f"it has version {version}, this actmeasure reads versions up to {VERSION}; update actmeasure")
+    return Comment.of_json(about) if version == 1 else PairsComment.of_json(about)
 
 
 class Tokens:
@@ -404,12 +506,12 @@ class Tokens:
 
     Attributes
     ----------
-    comment : Comment or None
+    comment : Comment, PairsComment or None
         The contents of the comment line `# actmeasure`, if the file has one.
     """
 
     def __init__(self, text: str) -> None:
-        self.comment: Comment | None = None
+        self.comment: Comment | PairsComment | None = None
         self._words: list[str] = []
         self._lines: list[int] = []
         self._position = 0
@@ -427,7 +529,7 @@ class Tokens:
         if self.comment is not None:
             raise ModelError(f"line {line}: the comment '# actmeasure' is there twice; remove one of the two")
         try:
-            self.comment = Comment.parse(remark[len(COMMENT) - 1 :])
+            self.comment = _parsed_comment(remark[len(COMMENT) - 1 :])
         except ModelError as error:
             raise ModelError(f"line {line}, the comment '# actmeasure': {error}") from error
 
@@ -444,6 +546,14 @@ class Tokens:
         """Return the current token, or one `ahead`; empty at the end of the file."""
         position = self._position + ahead
         return self._words[position] if position < len(self._words) else END
+
+    def ahead(self, count: int) -> list[str]:
+        """Return the current token and those after it, `count` in all, fewer at the end of the file."""
+        return self._words[self._position : self._position + count]
+
+    def skip(self, count: int) -> None:
+        """Move the cursor past tokens that `ahead` has returned."""
+        self._position += count
 
     def take(self) -> str:
         """Return the current token and move the cursor to the next."""
@@ -496,6 +606,12 @@ class Tokens:
 
     def numbers(self, count: int, what: str) -> list[float]:
         """Read exactly `count` numbers, on one or several lines."""
+        words = self.ahead(count)
+        if len(words) > FEW and all(word[:1] in DIGITS for word in words):  # no signs: convert all of them at once
+            self._position += count
+            if not self.is_number() and math.isfinite(sum(values := list(map(float, words)))):
+                return values
+            self._position -= count
         found: list[float] = []
         while self.is_number():
             if len(found) == count:
@@ -505,20 +621,21 @@ class Tokens:
             raise self.error(f"{what} has {len(found)} numbers, expected {count}, then got {self.got()}")
         return found
 
-    def reference(self, kind: str, names: Sequence[str] | None, index_of: dict[str, int], count: int) -> range:
+    def reference(self, words: Words) -> range:
         """Read a state, action or observation, by name or number, or all of them given as '*'."""
-        if self.accept("*"):
-            return range(count)
         word = self.peek()
-        if self.is_name():
-            found = index_of.get(word, -1)
-            if found < 0:
-                raise self.error(
-                    unknown(kind, word, names or ()) if names else f"the {kind}s have no names, got {word!r}"
-                )
-        else:
-            found = decimal_index(word)
-            if not 0 <= found < count:
-                raise self.error(f"expected {kind}, as a name, a number from 0 to {count - 1} or '*', got {self.got()}")
+        if word == "*":
+            self.take()
+            return range(words.count)
+        found = words.find(word)
+        if found < 0 and self.is_name():
+            listed = words.names
+            raise self.error(
+                unknown(words.kind, word, listed) if listed else f"the {words.kind}s have no names, got {word!r}"
+            )
+        if found < 0:
+            raise self.error(
+                f"expected {words.kind}, as a name, a number from 0 to {words.count - 1} or '*', got {self.got()}"
+            )
         self.take()
         return range(found, found + 1)

@@ -6,15 +6,27 @@ import json
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from actmeasure.errors import ModelError
-from actmeasure.files.checks import VERSION, Count, Number, Strict, Whole, converted, parse_json, whole
+from actmeasure.files.checks import Count, Number, Strict, Whole, converted
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
 
-__all__ = ["BEGIN", "BLIND", "COMMENT", "MEASURE", "NOTHING", "RESERVED", "Comment", "identifiers", "number_text"]
+__all__ = [
+    "BEGIN",
+    "BLIND",
+    "COMMENT",
+    "MEASURE",
+    "NOTHING",
+    "RESERVED",
+    "Comment",
+    "identifiers",
+    "number_text",
+    "price_table",
+]
 
 #: Keywords of the format, which cannot be names.
 RESERVED = frozenset({
@@ -85,7 +97,7 @@ class _Contents(Strict):
 
 @dataclass(frozen=True)
 class Comment:
-    """What the comment line `# actmeasure {...}` tells about the model, because the format has no place for it.
+    """What the comment line `# actmeasure {...}` of version 1, for exact looks, tells because the format has no place for it.
 
     The reward of a measuring action is the reward less the measuring cost, a difference that loses the last bits of the
     cost; names may have any characters; and a start that is both random and shown needs a state of its own.
@@ -127,26 +139,20 @@ class Comment:
         """Return the comment line, in ASCII."""
         cost = self.measuring_cost if isinstance(self.measuring_cost, float) else self.measuring_cost.tolist()
         about = {
-            "version": VERSION, "states": self.state_names, "actions": self.action_names, "measuring_cost": cost,
+            "version": 1, "states": self.state_names, "actions": self.action_names, "measuring_cost": cost,
             "reveal_start": self.reveal_start, "begin": self.begin, "successor_rewards": self.successor_rewards,
             "statements": self.statements,
         }  # fmt: skip
         return f"#{COMMENT[:-1]}{json.dumps(about)}\n"
 
     @classmethod
-    def parse(cls, text: str) -> Comment:
-        """Return the comment whose JSON this is."""
-        about = parse_json(text)
-        version = whole(about.get("version") if isinstance(about, dict) else None, "'version'", least=1)
-        if version > VERSION:
-            raise ModelError(
-                f"it has version {version}, this actmeasure reads versions up to {VERSION}; update actmeasure"
-            )
+    def of_json(cls, about: Any) -> Comment:
+        """Return the comment with these contents, of version 1."""
         found = converted(about, _Contents)
         return cls(
             found.states,
             found.actions,
-            found.measuring_cost if isinstance(found.measuring_cost, float) else _table(found.measuring_cost),
+            found.measuring_cost if isinstance(found.measuring_cost, float) else price_table(found.measuring_cost),
             found.reveal_start,
             found.begin,
             found.successor_rewards,
@@ -154,8 +160,8 @@ class Comment:
         )
 
 
-def _table(rows: list[list[float]]) -> FloatArray:
-    """Return measuring costs per state and action, shape (S, A)."""
+def price_table(rows: list[list[float]]) -> FloatArray:
+    """Return prices per state and action, shape (S, A)."""
     if not rows or len({len(row) for row in rows}) != 1 or not rows[0]:
         raise ModelError("'measuring_cost' is not a number or a table with a row per state; remove the line")
     return np.array(rows)

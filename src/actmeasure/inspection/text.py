@@ -11,7 +11,7 @@ from actmeasure.errors import quoted, shown, unknown_name
 from actmeasure.inspection.economics import DAYS, Units
 from actmeasure.inspection.schedules import belief_after, plan_of
 from actmeasure.planning.budget import why_open
-from actmeasure.text import break_even_text, percent, plain_number, shortened, text_table
+from actmeasure.text import break_even_text, name_value_lines, percent, plain_number, shortened, text_table
 
 if TYPE_CHECKING:
     from actmeasure.evaluation import Evaluation
@@ -356,16 +356,9 @@ def _action_table(fit: Fit, action: int, period: str) -> Iterator[str]:
         f"state just seen, about {exposure:,.0f} {period}s in all)"
     )
     interval = [] if fit.low is None else [f"{100 * fit.level:g} % interval"]
-    rows: list[Sequence[str]] = [("from", f"{period}s", "to", "chance", *interval)]
-    for state in range(len(fit.state_names)):
-        rows += _state_rows(fit, action, state)
-    widths = [max(len(row[column]) for row in rows if column < len(row)) for column in range(len(rows[0]))]
-    for row in rows:
-        cells = [
-            cell.rjust(width) if column == 1 else cell.ljust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=False))
-        ]
-        yield f"  {'  '.join(cells).rstrip()}"
+    head = ("from", f"{period}s", "to", "chance", *interval)
+    rows = [row for state in range(len(fit.state_names)) for row in _state_rows(fit, action, state)]
+    yield from (f"  {line}" for line in text_table(head, rows, "<><<<"[: len(head)], rule=False))
 
 
 def _state_rows(fit: Fit, action: int, state: int) -> Iterator[Sequence[str]]:
@@ -486,9 +479,7 @@ def advice_text(advice: Advice) -> str:
 
 def _facts(advice: Advice) -> str:
     """Return the main figures, one line each."""
-    facts = list(_fact_rows(advice))
-    width = max(len(name) for name, _ in facts)
-    return "\n".join([advice.title, "", *(f"{name:<{width}}  {text}" for name, text in facts)])
+    return "\n".join([advice.title, "", *name_value_lines(_fact_rows(advice))])
 
 
 def _fact_rows(advice: Advice) -> Iterator[tuple[str, str]]:

@@ -80,7 +80,7 @@ class Replication:
         return maximise(self.likelihood, counts, begin, self.fixed, added, LEAST_GAIN).probabilities
 
     def repeat(self, task: str, replicates: int, replicate: Callable[[], T]) -> list[T]:
-        """Return the results of calling `replicate` so many times; after Ctrl-C, those that are done."""
+        """Return the results of calling `replicate` `replicates` times; after Ctrl-C, those that are done."""
         results: list[T] = []
         with deferred_interrupts() as interrupts:
             for number in range(replicates):

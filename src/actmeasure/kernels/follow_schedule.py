@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from actmeasure.kernels.jit import no_refcount
+from actmeasure.kernels.schedule_chain import KNOWN, MEASURE, REPEAT, Plans
 from actmeasure.kernels.simulate import NOTHING, Record, World, first_state, step
 from actmeasure.kernels.streams import WORLD, seed_stream
-from actmeasure.kernels.trace import KNOWN, MEASURE, REPEAT, Plans
 
 #: Entries of `progress`: number of the plan, step in the plan, state in which it began (S for a start that is not shown), and
 #: steps taken since, which in a repeating plan may be more than it has.

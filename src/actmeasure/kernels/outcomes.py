@@ -13,10 +13,10 @@ import numpy.typing as npt
 from actmeasure.kernels.jit import inner
 from actmeasure.kernels.simulate import pick
 
-__all__ = ["EXACT", "LAW", "NONE_SEEN", "NOTHING", "Outcomes", "draw_outcome", "law_row", "outcome_probability"]
+__all__ = ["EXACT", "LAW", "NONE_SEEN", "SHOWS_NOTHING", "Outcomes", "draw_outcome", "law_row", "outcome_probability"]
 
 #: What a measurement shows: nothing, the state itself, or an outcome by its law.
-NOTHING, EXACT, LAW = 0, 1, 2
+SHOWS_NOTHING, EXACT, LAW = 0, 1, 2
 #: Outcome where nothing is seen.
 NONE_SEEN = -1
 
@@ -27,9 +27,9 @@ class Outcomes(NamedTuple):
     Attributes
     ----------
     kinds : int64 array, shape (1 + k,)
-        `NOTHING`, `EXACT` or `LAW`.
+        `SHOWS_NOTHING`, `EXACT` or `LAW`.
     counts : int64 array, shape (1 + k,)
-        Number of outcomes; 0 for `NOTHING`, S for `EXACT`.
+        Number of outcomes; 0 for `SHOWS_NOTHING`, S for `EXACT`.
     costs : float64 array, shape (1 + k, S * A)
         Price of each measurement with action `a` in state `s`, at `s * A + a`; 0 for none.
     allowed : bool array, shape (1 + k, A)
@@ -64,7 +64,7 @@ def law_row(laws: Outcomes, measurement: int, action: int, state: int) -> int:
 @inner
 def outcome_probability(laws: Outcomes, measurement: int, action: int, state: int, outcome: int) -> float:
     """Return the probability of an outcome in the state that was reached; of -1, nothing seen, where nothing is shown."""
-    if laws.kinds[measurement] == NOTHING:
+    if laws.kinds[measurement] == SHOWS_NOTHING:
         return 1.0 if outcome == NONE_SEEN else 0.0
     if laws.kinds[measurement] == EXACT:
         return 1.0 if outcome == state else 0.0
@@ -87,7 +87,7 @@ def draw_outcome(laws: Outcomes, measurement: int, action: int, state: int, unif
 
     The state must not be terminal where the measurement has a law: rows of terminal states are empty.
     """
-    if laws.kinds[measurement] == NOTHING:
+    if laws.kinds[measurement] == SHOWS_NOTHING:
         return NONE_SEEN
     if laws.kinds[measurement] == EXACT:
         return state

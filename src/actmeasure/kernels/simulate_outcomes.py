@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from actmeasure.kernels.jit import no_refcount
 from actmeasure.kernels.outcomes import LAW, NONE_SEEN, Outcomes, draw_outcome
-from actmeasure.kernels.simulate import Record, World, move, write
-from actmeasure.kernels.streams import random
+from actmeasure.kernels.simulate import Record, Run, World, first_state, move, write
+from actmeasure.kernels.streams import AGENT, WORLD, random, seed_stream
 
 
 class MeasuredWorld(NamedTuple):
@@ -51,3 +51,33 @@ def write_step(
     write(record, episode, reward, cost, measurement > 0, ended)
     if measurement > 0:
         looks[episode, measurement - 1] += 1
+
+
+@no_refcount
+def decide_randomly_among(
+    n_actions: int, n_measurements: int, measure_probability: float, stream: Any
+) -> tuple[int, int]:
+    """Draw an action uniformly, and with the given probability one of several measurements, uniformly; else 0, none.
+
+    As many random numbers are drawn as by `simulate.decide_randomly`.
+    """
+    action, uniform = int(random(stream) * n_actions), random(stream)
+    if n_measurements == 0 or uniform >= measure_probability:
+        return action, 0
+    return action, 1 + min(int(uniform / measure_probability * n_measurements), n_measurements - 1)
+
+
+@no_refcount
+def run_randomly_among(measured: MeasuredWorld, measure_probability: float, run: Run, looks: Any) -> None:
+    """Simulate episodes of random decisions; `looks`, int64 (n_episodes, k), counts each measurement."""
+    n_actions, n_measurements = measured.world.dynamics.n_actions, measured.outcomes.kinds.shape[0] - 1
+    record = run.record
+    for episode in range(record.steps.shape[0]):
+        seed_stream(run.world_stream, run.entropy, run.first_episode + episode, WORLD)
+        seed_stream(run.agent_stream, run.entropy, run.first_episode + episode, AGENT)
+        state = first_state(measured.world, run.world_stream)
+        ended = False
+        while not ended and record.steps[episode] < run.max_steps:
+            action, chosen = decide_randomly_among(n_actions, n_measurements, measure_probability, run.agent_stream)
+            state, reward, cost, made, _, ended = step(measured, state, action, chosen, run.world_stream)
+            write_step(record, looks, episode, reward, cost, made, ended)

@@ -10,9 +10,9 @@ from actmeasure.learning.acno import AcnoPomcpAgent, ObserveThenPlanAgent
 from actmeasure.learning.agent import Agent, CompiledAgent, Task
 from actmeasure.learning.amrl_q import AmrlQAgent
 from actmeasure.learning.atmq import AtmqAgent, DynaAtmqAgent
+from actmeasure.learning.fixed_agents import PolicyAgent, PomcpAgent, RandomAgent, ScheduleAgent
 from actmeasure.learning.foresight import ForesightAgent
 from actmeasure.learning.learning_agent import LearningAgent, current_names
-from actmeasure.learning.planned import PolicyAgent, PomcpAgent, RandomAgent, ScheduleAgent
 from actmeasure.learning.saving import load_agent
 from actmeasure.settings import make_by_name
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -14,10 +14,12 @@ from actmeasure.episodes import Episodes
 from actmeasure.errors import AgentError, quoted
 from actmeasure.kernels import streams
 from actmeasure.model import Model
-from actmeasure.model.transitions import FloatArray
 from actmeasure.settings import whole
 
 __all__ = ["Agent", "CompiledAgent", "Task", "checked_decision", "checked_state"]
+
+#: What can be done with models on which an agent that needs exact looks cannot act; the end of an error's sentence.
+INSTEAD = "plan on the model with actmeasure.solve, or let agents.PolicyAgent follow a policy on it"
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +30,7 @@ class Task:
     ----------
     n_states, n_actions : int
     measuring_cost : float, or array of shape (S, A)
+        Price of the measurement; a tuple of these unless there is exactly one.
     discount : float
     start : Belief or None
         Distribution of the first state, None if it is not told.
@@ -37,24 +40,47 @@ class Task:
         The largest reward of a single step, None if it is not known.
     planned_episodes : int or None
         Number of episodes of the whole run, None if it is not known.
+    outcomes : tuple of int, length 1 + k
+        Number of outcomes without a measurement (0: nothing is seen), and of each measurement; by default those of one exact
+        measurement, (0, S).
+    looks_are_exact : bool
+        Whether there is one measurement, it shows the state, and nothing is seen without it.
     """
 
     n_states: int
     n_actions: int
-    measuring_cost: float | FloatArray
+    measuring_cost: Any
     discount: float
     start: Belief | None
     reveal_start: bool
     largest_reward: float | None
     planned_episodes: int | None
+    outcomes: tuple[int, ...] = ()
+    looks_are_exact: bool = True
+
+    def __post_init__(self) -> None:
+        if not self.outcomes:
+            object.__setattr__(self, "outcomes", (0, self.n_states))
 
     @classmethod
     def of_model(cls, model: Model, planned_episodes: int | None = None) -> Task:
         """Return the task of a model, without its dynamics."""
+        prices = tuple(measurement.cost for measurement in model.measurements)
+        outcomes = tuple(model.n_outcomes(number) for number in range(1 + len(prices)))
         return cls(
-            model.n_states, model.n_actions, model.measuring_cost, model.discount, Belief.start(model), model.reveal_start,
-            model.largest_reward, planned_episodes,
+            model.n_states, model.n_actions, prices[0] if len(prices) == 1 else prices, model.discount, Belief.start(model),
+            model.reveal_start, model.largest_reward, planned_episodes, outcomes, model.looks_are_exact,
         )  # fmt: skip
+
+    @property
+    def n_measurements(self) -> int:
+        """Number of measurements, without *none*."""
+        return len(self.outcomes) - 1
+
+    def same_sizes(self, other: Task) -> bool:
+        """Return whether both tasks have the same numbers of states and actions, and measurements with as many outcomes."""
+        mine, theirs = ((task.n_states, task.n_actions, task.outcomes, task.looks_are_exact) for task in (self, other))
+        return mine == theirs
 
 
 class Agent(ABC):
@@ -67,13 +93,17 @@ class Agent(ABC):
     2. for each episode `reseed(seed, episode)`, then `begin(observation)`;
     3. for each step `decide()`, then `observe(...)` with the result, also of the last step.
 
-    States and actions are numbers from 0; a state that is not shown is None. Nothing else is told: if the agent does not look, it
-    learns the reward, and whether the episode has ended. What an agent learns must depend on nothing but these calls and `rng`:
-    the same seed then gives the same episodes, and a run in parts equals a run in one. `actmeasure.testing.check_agent` checks
-    the contract. To save what was learned, inherit from `LearningAgent`; for compiled runs, from `CompiledAgent`.
+    States and actions are numbers from 0; a state that is not shown is None. Where looks are not exact, an agent observes the
+    outcome's number within the measurement that was made (of the passive one if none was). Nothing else is told: if the agent
+    does not look, it learns the reward, and whether the episode has ended. What an agent learns must depend on nothing but these
+    calls and `rng`: the same seed then gives the same episodes, and a run in parts equals a run in one.
+    `actmeasure.testing.check_agent` checks the contract. To save what was learned, inherit from `LearningAgent`; for compiled
+    runs, from `CompiledAgent`.
 
     Attributes
     ----------
+    needs_exact_looks : bool
+        Whether it acts only where one exact measurement can be made with every action; `train` refuses other models.
     task : Task
         Set by `prepare`.
     rng : numpy.random.Generator
@@ -82,6 +112,7 @@ class Agent(ABC):
         Number of episodes that are over, counted by `train`. The next one has the random numbers of that number.
     """
 
+    needs_exact_looks: ClassVar[bool] = False
     task: Task | None = None
     rng: np.random.Generator
     episodes_done: int = 0
@@ -92,12 +123,23 @@ class Agent(ABC):
 
     def check_goes_on_with(self, task: Task) -> None:
         """Raise an `AgentError` if the agent, prepared for another task, cannot be trained further on this one."""
-        mine = self.task
-        if mine is not None and (mine.n_states, mine.n_actions) != (task.n_states, task.n_actions):
+        if self.task is None or self.task.same_sizes(task):
+            return
+        if (self.task.n_states, self.task.n_actions) == (task.n_states, task.n_actions):
             raise AgentError(
-                f"the agent was trained with {mine.n_states} states and {mine.n_actions} actions, but this task has "
-                f"{task.n_states} and {task.n_actions}; make a new agent"
+                f"the agent was trained with other measurements, whose numbers of outcomes were {self.task.outcomes} (none "
+                f"first), but this task has {task.outcomes}; make a new agent"
             )
+        raise AgentError(
+            f"the agent was trained with {self.task.n_states} states and {self.task.n_actions} actions, but this task has "
+            f"{task.n_states} and {task.n_actions}; make a new agent"
+        )
+
+    def check_can_act_on(self, model: Model) -> None:
+        """Raise a `ModelError` if the agent needs exact looks and the model has others."""
+        if self.needs_exact_looks:
+            name = getattr(self, "name", type(self).__name__)
+            model.require_exact_looks(f"the agent {name!r}", INSTEAD)
 
     def reseed(self, seed: int, episode: int) -> None:
         """Set `rng` to the random numbers of an episode."""
@@ -110,7 +152,7 @@ class Agent(ABC):
 
     @abstractmethod
     def decide(self) -> Decision:
-        """Return the next action, and whether to look after it."""
+        """Return the next action, and the measurement to make after it."""
 
     @abstractmethod
     def observe(self, reward: float, cost: float, observation: int | None, terminated: bool, truncated: bool) -> None:
@@ -123,7 +165,8 @@ class Agent(ABC):
         cost : float
             Measuring cost that was paid, 0 without a look.
         observation : int or None
-            The state after the action if the decision was to look, also if the episode ends there.
+            The state after the action if the decision was to look, also if the episode ends there. Where looks are not exact: the
+            outcome's number within the measurement that was made; None for nothing seen.
         terminated : bool
             Whether the episode has ended; this is known without a look.
         truncated : bool

@@ -59,6 +59,7 @@ from actmeasure.decision import Decision
 from actmeasure.episodes import Episodes
 from actmeasure.errors import AgentError, ScheduleError
 from actmeasure.evaluation import evaluate
+from actmeasure.kernel_arrays import ENDINGS, flat_plans, record, world
 from actmeasure.kernels import follow_schedule, foresight, simulate, streams
 from actmeasure.kernels.learned_model import INITIAL_CAPACITY, Counts
 from actmeasure.learning import saving
@@ -83,7 +84,6 @@ from actmeasure.planning.solve import solve
 from actmeasure.policy import guide_for
 from actmeasure.schedule import BlindPlan, Schedule
 from actmeasure.settings import LARGEST_EXACT, whole
-from actmeasure.world import ENDINGS, flat_plans, record, world
 
 __all__ = ["FollowedPlan", "ForesightAgent", "ForesightSettings", "ForesightState", "Outlook", "Phase", "reliance"]
 

@@ -16,13 +16,13 @@ from scipy import sparse
 from actmeasure.belief import Belief
 from actmeasure.episodes import Episodes
 from actmeasure.errors import AgentError, unknown_name
+from actmeasure.kernel_arrays import new_run, world
 from actmeasure.kernels import streams
 from actmeasure.kernels.learned_model import Counts, is_full, with_doubled_capacity
 from actmeasure.learning.agent import Agent, CompiledAgent, Task, checked_state
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
 from actmeasure.settings import probability, real, truth, whole
-from actmeasure.world import new_run, world
 
 __all__ = [
     "NEVER", "NOTHING_KNOWN", "AgentSettings", "CompiledLearner", "LearningAgent", "count_up_to", "current_names",
@@ -159,6 +159,7 @@ class LearningAgent(Agent):
         How often episodes began in each state, where the task does not tell the start.
     """
 
+    needs_exact_looks: ClassVar[bool] = True
     name: ClassVar[str]
     types: ClassVar[dict[str, str]]
     version_1_types: ClassVar[dict[str, str] | None] = None

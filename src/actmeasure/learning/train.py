@@ -77,9 +77,14 @@ def train(
         remedy = "call the class" if isinstance(agent, type) else "see actmeasure.learning"
         remedy = f"use am.agents.make({quoted(agent)})" if isinstance(agent, str) else remedy
         raise AgentError(f"the agent is {quoted(agent)}, expected an actmeasure Agent; {remedy}")
-    _prepare(agent, _task(world, planned, own_discount(discount, "discount")))
+    task = _task(world, planned, own_discount(discount, "discount"))
+    if isinstance(world, Model):
+        agent.check_can_act_on(world)
+    elif isinstance(world.unwrapped, TabularEnv):
+        agent.check_can_act_on(world.unwrapped.model)
+    _prepare(agent, task)
     try:
-        results = Episodes.empty(episodes)
+        results = Episodes.empty(episodes, task.n_measurements)
     except MemoryError as error:
         raise AgentError(
             f"the results of {episodes:,} episodes do not fit into the memory of this machine; train for fewer, several times"
@@ -105,7 +110,7 @@ def _task(world: Model | gym.Env[Any, Any], episodes: int, discount: float) -> T
     """Return what the agent is told of a model or an environment."""
     if isinstance(world, Model):
         return Task.of_model(world, episodes)
-    n_states, n_actions = _sizes(world)
+    n_states, n_actions = (0, 0) if _shows_outcomes(world) else _sizes(world)
     if isinstance(world.unwrapped, TabularEnv):
         return Task.of_model(world.unwrapped.model, episodes)
     cost = _checked_cost(world.get_wrapper_attr("measuring_cost"))
@@ -123,6 +128,19 @@ def _checked_cost(cost: Any) -> float:
     return value
 
 
+def _shows_outcomes(env: gym.Env[Any, Any]) -> bool:
+    """Return whether an environment is that of a model whose looks are not exact; wrappers must leave its spaces as they are."""
+    if not isinstance(env, gym.Env) or not isinstance(env.unwrapped, TabularEnv) or env.unwrapped.model.looks_are_exact:
+        return False
+    own = env.unwrapped
+    if (env.action_space, env.observation_space) != (own.action_space, own.observation_space):
+        raise SpaceError(
+            f"the spaces of the model's environment, {own.action_space} and {own.observation_space}, were changed by a wrapper, "
+            "so that the outcomes of its measurements cannot be told; train on the environment without that wrapper"
+        )
+    return True
+
+
 def _sizes(env: gym.Env[Any, Any]) -> tuple[int, int]:
     """Return the numbers of states and actions of an environment; raise a `SpaceError` if its spaces are not finite."""
     if not isinstance(env, gym.Env):
@@ -133,6 +151,11 @@ def _sizes(env: gym.Env[Any, Any]) -> tuple[int, int]:
     actions, observations = env.action_space, env.observation_space
     if not env.has_wrapper_attr("measuring_cost"):
         raise SpaceError("looking costs nothing in this environment; wrap it: ActiveMeasuring(env, measuring_cost=...)")
+    if isinstance(env.get_wrapper_attr("measuring_cost"), tuple):
+        raise SpaceError(
+            "the measurements of the environment are functions of its observation, but the agents here act where a look shows "
+            "the state, or on a Model; train with another library, such as Stable-Baselines3, or make a Model of it"
+        )
     if not isinstance(observations, gym.spaces.Discrete):
         raise SpaceError(
             f"the observations are {observations}, but the agents here learn on finitely many states; "
@@ -209,21 +232,27 @@ def _one_episode(
 ) -> None:
     """Play one episode; everything that the environment returns is checked here before it reaches the agent."""
     nothing = int(env.observation_space.n) - 1  # type: ignore[attr-defined]
-    n_actions = int(env.action_space.nvec[0])  # type: ignore[attr-defined]
+    n_actions, n_looks = env.action_space.nvec.tolist()  # type: ignore[attr-defined]
+    numbering = env.unwrapped.numbering if _shows_outcomes(env) else None  # type: ignore[attr-defined]
     number = episode + 1
     observation, _ = reset_parts(env.reset(seed=seed), (number, 0))
     first = checked_observation(observation, 0, nothing, (number, 0))
-    agent.begin(None if first == nothing else first)
+    agent.begin(None if first == nothing else first if numbering is None else numbering.outcome(first)[1])
     for step in range(1, max_steps + 1):
         where = (number, step)
-        action, measure = checked_decision(agent, agent.decide(), n_actions)
-        given = env.step(np.array([action, int(measure)]))
+        action, measurement = checked_decision(agent, agent.decide(), n_actions, n_looks - 1)
+        given = env.step(np.array([action, int(measurement)]))
         observation, scalarized, terminated, truncated, info = step_parts(given, where)
         observation = checked_observation(observation, 0, nothing, where)
         scalarized = checked_reward(scalarized, "the environment's reward", where)
         reward, cost, measured = _told(info, where)
         truncated = not terminated and (truncated or step == max_steps)
-        agent.observe(reward, cost, None if observation == nothing else observation, terminated, truncated)
+        seen = (
+            None if observation == nothing else observation if numbering is None else numbering.outcome(observation)[1]
+        )
+        agent.observe(reward, cost, seen, terminated, truncated)
+        if results.by_kind is not None and measured:
+            results.by_kind[episode, info["measurement"] - 1] += 1
         results.scalarized_return[episode] += scalarized
         results.reward[episode] += reward
         results.measurements[episode] += measured

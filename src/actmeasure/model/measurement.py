@@ -375,9 +375,10 @@ class Measurement:
             return replace(self, cost=cost, with_actions=actions)
         if isinstance(self.given, tuple) and isinstance(self.given[0], Measurement):
             law, names = _combined_law(self, [part.bound(sizes, warn) for part in self.given], sizes)
+            law = _checked_rows(law, self, sizes, np.tile(sizes.terminal, law.n_rows // sizes.n_states))
             return replace(self, cost=cost, outcomes=names, with_actions=actions, law=law, given=None)
         law = _bound_law(self, sizes)
-        if warn and not isinstance(self.given, sparse.csr_array):
+        if warn and isinstance(self.given, np.ndarray):  # sparse laws are made by programs, files and other models
             _warn_of_impossible_outcomes(self, law)
         return replace(self, cost=cost, with_actions=actions, law=law, given=None)
 

@@ -258,7 +258,7 @@ class Model:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Model:
-        """Read a model from a `.json`, `.npz` or `.pomdp` file."""
+        """Read a model from a `.json`, `.npz`, `.pomdp` or `.pomdpx` file."""
         from actmeasure import files
 
         return files.load_model(path)

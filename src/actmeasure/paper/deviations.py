@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from actmeasure import statistics
-from actmeasure.paper import experiments
+from actmeasure.paper import study_spec
 
 __all__ = ["REPETITIONS", "TEXT_AND_RUNS", "deviations"]
 
@@ -34,7 +34,7 @@ TEXT_AND_RUNS = (
     "Their prior is dropped once a state and action were measured more than seven times; the text keeps it.",
     "Dyna-ATMQ made 25 times 25 training updates at each step; the text says 25.",
     "On the measuring value problem they also looked at random at "
-    f"{experiments.RANDOM_LOOKS['random_measuring']:.0%} of the steps.",
+    f"{study_spec.RANDOM_LOOKS['random_measuring']:.0%} of the steps.",
     "ATMQ had 500 episodes on the measuring value problem, the others 1,000.",
     "AMRL-Q had a learning rate of 0.3; the text says 0.1.",
     "ACNO-OTP planned with discount 0.99 and depth 10; the text says 0.95 and 25.",
@@ -56,14 +56,14 @@ def deviations(cells: pd.DataFrame, means: pd.DataFrame) -> pd.DataFrame:
     means : pandas.DataFrame
         As `tables.run_means`.
     """
-    added = (cells["part"] == experiments.EIGHT) & cells["agent_settings"].map(_looks_at_random)
+    added = (cells["part"] == study_spec.EIGHT) & cells["agent_settings"].map(_looks_at_random)
     comparable = cells[(cells["preset"] == "published") & cells["published_return"].notna() & ~added.astype(bool)]
     rows = [_row(case) for _, cell in comparable.iterrows() for case in _cases(cell, means)]
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
 def _looks_at_random(agent_settings: str) -> bool:
-    return bool(experiments.RANDOM_LOOKS.keys() & json.loads(agent_settings).keys())
+    return bool(study_spec.RANDOM_LOOKS.keys() & json.loads(agent_settings).keys())
 
 
 class Case(NamedTuple):
@@ -132,7 +132,7 @@ def _is_shorter(case: Case) -> bool:
 
 @cache
 def _published_episodes() -> dict[tuple[str, str], int]:
-    parts = experiments.paper_study().parts
+    parts = study_spec.paper_study().parts
     return {(part.name, agent.label): agent.episodes or part.episodes for part in parts for agent in part.agents}
 
 
@@ -169,7 +169,7 @@ REASONS: list[tuple[Callable[[Case], bool], Callable[[Case], str]]] = [
         ),
     ),
     (
-        lambda case: str(case.cell["part"]) == experiments.EIGHT,
+        lambda case: str(case.cell["part"]) == study_spec.EIGHT,
         lambda case: "The published limit on the steps of an episode is not known.",
     ),
 ]

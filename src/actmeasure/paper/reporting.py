@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 from matplotlib.figure import Figure
 
-from actmeasure.paper import experiments
+from actmeasure.paper import study_spec
 from actmeasure.paper.deviations import REPETITIONS, TEXT_AND_RUNS, deviations
 from actmeasure.paper.published import AMRL_Q_EPISODES, DISCOUNT, Published
 from actmeasure.paper.tables import CURVES, PaperTables
@@ -44,9 +44,9 @@ BEST = Column("best known", "optimal_return")
 
 def knows(results: Results) -> bool:
     """Return whether these are results of the paper's study, and not of one that happens to have its name."""
-    if results.study["name"] not in experiments.NAMES:
+    if results.study["name"] not in study_spec.NAMES:
         return False
-    study = experiments.paper_study(quick=results.study["name"] == experiments.NAMES[1])
+    study = study_spec.paper_study(quick=results.study["name"] == study_spec.NAMES[1])
     return _labels(results.study["parts"]) == _labels(study.to_json()["parts"])
 
 
@@ -74,12 +74,12 @@ def report(results: Results, directory: Path) -> tuple[Document, Outputs]:
         outputs.add_table(name, table)
     sections = [
         _table1(results, found), _what(results),
-        _with_progress(_ceiling(found), results, experiments.OPTIMA, experiments.BEST_KNOWN),
+        _with_progress(_ceiling(found), results, study_spec.OPTIMA, study_spec.BEST_KNOWN),
         *_details(found),
-        _with_progress(_costs(found, outputs), results, experiments.SWEEP, experiments.SWEEP_OTP),
-        _with_progress(_curves(found, outputs), results, experiments.RIGHT),
-        _with_progress(_eight(found), results, experiments.EIGHT),
-        _with_progress(_scaling(found, outputs), results, experiments.SCALING),
+        _with_progress(_costs(found, outputs), results, study_spec.SWEEP, study_spec.SWEEP_OTP),
+        _with_progress(_curves(found, outputs), results, study_spec.RIGHT),
+        _with_progress(_eight(found), results, study_spec.EIGHT),
+        _with_progress(_scaling(found, outputs), results, study_spec.SCALING),
         _comparisons(found.comparisons), _deviations(differences),
         common.machine(results.study, _commands(results.study["name"], directory)),
     ]  # fmt: skip
@@ -90,12 +90,12 @@ def report(results: Results, directory: Path) -> tuple[Document, Outputs]:
 
 
 def _commands(name: str, directory: Path) -> list[str]:
-    quick = ["--quick"] if name == experiments.NAMES[1] else []
+    quick = ["--quick"] if name == study_spec.NAMES[1] else []
     return common.commands(directory, ["paper", *quick])
 
 
 def _quick(results: Results) -> list[Note]:
-    if results.study["name"] != experiments.NAMES[1]:
+    if results.study["name"] != study_spec.NAMES[1]:
         return []
     return [
         Note(
@@ -203,7 +203,7 @@ MEASUREMENTS = Measure(
 )  # fmt: skip
 #: The smallest share of the best possible for each shade but the first.
 SHADES = (0.25, 0.5, 0.75, 0.9, 0.975)
-GROUPS = {experiments.LEFT: "measuring value, at a cost of a look of", experiments.RIGHT: "4x4 frozen lake"}
+GROUPS = {study_spec.LEFT: "measuring value, at a cost of a look of", study_spec.RIGHT: "4x4 frozen lake"}
 
 
 def _table1(results: Results, found: PaperTables) -> Section:
@@ -217,7 +217,7 @@ def _table1(results: Results, found: PaperTables) -> Section:
         _matrix(results.study, found.cells, RETURNS),
         _matrix(results.study, found.cells, MEASUREMENTS),
     ]
-    return _with_progress(Section("Table 1", blocks), results, experiments.LEFT, experiments.RIGHT)
+    return _with_progress(Section("Table 1", blocks), results, study_spec.LEFT, study_spec.RIGHT)
 
 
 def _matrix(study: dict[str, Any], cells: pd.DataFrame, measure: Measure) -> Table:
@@ -231,11 +231,11 @@ def _matrix(study: dict[str, Any], cells: pd.DataFrame, measure: Measure) -> Tab
         As `PaperTables.cells`; what is not there yet is a dash.
     measure : Measure
     """
-    halves = {part["name"]: part for part in study["parts"] if part["name"] in (experiments.LEFT, experiments.RIGHT)}
+    halves = {part["name"]: part for part in study["parts"] if part["name"] in (study_spec.LEFT, study_spec.RIGHT)}
     columns = [(name, problem["label"]) for name, part in halves.items() for problem in part["problems"]]
     agents = list({agent["label"]: agent for part in halves.values() for agent in part["agents"]}.values())
     agents.sort(key=lambda agent: agent["settings"].get("preset") != "published")  # stable: otherwise as in the study
-    published = {(each.part, each.problem, each.agent): each for each in experiments.published()}
+    published = {(each.part, each.problem, each.agent): each for each in study_spec.published()}
     known = {(row["part"], row["problem"], row["agent"]): row for row in cells.to_dict("records")}
     best = {
         (row["part"], row["problem"]): float(row[measure.best])
@@ -285,8 +285,8 @@ def _what(results: Results) -> Section:
     agents = (
         "Agents with published settings are as in the runs behind the published numbers, where these differ from "
         "the paper's text. Those with default settings have what was found to be good since; Foresight learns a "
-        f"model and plans with it. The measuring value problem is a gamble that succeeds with probability {experiments.SUCCESS}, "
-        f"and a look tells whether it did. In frozen lakes a look costs {experiments.LAKE_COST}."
+        f"model and plans with it. The measuring value problem is a gamble that succeeds with probability {study_spec.SUCCESS}, "
+        f"and a look tells whether it did. In frozen lakes a look costs {study_spec.LAKE_COST}."
     )
     return Section("What was run", [Text(agents), Text(common.HOW_TO_READ), common.parts_table(results)])
 
@@ -305,12 +305,12 @@ def _ceiling(found: PaperTables) -> Section:
         f"though, and the best schedule at {DISCOUNT:g} does not wait for late rewards: it can earn less than "
         "another. So the best known return is the largest undiscounted return of the schedules that are best at several "
         "discounts: "
-        f"{', '.join(f'{each:g}' for each in (DISCOUNT, *experiments.HIGH_DISCOUNTS))} for lakes, {DISCOUNT:g} and "
-        f"{experiments.NO_DISCOUNT:g} for the measuring value problem, where it is exact. On lakes nothing is "
+        f"{', '.join(f'{each:g}' for each in (DISCOUNT, *study_spec.HIGH_DISCOUNTS))} for lakes, {DISCOUNT:g} and "
+        f"{study_spec.NO_DISCOUNT:g} for the measuring value problem, where it is exact. On lakes nothing is "
         "proven about the undiscounted return; on the large ones the search is cut off after a fixed amount of "
         "work."
     )
-    shown = found.optima[found.optima["part"].isin((experiments.LEFT, experiments.RIGHT, experiments.EIGHT))]
+    shown = found.optima[found.optima["part"].isin((study_spec.LEFT, study_spec.RIGHT, study_spec.EIGHT))]
     caption = "The best known, for the problems of the tables."
     return Section("What could be earned", [Text(text), *_shown(shown, caption, OPTIMA, "optima.csv")])
 
@@ -324,8 +324,8 @@ DETAILS = [
 def _details(found: PaperTables) -> list[Section]:
     sections = []
     for part, title, what in (
-        (experiments.LEFT, "The measuring value problem in detail", "at three costs of a look"),
-        (experiments.RIGHT, "The 4x4 frozen lake in detail", "in its three variants"),
+        (study_spec.LEFT, "The measuring value problem in detail", "at three costs of a look"),
+        (study_spec.RIGHT, "The 4x4 frozen lake in detail", "in its three variants"),
     ):
         caption = f"Returns {what}, sorted as you like: in the paper, found here, and the best known."
         cells = found.cells[found.cells["part"] == part]
@@ -398,7 +398,7 @@ def _scaling(found: PaperTables, outputs: Outputs) -> Section:
         "The published lakes are not known, so these are other random maps. Every size has "
         f"{lakes} lakes, each run once, so that an interval is over lakes. All agents have the same number of "
         f"episodes; in the paper AMRL-Q had {AMRL_Q_EPISODES:,} and Dyna-ATMQ one repetition. The published "
-        f"act-then-measure settings have random looks at {experiments.RANDOM_LOOKS['random_measuring']:.0%} of the steps "
+        f"act-then-measure settings have random looks at {study_spec.RANDOM_LOOKS['random_measuring']:.0%} of the steps "
         "added, as in the published runs on the measuring value problem."
     )
     caption = (
@@ -429,7 +429,7 @@ def _comparisons(pairs: pd.DataFrame) -> Section:
         difference=-pairs["difference"], difference_low=-pairs["difference_high"], difference_high=-pairs["difference_low"],
     )  # fmt: skip
     shown = pd.concat([turned[swapped], pairs[pairs["agent"] == FORESIGHT], turned[settings]])
-    parts = {experiments.LEFT: "measuring value", experiments.RIGHT: "4x4 lakes"}
+    parts = {study_spec.LEFT: "measuring value", study_spec.RIGHT: "4x4 lakes"}
     text = (
         "How much more one agent earns than the other in its last episodes, and how likely a run of it earns more than a "
         "run of the other, ties counting half; both averaged over the three settings of each half of Table 1, with "

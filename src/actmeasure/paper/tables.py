@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from actmeasure import statistics
-from actmeasure.paper import experiments
+from actmeasure.paper import study_spec
 from actmeasure.paper.published import RANDOM_LAKES
 from actmeasure.studies.report import tables
 from actmeasure.studies.report.tables import best_known
@@ -57,7 +57,7 @@ class PaperTables:
     def eight(self) -> pd.DataFrame:
         """Returns on the 8x8 lake, a row for each agent."""
         dropped = ["part", "agent_settings", "problem_settings", "published_measurements", "max_steps"]
-        return self.cells[self.cells["part"] == experiments.EIGHT].drop(columns=dropped).reset_index(drop=True)
+        return self.cells[self.cells["part"] == study_spec.EIGHT].drop(columns=dropped).reset_index(drop=True)
 
     @cached_property
     def costs(self) -> pd.DataFrame:
@@ -77,7 +77,7 @@ class PaperTables:
     @cached_property
     def comparisons(self) -> pd.DataFrame:
         """Differences between agents in Table 1, a row for each pair of agents and half of the table."""
-        return tables.improvements(self.means[self.means["part"].isin((experiments.LEFT, experiments.RIGHT))])
+        return tables.improvements(self.means[self.means["part"].isin((study_spec.LEFT, study_spec.RIGHT))])
 
 
 def _with_settings(table: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
@@ -91,12 +91,12 @@ def _with_settings(table: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
 def _with_published(cells: pd.DataFrame) -> pd.DataFrame:
     """Return the cells with the published numbers of the same agent, whatever its settings here."""
     columns = ["part", "problem", "agent_name", "published_return", "published_measurements"]
-    return cells.merge(pd.DataFrame(experiments.published(), columns=columns), on=columns[:3], how="left")
+    return cells.merge(pd.DataFrame(study_spec.published(), columns=columns), on=columns[:3], how="left")
 
 
 def _table1(cells: pd.DataFrame) -> pd.DataFrame:
-    shown = cells[cells["part"].isin((experiments.LEFT, experiments.RIGHT))]
-    table = shown["part"].map({experiments.LEFT: "measuring value", experiments.RIGHT: "frozen lake"})
+    shown = cells[cells["part"].isin((study_spec.LEFT, study_spec.RIGHT))]
+    table = shown["part"].map({study_spec.LEFT: "measuring value", study_spec.RIGHT: "frozen lake"})
     renamed = shown.assign(table=table).rename(columns={"problem": "setting"})
     return renamed[
         [
@@ -108,7 +108,7 @@ def _table1(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def _costs(cells: pd.DataFrame) -> pd.DataFrame:
-    shown = cells[cells["part"].isin((experiments.SWEEP, experiments.SWEEP_OTP))]
+    shown = cells[cells["part"].isin((study_spec.SWEEP, study_spec.SWEEP_OTP))]
     found = shown.assign(cost=_setting(shown, "measuring_cost"))
     return found[
         [
@@ -120,9 +120,9 @@ def _costs(cells: pd.DataFrame) -> pd.DataFrame:
 
 def _curves(results: Results) -> pd.DataFrame:
     runs, episodes = results.runs, results.episodes
-    drawn = runs[(runs["part"] == experiments.RIGHT) & (runs["problem"] == CURVES) & (runs["agent_name"] != NO_CURVE)]
+    drawn = runs[(runs["part"] == study_spec.RIGHT) & (runs["problem"] == CURVES) & (runs["agent_name"] != NO_CURVE)]
     agents = drawn["agent"].unique()
-    chosen = (episodes["part"] == experiments.RIGHT) & (episodes["problem"] == CURVES) & episodes["agent"].isin(agents)
+    chosen = (episodes["part"] == study_spec.RIGHT) & (episodes["problem"] == CURVES) & episodes["agent"].isin(agents)
     return _with_settings(tables.curves(episodes[chosen]), runs).drop(
         columns=["part", "agent_settings", "problem_settings"]
     )
@@ -130,7 +130,7 @@ def _curves(results: Results) -> pd.DataFrame:
 
 def _scaling(means: pd.DataFrame, optima: pd.DataFrame) -> pd.DataFrame:
     """Return means over the lakes of each size for each agent, with intervals over lakes."""
-    shown = means[means["part"] == experiments.SCALING]
+    shown = means[means["part"] == study_spec.SCALING]
     lakes = shown.assign(size=_setting(shown, "size")).merge(optima, on=["part", "problem"], how="left")
     rows = []
     for _, runs in lakes.groupby(["size", "agent"], sort=False, observed=True):

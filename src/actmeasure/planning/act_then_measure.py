@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from actmeasure.belief import Belief
 from actmeasure.decision import Decision
+from actmeasure.kernel_arrays import dynamics
 from actmeasure.kernels import stopping
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
@@ -25,7 +26,6 @@ from actmeasure.planning.control import Control
 from actmeasure.planning.solution import Plan
 from actmeasure.policy import unroll
 from actmeasure.schedule import BlindPlan, Ending, Schedule
-from actmeasure.world import dynamics
 
 __all__ = ["ActThenMeasure", "AtmLinear", "AtmQmdp", "best_stops"]
 

@@ -28,6 +28,7 @@ from scipy.sparse import linalg
 
 from actmeasure import markov
 from actmeasure.errors import PlanError
+from actmeasure.kernel_arrays import control_dynamics, dynamics
 from actmeasure.kernels import value_iteration as kernel
 from actmeasure.kernels.belief_graph import Bounds
 from actmeasure.kernels.dynamics import EPSILON, Dynamics, relative_error
@@ -36,7 +37,6 @@ from actmeasure.model.structure import end_components
 from actmeasure.model.transitions import FloatArray
 from actmeasure.planning.budget import Budget
 from actmeasure.settings import LARGEST_RETURN
-from actmeasure.world import control_dynamics, dynamics
 
 __all__ = [
     "first_bounds", "free_action_values", "informed_bounds", "mdp_values", "mean_bound", "q_mdp", "repeat_values", "row_values",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import copy
@@ -13,6 +12,7 @@ from typing import Literal
 from actmeasure.errors import PlanError, quoted
 from actmeasure.interrupts import Interrupts, deferred_interrupts
 from actmeasure.kernels.jit import running_time
+from actmeasure.progress import rewrite_line
 from actmeasure.settings import real, whole
 
 __all__ = ["Budget", "Progress", "Stopped", "why_open"]
@@ -196,19 +196,10 @@ class Budget:
             lower, upper = max(lower, self.record[-1].lower), min(upper, self.record[-1].upper)
         self.record.append(Progress(self.elapsed, lower, upper))
         if self.progress is True:
-            _print_progress(self.record[-1])
+            bounds = f"{lower:.6g} <= optimum <= {upper:.6g}   gap {upper - lower:.2g}"
+            rewrite_line(f"{self.record[-1].seconds:7.1f} s   {bounds}")
         elif self.progress:
             self.progress(self.record[-1])
-
-
-def _print_progress(progress: Progress) -> None:
-    gap = progress.upper - progress.lower
-    print(
-        f"\r{progress.seconds:7.1f} s   {progress.lower:.6g} <= optimum <= {progress.upper:.6g}   gap {gap:.2g}   ",
-        end="",
-        file=sys.stderr,
-        flush=True,
-    )
 
 
 def why_open(stopped: Stopped, discount: float, gain: str = "close the gap") -> str:

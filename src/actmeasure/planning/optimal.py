@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from actmeasure.errors import PlanError
 from actmeasure.evaluation import Evaluation, evaluate
+from actmeasure.kernel_arrays import dynamics
 from actmeasure.kernels import belief_graph, graph_search
 from actmeasure.kernels.belief_graph import Bounds, Graph, Scratch
 from actmeasure.kernels.dynamics import EPSILON, Dynamics
@@ -39,7 +40,6 @@ from actmeasure.planning.bounds import ALMOST_ONE, PROHIBITIVE, first_bounds, in
 from actmeasure.planning.budget import Budget, Stopped
 from actmeasure.planning.solution import Plan
 from actmeasure.schedule import Schedule
-from actmeasure.world import dynamics
 
 __all__ = ["NEGLIGIBLE_GAP", "Never", "Optimal", "Search"]
 

@@ -13,6 +13,7 @@ from actmeasure import statistics
 from actmeasure.belief import Belief
 from actmeasure.decision import Decision
 from actmeasure.errors import PlanError, quoted, unknown_name
+from actmeasure.kernel_arrays import measured_world, world
 from actmeasure.kernels import pomcp, pomcp_outcomes, streams
 from actmeasure.kernels.simulate import first_state
 from actmeasure.kernels.simulate_outcomes import MeasuredWorld
@@ -24,8 +25,7 @@ from actmeasure.planning.budget import Budget
 from actmeasure.planning.particle_filter import ParticleFilter, draw_particles
 from actmeasure.settings import MOST_EPISODES, MOST_STEPS, discount_factor, real, truth, whole
 from actmeasure.statistics import Interval
-from actmeasure.text import interval_text
-from actmeasure.world import measured_world, world
+from actmeasure.text import interval_text, name_value_lines
 
 __all__ = ["LARGEST_DISCOUNT", "POMCP", "ROLLOUTS", "SimulatedReturn", "least_reward", "simulate"]
 
@@ -414,12 +414,11 @@ class SimulatedReturn:
         return self.deprivations
 
     def __str__(self) -> str:
-        rows = {
-            "discounted return": self.discounted_return, "return": self.scalarized_return,
-            "looks": self.measurements, "steps": self.steps,
-        }  # fmt: skip
-        lines = [f"{name:<18} {interval_text(mean)}" for name, mean in rows.items()]
-        lines.append(f"{'episodes':<18} {self.episodes} in {self.seconds:.1f} s; the intervals cover 95 %")
+        lines = name_value_lines([
+            ("discounted return", interval_text(self.discounted_return)), ("return", interval_text(self.scalarized_return)),
+            ("looks", interval_text(self.measurements)), ("steps", interval_text(self.steps)),
+            ("episodes", f"{self.episodes} in {self.seconds:.1f} s; the intervals cover 95 %"),
+        ])  # fmt: skip
         if self.deprivations:
             lines.append(
                 f"All particles of a belief had ended {self.deprivations} times and were drawn anew; use more particles."

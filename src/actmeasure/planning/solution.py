@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from actmeasure.errors import import_extra
+from actmeasure.errors import import_extra, shown
 from actmeasure.evaluation import Evaluation
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
@@ -16,7 +16,7 @@ from actmeasure.planning.explain import Explanation, explain
 from actmeasure.policy import BeliefPolicy, Policy
 from actmeasure.policy_graph import PolicyGraph
 from actmeasure.schedule import BlindPlan, Schedule
-from actmeasure.text import shortened, text_table
+from actmeasure.text import name_value_lines, shortened, text_table
 
 if TYPE_CHECKING:
     import os
@@ -239,9 +239,7 @@ def solution_frame(solution: Solution) -> pd.DataFrame:
 
 def solution_text(solution: Solution, plans: int) -> str:
     """Return value and bounds of a solution and its first plans as text."""
-    facts = list(_facts(solution))
-    width = max(len(name) for name, _ in facts)
-    lines = [f"{name:<{width}}  {text}" for name, text in facts]
+    lines = name_value_lines(_facts(solution))
     for note in solution_notes(solution):
         lines += ["", note]
     if solution.graph is not None:
@@ -283,6 +281,8 @@ def _facts(solution: Solution) -> Iterator[tuple[str, str]]:
     if solution.method_upper is not None:
         yield f"best {solution.method!r}", _range(solution.value, max(solution.method_upper, solution.value))
     yield "looks", _looks(solution.evaluation, is_discounted)
+    if len(solution.model.measurements) > 1:
+        yield "by kind", _looks_by_kind(solution)
     yield "episode", _episode(solution.evaluation.steps, solution.evaluation.ending_probability)
 
 
@@ -294,6 +294,15 @@ def _looks(result: Evaluation, is_discounted: bool) -> str:
     is_finite = math.isfinite(result.measurements)
     often = f"{result.measurements:.4g} per episode" if is_finite else f"{result.average_measurements:.4g} per step"
     return often + (f"  ({result.discounted_measurements:.4g} discounted)" if is_discounted else "")
+
+
+def _looks_by_kind(solution: Solution) -> str:
+    """Return the number of each measurement, per episode or per step as in `_looks`."""
+    result = solution.evaluation
+    per_step = None if math.isfinite(result.measurements) else result.average_looks
+    counts = result.looks if per_step is None else per_step
+    names = [shown(measurement.name) for measurement in solution.model.measurements]
+    return ", ".join(f"{name} {count:.4g}" for name, count in zip(names, counts, strict=True))
 
 
 def _episode(steps: float, ending: float) -> str:

@@ -9,7 +9,6 @@ where the lines found so far cross, at the crossing with the largest gap, until 
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -24,6 +23,7 @@ from actmeasure.planning.budget import Budget, Stopped
 from actmeasure.planning.frontier import Frontier, FrontierPiece
 from actmeasure.planning.solution import Solution
 from actmeasure.planning.solve import Method, method_of, solve
+from actmeasure.progress import end_line, rewrite_line
 from actmeasure.schedule import Schedule
 from actmeasure.settings import real, whole
 
@@ -99,17 +99,12 @@ def tradeoff(
     with budget.deferred_interrupts():
         search.run()
         if progress is True:
-            print(file=sys.stderr)
+            end_line()
         return search.frontier()
 
 
 def _print_progress(progress: TradeoffProgress) -> None:
-    print(
-        f"\r{progress.seconds:7.1f} s   {progress.solved} prices solved   gap {progress.gap:.2g}   ",
-        end="",
-        file=sys.stderr,
-        flush=True,
-    )
+    rewrite_line(f"{progress.seconds:7.1f} s   {progress.solved} prices solved   gap {progress.gap:.2g}")
 
 
 # Which prices to solve, and for how long.

@@ -1,10 +1,17 @@
-"""Problems: functions that build models, of the paper and of the literature."""
+"""Problems: functions that build models, of the paper and of the literature; by name, in `PROBLEMS`."""
 
-from actmeasure.problems.catalogue import PROBLEMS, make
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from actmeasure.errors import ModelError
+from actmeasure.model import Model
 from actmeasure.problems.chain import chain
 from actmeasure.problems.drone import drone
 from actmeasure.problems.fatigue import fatigue_crack
 from actmeasure.problems.frozen_lake import frozen_lake
+from actmeasure.problems.inspection import inspection
 from actmeasure.problems.inventory import inventory
 from actmeasure.problems.maintenance import maintenance
 from actmeasure.problems.measuring_value import measuring_value
@@ -12,6 +19,7 @@ from actmeasure.problems.paper_examples import most_likely_successor, tight_boun
 from actmeasure.problems.sepsis import sepsis
 from actmeasure.problems.sewer import sewer
 from actmeasure.problems.snake_maze import snake_maze
+from actmeasure.settings import make_by_name
 
 __all__ = [
     "PROBLEMS",
@@ -19,6 +27,7 @@ __all__ = [
     "drone",
     "fatigue_crack",
     "frozen_lake",
+    "inspection",
     "inventory",
     "maintenance",
     "make",
@@ -30,3 +39,32 @@ __all__ = [
     "tight_bound",
     "two_state_belief",
 ]
+
+#: Functions that build the models, by their names on the command line, from which the ids of environments are made.
+PROBLEMS: dict[str, Callable[..., Model]] = {
+    "measuring-value": measuring_value,
+    "frozen-lake": frozen_lake,
+    "most-likely-successor": most_likely_successor,
+    "two-state-belief": two_state_belief,
+    "tight-bound": tight_bound,
+    "chain": chain,
+    "maintenance": maintenance,
+    "sepsis": sepsis,
+    "snake-maze": snake_maze,
+    "drone": drone,
+    "sewer": sewer,
+    "fatigue-crack": fatigue_crack,
+    "inventory": inventory,
+    "inspection": inspection,
+}
+
+
+def make(name: str, **settings: Any) -> Model:
+    """Build a problem by name; an unknown name or setting is a `ModelError` that says what was probably meant.
+
+    Examples
+    --------
+    >>> make("frozen-lake", size=8, variant="slippery")
+    Model(64 states, 4 actions, measuring_cost=0.05, discount=0.95, 11 terminal)
+    """
+    return make_by_name("problem", name, PROBLEMS, settings, ModelError)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from actmeasure.model import Model
 from actmeasure.planning.optimal import MOST_GRAPH_BYTES
-from actmeasure.studies.plans import is_search
+from actmeasure.studies.planning_trial import is_search
 from actmeasure.studies.spec import AgentSpec, Trial, canonical
 from actmeasure.studies.trial import build_model, new_agent
 

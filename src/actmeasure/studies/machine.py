@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from actmeasure import __version__
-from actmeasure.errors import MissingExtraError
+from actmeasure.errors import import_extra
 
 __all__ = ["available_memory", "total_memory", "versions", "workers_that_fit"]
 
@@ -37,11 +37,7 @@ def available_memory() -> int:
 
 def _memory() -> tuple[int, int]:
     """Return all memory of this machine and what is available of it, in bytes."""
-    try:
-        import psutil
-    except ImportError as error:
-        raise MissingExtraError("running a study", "report") from error
-    found = psutil.virtual_memory()
+    found = import_extra("psutil", "running a study", "report").virtual_memory()
     return int(found.total), int(found.available)
 
 

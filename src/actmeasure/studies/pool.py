@@ -1,4 +1,4 @@
-"""The pool of worker processes that `train_seeds`, studies and interim reports run in.
+"""Worker processes, and the loop that has them make calls: for `train_seeds`, studies, interim reports and compiling ahead.
 
 Each worker is a loky executor with a single process: a process that is killed breaks its own executor only, so that the call that
 was lost is known and the other workers go on. Workers are new interpreters, not copies of this one (which would share its threads
@@ -13,20 +13,28 @@ import re
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+import traceback
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent import futures
 from contextlib import contextmanager
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
+from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
 import loky
 import loky.backend
 from loky.backend import resource_tracker as loky_tracker
 from loky.process_executor import ProcessPoolExecutor
 
-__all__ = ["Worker", "WorkerDiedError", "WorkerPool", "available_cores"]
+from actmeasure.errors import ActMeasureError
+
+__all__ = ["Call", "Work", "Worker", "WorkerDiedError", "WorkerPool", "available_cores", "error_sentence", "run_calls"]
+
+#: Seconds between two looks at Ctrl-C and at progress while worker processes compute.
+ATTENTION_SECONDS = 0.1
 
 #: Environment of a worker. One thread for numerical libraries: the other cores belong to other workers, and sums do not depend on
 #: the number of cores. No restart when memory has grown: trials differ in size, and a worker holds the agent that it trains.
@@ -47,6 +55,102 @@ def available_cores() -> int:
 
 class WorkerDiedError(Exception):
     """A worker process ended before its call was done; the message is a sentence for the user."""
+
+
+class Call(NamedTuple):
+    """A call for a worker process.
+
+    Attributes
+    ----------
+    task : object
+        For the caller: what the call belongs to.
+    function : function
+        Errors have to be returned, since not all can be sent back.
+    arguments : tuple
+    """
+
+    task: Any
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...] = ()
+
+
+class Work:
+    """The calls that `run_calls` has worker processes make, one after the other, and what becomes of their results.
+
+    Attributes
+    ----------
+    waiting : deque
+        Calls that no worker was given yet; subclasses may hold other objects from which `next_call` makes calls.
+    setup : Call or None
+        First call of every worker; its result is passed to `finished`.
+    """
+
+    setup: Call | None = None
+
+    def __init__(self, waiting: Iterable[Any]) -> None:
+        self.waiting = deque(waiting)
+
+    @property
+    def has_next(self) -> bool:
+        """Whether there are calls that no worker was given yet."""
+        return bool(self.waiting)
+
+    def next_call(self, task: Any) -> Call | None:
+        """Return the next call for a worker whose last one belonged to `task`, or None to leave it idle from now on."""
+        return self.waiting.popleft() if self.waiting else None
+
+    def finished(self, task: Any, result: Any) -> None:
+        """Take in the result of a call."""
+
+    def lost(self, task: Any, why: str) -> bool:
+        """Take in that a worker died, while it started if `task` is None; returns whether another takes its place."""
+        raise WorkerDiedError(why)
+
+
+def run_calls(work: Work, processes: int) -> Generator[None]:
+    """Have worker processes make calls until none is left; yields every `ATTENTION_SECONDS`, or more often.
+
+    A worker gets its next call before the caller sees the results of the last ones. When the caller closes the iterator, the
+    processes are ended at once, without the results of the calls that are running.
+    """
+    with WorkerPool(processes) as pool:
+        while pool.workers and (work.has_next or any(worker.task is not None for worker in pool.workers)):
+            for worker in pool.wait(ATTENTION_SECONDS):
+                call = _after_call(worker, work, pool)
+                if call is not None:
+                    worker.task = call.task
+                    worker.submit(call.function, *call.arguments)
+            yield
+
+
+def _after_call(worker: Worker, work: Work, pool: WorkerPool) -> Call | None:
+    """Pass on the result of a worker's call, or its death, and return its next call."""
+    is_new = worker.pid is None
+    task, worker.task = worker.task, None
+    try:
+        result = worker.result()
+    except WorkerDiedError as error:
+        if work.lost(task, str(error)):
+            pool.replace(worker)
+        else:
+            pool.remove(worker)
+        return None
+    if is_new and work.setup is not None:
+        return work.setup
+    if not is_new:
+        work.finished(task, result)
+    return work.next_call(task)
+
+
+def error_sentence(error: Exception) -> str:
+    """Return a sentence for the user on an error in a worker process; of one that is not ours with its place in the code."""
+    if isinstance(error, ActMeasureError):
+        return str(error)
+    if isinstance(error, MemoryError):
+        return "the memory of this machine is used up; try fewer workers"
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
+    return f"{type(error).__name__}: {error}{where}"
 
 
 class WorkerPool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from actmeasure.errors import ActMeasureError, StudyError, import_extra
-from actmeasure.studies.code import what_computes
+from actmeasure.studies.code_digest import what_computes
 from actmeasure.studies.spec import Study, Trial, canonical
 from actmeasure.studies.store import STUDY, DamagedError, Store, StoredTrial
 
@@ -95,7 +95,7 @@ def _study_data(store: Store) -> dict[str, Any]:
 def _study(store: Store, data: dict[str, Any]) -> Study:
     try:
         return Study.from_json(data)
-    except (ActMeasureError, KeyError, TypeError, AttributeError) as error:
+    except ActMeasureError as error:
         raise StudyError(
             f"{store.directory / STUDY} does not describe a study ({error}); run the study again, which keeps its trials"
         ) from error

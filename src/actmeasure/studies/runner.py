@@ -11,14 +11,13 @@ from pathlib import Path
 
 from actmeasure.errors import ActMeasureError, StudyError, quoted
 from actmeasure.interrupts import Interrupts, deferred_interrupts
-from actmeasure.studies.code import code_of
+from actmeasure.studies.code_digest import code_of
 from actmeasure.studies.engines import Engine, LocalEngine, Order
 from actmeasure.studies.engines.base import Outcome, unpacked
 from actmeasure.studies.expense import Expense, ExpenseEstimator, Pace
-from actmeasure.studies.journal import Failure, Journal, PartSummary, Summary
-from actmeasure.studies.progress import PartProgress, StudyProgress
 from actmeasure.studies.spec import Study, Trial
 from actmeasure.studies.store import DamagedError, Store, StoredTrial, open_store
+from actmeasure.studies.study_record import Failure, PartProgress, PartSummary, StudyProgress, StudyRecord, Summary
 
 __all__ = ["check_study", "in_order", "run_study"]
 
@@ -81,18 +80,18 @@ def run_study(
     expenses = check_study(study, contents)
     with open_store(place, study.name) as store, deferred_interrupts() as interrupts:
         source = {"file": None if file is None else os.fspath(file), "quick": quick}
-        journal = Journal(store, study, source, begun, keep)
-        run = _Run(study, store, expenses, interrupts, progress, journal, keep, tell)
+        record = StudyRecord(store, study, source, begun, keep)
+        run = _Run(study, store, expenses, interrupts, progress, record, keep, tell)
         chosen = engine or LocalEngine()
-        journal.begin(chosen.name)
+        record.begin(chosen.name)
         try:
             run.read_stored()
             run.run_missing(chosen, contents)
         except BaseException:
-            journal.broken()
+            record.broken()
             raise
         summary = run.summary(time.perf_counter() - begun)
-        journal.end(summary)
+        record.end(summary)
     return summary
 
 
@@ -160,11 +159,11 @@ class _Run:
         expenses: dict[str, Expense],
         interrupts: Interrupts,
         progress: Progress | None,
-        journal: Journal,
+        record: StudyRecord,
         keep: bool,
         tell: Callable[[str], None] | None,
     ) -> None:
-        self._study, self._store, self._interrupts, self._journal = study, store, interrupts, journal
+        self._study, self._store, self._interrupts, self._record = study, store, interrupts, record
         self._expenses, self._pace = expenses, Pace(expenses)
         self._progress, self._shown = progress, -math.inf
         self._finishing: dict[str, float] = {}
@@ -246,7 +245,7 @@ class _Run:
             self._failures[trial.hash] = Failure(trial, outcome.failure)
             return
         self._store.write(trial, unpacked(outcome.table), seconds, code_of(trial))
-        self._journal.keep()
+        self._record.keep()
         self._done.add(trial.hash)
         self._seconds[trial.hash] = seconds
         self._pace.note(trial, seconds, outcome.has_loaded)

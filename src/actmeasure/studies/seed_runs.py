@@ -7,7 +7,8 @@ import io
 import math
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple
 
@@ -109,9 +110,8 @@ class SeedRuns:
             "seed": np.repeat(np.array(self.seeds), lengths),
             "episode": np.concatenate(numbers),
         }
-        for field in fields(Episodes):
-            table[field.name] = np.concatenate([getattr(one, field.name) for one in self.episodes])
-        return table
+        columns = [one.columns() for one in self.episodes]
+        return table | {name: np.concatenate([one[name] for one in columns]) for name in columns[0]}
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a data frame with a row for every seed and episode (needs the extra `data`)."""
@@ -229,15 +229,12 @@ def check_table_path(path: str | os.PathLike[str]) -> Path:
     """Return the path of a table after checking that it can be written; called before a long run."""
     place = Path(path)
     if place.suffix.lower() not in SUFFIXES:
-        raise AgentError(f"the table {str(place)!r} cannot be written: {_unknown_ending(place)}")
+        unknown = unknown_name("file ending", place.suffix, SUFFIXES)
+        raise AgentError(f"the table {str(place)!r} cannot be written: {unknown}")
     if place.suffix.lower() == ".parquet":
         _parquet()
     check_place(place, "the table", AgentError)
     return place
-
-
-def _unknown_ending(place: Path) -> str:
-    return unknown_name("file ending", place.suffix, SUFFIXES)
 
 
 def save_table(columns: Mapping[str, npt.NDArray[Any]], place: Path) -> None:
@@ -260,8 +257,7 @@ def _write_csv(columns: Mapping[str, npt.NDArray[Any]], file: BinaryIO) -> None:
 
 
 def _write_parquet(columns: Mapping[str, npt.NDArray[Any]], file: BinaryIO) -> None:
-    parquet = _parquet()
-    parquet.write_table(import_extra("pyarrow", "a .parquet file", "data").table(dict(columns)), file)
+    _parquet().write_table(import_module("pyarrow").table(dict(columns)), file)
 
 
 def _parquet() -> Any:

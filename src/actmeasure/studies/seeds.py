@@ -7,9 +7,9 @@ import math
 import pickle
 import time
 import warnings
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from contextlib import suppress
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -26,11 +26,10 @@ from actmeasure.learning.agent import Agent
 from actmeasure.learning.train import train
 from actmeasure.model import Model
 from actmeasure.settings import MOST_EPISODES, whole
-from actmeasure.studies.pool import Worker, WorkerDiedError, WorkerPool, available_cores
-from actmeasure.studies.progress import SeedProgress
+from actmeasure.studies.pool import Call, Work, available_cores, error_sentence, run_calls
 from actmeasure.studies.seed_runs import LAST, SeedRuns, Stopped
 
-__all__ = ["AgentMaker", "FinishedEpisodes", "Training", "train_agent", "train_seeds"]
+__all__ = ["AgentMaker", "FinishedEpisodes", "SeedProgress", "Training", "train_agent", "train_seeds"]
 
 #: Seconds that it takes to start worker processes: they are not used to save less than that.
 STARTING_SECONDS = 3.0
@@ -42,8 +41,27 @@ MOST_SEEDS = 10**6
 LARGEST = 2**63 - 1
 #: Least number of seconds between two deliveries of finished episodes.
 DELIVERY_SECONDS = 0.1
-#: Seconds between two looks at Ctrl-C and at progress while worker processes train.
-ATTENTION_SECONDS = 0.1
+
+
+@dataclass(frozen=True)
+class SeedProgress:
+    """Progress of a training with several seeds.
+
+    Attributes
+    ----------
+    done, total : int
+        Episodes of all seeds.
+    recent_return : float
+        Mean of the last 50 episodes' returns over the seeds that are being trained; NaN before the first.
+    stopping : bool
+        Whether Ctrl-C was pressed, so that every seed ends after the episodes that it is at.
+    """
+
+    done: int
+    total: int
+    recent_return: float
+    stopping: bool = False
+
 
 AgentMaker = str | Callable[..., Agent]
 Progress = Callable[[SeedProgress], None]
@@ -101,7 +119,7 @@ def train_seeds(
     chosen = _checked_seeds(seeds, training.episodes)
     processes = None if workers is None else whole(workers, "workers", 1, error=AgentError)
     _check_model(model)
-    training.new_agent()  # so that a mistake in the settings is known before anything begins
+    training.new_agent().check_can_act_on(model)  # so that a mistake is known before anything begins
     finished = FinishedEpisodes(chosen, training.episodes, progress)
     return _train(training, model, finished, processes, training.new_agent)
 
@@ -120,6 +138,7 @@ def train_agent(
     See `train` for the parameters.
     """
     _check_model(model)
+    agent.check_can_act_on(model)
     count = whole(episodes, "episodes", 1, error=AgentError)
     name = getattr(agent, "name", type(agent).__name__)
     training = Training(name, {}, count, _steps(max_steps), _planned(planned_episodes))
@@ -230,10 +249,10 @@ class FinishedEpisodes:
 
     def add(self, number: int, part: Episodes) -> None:
         """Enter the next finished episodes of seed `number`, counted from 0."""
-        results = self._results.setdefault(number, Episodes.empty(self.episodes))
+        n_measurements = part.looks.shape[1]
+        results = self._results.setdefault(number, Episodes.empty(self.episodes, n_measurements))
         begin, end = self._entered[number], self._entered[number] + len(part)
-        for field in fields(Episodes):
-            getattr(results, field.name)[begin:end] = getattr(part, field.name)
+        results.fill(begin, part)
         self._entered[number] = end
         self._done[number] = max(self._done[number], end)
 
@@ -408,51 +427,57 @@ def _train_in_workers(
     str or None
         Why training failed, if it did.
     """
-    waiting = deque(finished.unfinished)
-    for number in waiting:
-        finished.restart(number)
-    setup = _packed(training), _contents(model)
-    failure: str | None = None
-    try:
-        with WorkerPool(min(workers, len(waiting))) as pool:
-            while any(worker.task is not None or not finished.stopping for worker in pool.workers if worker.future):
-                for worker in pool.wait(ATTENTION_SECONDS):
-                    try:
-                        trouble = _attend(worker, setup, waiting, finished)
-                    except WorkerDiedError as error:
-                        pool.remove(worker)
-                        trouble = str(error)
-                    failure = failure or trouble or None
-                    finished.stopping |= failure is not None or interrupts.requested
-                finished.stopping |= interrupts.requested
-                finished.show()
-    except KeyboardInterrupt:  # Ctrl-C was pressed twice
-        return None
-    return failure
+    seeds = _Seeds(finished, interrupts, Call(None, _set_up, (_packed(training), _contents(model))))
+    with suppress(KeyboardInterrupt):  # Ctrl-C was pressed twice
+        for _ in run_calls(seeds, min(workers, len(seeds.waiting))):
+            finished.stopping |= interrupts.requested
+            finished.show()
+    return seeds.failure
 
 
-def _attend(worker: Worker, setup: tuple[bytes, bytes], waiting: deque[int], finished: FinishedEpisodes) -> str:
-    """Take in what a worker has done and give it the next call, unless training stops; returns why it failed, if so."""
-    has_started, number = worker.pid is not None, worker.task
-    said = worker.result()
-    if not has_started:
-        worker.submit(_set_up, *setup)
-        return ""
-    if number is None:
-        failure: str = said
-    else:
-        part, failure = said
-        finished.add(number, part)
-    if failure:
-        worker.task = None
-        return failure if number is None else f"seed {finished.seeds[number]} failed: {failure}"
-    if number is None or finished.entered(number) == finished.episodes:
-        worker.task = number = None if finished.stopping or not waiting else waiting.popleft()
-    if finished.stopping or number is None:
-        worker.task = None
-    else:
-        worker.submit(_train_part, finished.seeds[number], finished.entered(number))
-    return ""
+class _Seeds(Work):
+    """Seeds that wait for a worker; a worker that dies or fails ends training after the calls that are running."""
+
+    def __init__(self, finished: FinishedEpisodes, interrupts: Interrupts, setup: Call) -> None:
+        super().__init__(finished.unfinished)
+        self._finished, self._interrupts, self.setup = finished, interrupts, setup
+        self.failure: str | None = None
+        for number in self.waiting:
+            finished.restart(number)
+
+    @property
+    def has_next(self) -> bool:
+        """See `Work.has_next`."""
+        return super().has_next and not self._finished.stopping
+
+    def next_call(self, task: int | None) -> Call | None:
+        """Return a call that goes on with the worker's seed (`task`, its number), or begins with the next."""
+        finished = self._finished
+        finished.stopping |= self._interrupts.requested
+        if finished.stopping:
+            return None
+        if task is None or finished.entered(task) == finished.episodes:
+            task = self.waiting.popleft() if self.waiting else None
+        return None if task is None else Call(task, _train_part, (finished.seeds[task], finished.entered(task)))
+
+    def finished(self, task: int | None, result: Any) -> None:
+        """Enter the episodes of a call; the result of `setup` is only why it failed, "" if it did not."""
+        if task is None:
+            self._fail(result)
+            return
+        part, failure = result
+        self._finished.add(task, part)
+        self._fail(failure and f"seed {self._finished.seeds[task]} failed: {failure}")
+
+    def lost(self, task: int | None, why: str) -> bool:
+        """See `Work.lost`."""
+        self._fail(why)
+        return False
+
+    def _fail(self, failure: str) -> None:
+        if failure:
+            self.failure = self.failure or failure
+            self._finished.stopping = True
 
 
 def _why_unsendable(training: Training) -> str | None:
@@ -494,7 +519,7 @@ def _set_up(packed: bytes, contents: bytes) -> str:
     try:
         _InWorker.training, _InWorker.model = pickle.loads(packed), npz.read(contents)
     except Exception as error:
-        return _sentence(error)
+        return _failure(error)
     return ""
 
 
@@ -514,13 +539,10 @@ def _train_part(seed: int, done: int) -> tuple[Episodes, str]:
             _InWorker.agent = training.new_agent()
         training.run(_InWorker.agent, _InWorker.model, seed, parts.append, lambda: True, done)
     except Exception as error:
-        return parts[-1], _sentence(error)
+        return parts[-1], _failure(error)
     return parts[-1], ""
 
 
-def _sentence(error: Exception) -> str:
-    if isinstance(error, ActMeasureError):
-        return str(error)
-    if isinstance(error, MemoryError):
-        return "the memory of this machine is used up; try fewer workers"
-    return f"{type(error).__name__}: {error}; pass workers=1 to see where"
+def _failure(error: Exception) -> str:
+    said = error_sentence(error)
+    return said if isinstance(error, (ActMeasureError, MemoryError)) else f"{said}; pass workers=1 to see where"

@@ -7,10 +7,12 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import msgspec
 
 from actmeasure.errors import StudyError, quoted
 from actmeasure.files.atomic import explain
@@ -44,8 +46,33 @@ COUNTS = {"episodes": 1, "seeds": 1, "first_seed": 0, "max_steps": 1, "beliefs":
 LARGEST = 2**63 - 1
 
 
+class _Specification:
+    """A dataclass that is written as JSON and read again."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data for JSON: all fields, with labels and paths, but those that are None."""
+        values = {each.name: getattr(self, each.name) for each in fields(self)}  # type: ignore[arg-type]
+        return {name: _json_value(value) for name, value in values.items() if value is not None}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Build it from what `to_json` returns; other keys are ignored. What does not fit is a `StudyError`."""
+        try:
+            return msgspec.convert(data, cls)
+        except msgspec.ValidationError as error:
+            raise StudyError(str(error)) from error
+
+
+def _json_value(value: Any) -> Any:
+    if isinstance(value, _Specification):
+        return value.to_json()
+    if isinstance(value, Mapping):
+        return dict(value)
+    return [_json_value(one) for one in value] if isinstance(value, tuple) else value
+
+
 @dataclass(frozen=True)
-class Part:
+class Part(_Specification):
     """Problems times agents times seeds, and problems times planning methods.
 
     Attributes
@@ -133,26 +160,9 @@ class Part:
         """Return every distinct trial."""
         return _distinct(trial for _, _, trial in [*self.plans(), *self.runs()])
 
-    def to_json(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
-        return {
-            "name": self.name, "title": self.title, "problems": [one.to_json() for one in self.problems],
-            "agents": [one.to_json() for one in self.agents], "episodes": self.episodes, "seeds": self.seeds,
-            "first_seed": self.first_seed, "max_steps": self.max_steps, "methods": list(self.methods),
-            "tolerance": self.tolerance, "beliefs": self.beliefs,
-        }  # fmt: skip
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Part:
-        """Build it from what `to_json` returns."""
-        problems = [ProblemSpec.from_json(one) for one in data["problems"]]
-        agents = [AgentSpec.from_json(one) for one in data["agents"]]
-        others = ("name", "title", "episodes", "seeds", "first_seed", "max_steps", "methods", "tolerance", "beliefs")
-        return cls(problems=problems, agents=agents, **{name: data[name] for name in others})
-
 
 @dataclass(frozen=True)
-class Study:
+class Study(_Specification):
     """A name, a title and parts.
 
     Examples
@@ -198,15 +208,6 @@ class Study:
             for part in self.parts
         ]  # fmt: skip
         return Study(f"{self.name}-quick", f"{self.title} (quick)", parts)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
-        return {"name": self.name, "title": self.title, "parts": [part.to_json() for part in self.parts]}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Study:
-        """Build it from what `to_json` returns."""
-        return cls(data["name"], data["title"], [Part.from_json(part) for part in data["parts"]])
 
 
 def checked_count(value: Any, which: str, what: str) -> int:
@@ -261,7 +262,7 @@ def _at_most(count: int | None, most: int) -> int | None:
 
 
 @dataclass(frozen=True)
-class ProblemSpec:
+class ProblemSpec(_Specification):
     """A problem and its settings.
 
     Attributes
@@ -306,19 +307,9 @@ class ProblemSpec:
         which = {"content": self.content} if self.is_file else {"name": self.name}
         return {**which, "settings": dict(self.settings)}
 
-    def to_json(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
-        data = {"label": self.label, "name": self.name, "settings": dict(self.settings)}
-        return data | ({"content": self.content} if self.is_file else {})
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> ProblemSpec:
-        """Build it from what `to_json` returns."""
-        return cls(data["label"], data["name"], data["settings"], data.get("content"))
-
 
 @dataclass(frozen=True)
-class AgentSpec:
+class AgentSpec(_Specification):
     """An agent and its settings.
 
     Attributes
@@ -352,17 +343,6 @@ class AgentSpec:
     def identity(self) -> dict[str, Any]:
         """Return what results depend on: not the label; seed and episodes belong to the trial."""
         return {"name": self.name, "settings": dict(self.settings)}
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
-        own = {"seeds": self.seeds, "episodes": self.episodes}
-        data = {"label": self.label, "name": self.name, "settings": dict(self.settings)}
-        return data | {name: value for name, value in own.items() if value is not None}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> AgentSpec:
-        """Build it from what `to_json` returns."""
-        return cls(data["label"], data["name"], data["settings"], data.get("seeds"), data.get("episodes"))
 
 
 def is_model_file(name: str) -> bool:
@@ -434,7 +414,7 @@ FORMAT = 3
 
 
 @dataclass(frozen=True)
-class Trial:
+class Trial(_Specification):
     """One agent with one seed on one problem (`train`), or one plan for it (`plan`); make it with the method of that name.
 
     Attributes
@@ -487,21 +467,6 @@ class Trial:
     def hash(self) -> str:
         """SHA-256 of the specification: 64 hexadecimal digits."""
         return digest(self.specification.encode())
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain data for JSON, with labels and paths."""
-        return {
-            "kind": self.kind, "problem": self.problem.to_json(), "max_steps": self.max_steps,
-            "agent": None if self.agent is None else self.agent.to_json(), "episodes": self.episodes, "seed": self.seed,
-            "method": self.method, "settings": dict(self.settings),
-        }  # fmt: skip
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Trial:
-        """Build it from what `to_json` returns."""
-        agent = None if data["agent"] is None else AgentSpec.from_json(data["agent"])
-        others = ("kind", "max_steps", "episodes", "seed", "method", "settings")
-        return cls(problem=ProblemSpec.from_json(data["problem"]), agent=agent, **{name: data[name] for name in others})
 
     def __str__(self) -> str:
         """Return the trial in words."""

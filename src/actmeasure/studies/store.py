@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from actmeasure import __version__
-from actmeasure.errors import MissingExtraError, StudyError, import_extra, quoted
+from actmeasure.errors import StudyError, import_extra, quoted
 from actmeasure.files.atomic import explain, replacing
 from actmeasure.studies.spec import Trial, canonical
 
@@ -267,15 +267,12 @@ def _checksum(table: pyarrow.Table) -> str:
 @contextmanager
 def locked(directory: Path) -> Iterator[None]:
     """Keep a folder to this process; the operating system releases the lock when the process ends, however it ends."""
-    try:
-        from filelock import FileLock, Timeout
-    except ImportError as error:
-        raise MissingExtraError(FEATURE, "report") from error
+    filelock = import_extra("filelock", FEATURE, "report")
     place = directory / LOCK
-    lock = FileLock(place, timeout=0)
+    lock = filelock.FileLock(place, timeout=0)
     try:
         lock.acquire()
-    except Timeout:
+    except filelock.Timeout:
         owner = _owner(place)
         who = f" (process {owner})" if owner.isdigit() else ""
         raise StudyError(
@@ -308,5 +305,5 @@ def arrow(feature: str) -> Any:
 
 
 def parquet(feature: str) -> Any:
-    """Return the module `pyarrow.parquet`; an error says how to install it, for `feature`."""
+    """Return the module `pyarrow.parquet`, likewise."""
     return import_extra("pyarrow.parquet", feature, "report")

@@ -19,6 +19,7 @@ from actmeasure.errors import ActMeasureError, StudyError, quoted, unknown_name
 from actmeasure.files.atomic import explain
 from actmeasure.files.checks import validation_path
 from actmeasure.files.toml_lines import KeyLines, KeyPath
+from actmeasure.model import Model
 from actmeasure.planning.solve import method_of
 from actmeasure.studies.spec import (
     COUNTS,
@@ -194,6 +195,8 @@ class _StudyReader:
 
     def __init__(self, place: Path, lines: KeyLines) -> None:
         self._place, self._lines = place, lines
+        #: Models on which not every agent can act, by the place of the problem.
+        self._with_other_looks: dict[KeyPath, Model] = {}
 
     def study(self, table: StudyTable) -> Study:
         with self.at("part"):
@@ -222,6 +225,11 @@ class _StudyReader:
                 numbers[key] = checked_tolerance(value, key) if key == "tolerance" else checked_count(value, key, key)
         problems = self._items(table.problems, (*where, "problems"), self._problem)
         agents = self._items(table.agents, (*where, "agents"), self._agent)
+        for number, agent in enumerate(agents):
+            for place, model in self._with_other_looks.items():
+                if place[: len(where)] == where:
+                    with self.at(*where, "agents", number):
+                        new_agent(agent).check_can_act_on(model)
         for number, method in enumerate(table.methods):
             with self.at(*where, "methods", number):
                 method_of(method)
@@ -246,7 +254,9 @@ class _StudyReader:
         name = str(self._place.parent / table.name) if is_model_file(table.name) else table.name
         with self._at_named_setting(where, table.settings):
             spec = ProblemSpec(label, name, table.settings)
-            build_model(spec)
+            model = build_model(spec)
+        if not model.is_exact_look_model:
+            self._with_other_looks[where] = model
         return spec
 
     def _agent(self, item: str | AgentTable, where: KeyPath) -> AgentSpec:
@@ -268,7 +278,7 @@ class _StudyReader:
 
     @contextmanager
     def _at_named_setting(self, where: KeyPath, settings: Mapping[str, Any]) -> Iterator[None]:
-        """Place errors at the setting that their message names first, or else at the problem or agent."""
+        """KeyPath errors at the setting that their message names first, or else at the problem or agent."""
         try:
             yield
         except ActMeasureError as error:

@@ -14,7 +14,7 @@ from actmeasure.files import parse_model
 from actmeasure.learning.agent import Agent
 from actmeasure.learning.train import train
 from actmeasure.model import Model
-from actmeasure.studies.plans import run_plan
+from actmeasure.studies.planning_trial import run_plan
 from actmeasure.studies.spec import AgentSpec, ProblemSpec, Trial, digest
 from actmeasure.studies.store import arrow
 

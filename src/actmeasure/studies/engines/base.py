@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 import os
 import time
-import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from actmeasure.errors import ActMeasureError, StudyError
+from actmeasure.errors import StudyError
 from actmeasure.interrupts import Interrupts
+from actmeasure.studies.pool import error_sentence
 from actmeasure.studies.spec import Trial
 from actmeasure.studies.store import arrow
 
@@ -53,7 +52,7 @@ class Order(NamedTuple):
 
     def packed(self) -> tuple[str, bytes | None]:
         """Return the arguments of `perform`."""
-        from actmeasure.studies.code import own_module
+        from actmeasure.studies.code_digest import own_module
 
         order = {"trial": self.trial.to_json(), "code": self.code, "module": own_module(self.trial)}
         return json.dumps(order), self.contents
@@ -92,7 +91,7 @@ def perform(packed: str, contents: bytes | None) -> Report:
     """Run a trial in a worker; an error is returned as a sentence."""
     begun = time.perf_counter()
     try:
-        from actmeasure.studies.code import code_of
+        from actmeasure.studies.code_digest import code_of
         from actmeasure.studies.trial import run_trial
 
         order = json.loads(packed)
@@ -105,20 +104,10 @@ def perform(packed: str, contents: bytes | None) -> Report:
         name = trial.method if trial.agent is None else trial.agent.name
         table = _pack(run_trial(trial, contents))
     except Exception as error:  # one trial must not stop the others
-        return None, time.perf_counter() - begun, _sentence(error)
+        return None, time.perf_counter() - begun, error_sentence(error)
     has_loaded = name not in _LOADED
     _LOADED.add(name)
     return table, time.perf_counter() - begun, "", has_loaded
-
-
-def _sentence(error: Exception) -> str:
-    if isinstance(error, ActMeasureError):
-        return str(error)
-    if isinstance(error, MemoryError):
-        return "the memory of this machine is used up; try fewer workers"
-    frames = traceback.extract_tb(error.__traceback__)
-    where = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
-    return f"{type(error).__name__}: {error}{where}"
 
 
 def _pack(table: pyarrow.Table) -> bytes:

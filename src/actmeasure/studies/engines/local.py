@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 
 from actmeasure.errors import StudyError
 from actmeasure.interrupts import Interrupts
 from actmeasure.settings import whole
 from actmeasure.studies.engines.base import Order, Outcome, Report, perform
 from actmeasure.studies.machine import available_memory, workers_that_fit
-from actmeasure.studies.pool import Worker, WorkerDiedError, WorkerPool, available_cores
+from actmeasure.studies.pool import Call, Work, available_cores, run_calls
 
 __all__ = ["LocalEngine"]
 
-#: Seconds between two looks at Ctrl-C and at progress.
-ATTENTION_SECONDS = 0.2
 #: How often a trial is tried whose worker dies, and how many workers in a row may die while they start.
 TRIES = 3
 
@@ -40,10 +38,13 @@ class LocalEngine:
     ) -> Iterator[Outcome | None]:
         """See `Engine.run`."""
         self.at_once = self._suitable(orders)
-        with WorkerPool(self.at_once) as pool:
-            queue = _Queue(pool, orders, note)
-            while queue.is_busy and not interrupts.requested:
-                yield from queue.next_outcomes()
+        trials = _Trials(orders, note)
+        with closing(run_calls(trials, self.at_once)) as rounds:
+            for _ in rounds:
+                yield from trials.outcomes or (None,)
+                trials.outcomes.clear()
+                if interrupts.requested:
+                    return
 
     def _suitable(self, orders: Sequence[Order]) -> int:
         """Return how many processes to use for these orders."""
@@ -53,52 +54,39 @@ class LocalEngine:
         return workers_that_fit([order.memory for order in orders], most, available_memory())
 
 
-class _Queue:
-    """Orders that wait for a worker, and those at one (as its `task`)."""
+class _Trials(Work):
+    """Orders that wait for a worker, and the outcomes of those that are done; a trial whose worker dies is tried again."""
 
-    def __init__(self, pool: WorkerPool, orders: Sequence[Order], note: Callable[[str], None]) -> None:
-        self._pool, self._note = pool, note
-        self._waiting = deque(orders)
+    def __init__(self, orders: Sequence[Order], note: Callable[[str], None]) -> None:
+        super().__init__(orders)
+        self.outcomes: list[Outcome] = []
+        self._note = note
         self._losses: dict[str, int] = {}
         self._false_starts = 0
 
-    @property
-    def is_busy(self) -> bool:
-        """Whether anything is left to do."""
-        return bool(self._waiting) or any(worker.task is not None for worker in self._pool.workers)
-
-    def next_outcomes(self) -> Iterator[Outcome | None]:
-        """Return what workers have finished, None if nothing is for a while, and give them the next orders."""
-        finished = self._pool.wait(ATTENTION_SECONDS)
-        outcomes = [self._fetch(worker) for worker in finished]  # workers must not wait until results are stored
-        yield from outcomes or [None]
-
-    def _fetch(self, worker: Worker) -> Outcome | None:
-        order, worker.task = worker.task, None
-        try:
-            report: Report = worker.result()
-        except WorkerDiedError as error:
-            return self._retry_or_fail(worker, order, str(error))
-        if self._waiting:
-            worker.task = self._waiting.popleft()
-            worker.submit(perform, *worker.task.packed())
-        if order is None:  # the worker has started
+    def next_call(self, task: Order | None) -> Call | None:
+        """See `Work.next_call`."""
+        if not self.waiting:
             return None
-        self._false_starts = 0
-        return Outcome(order.trial, *report)
+        order: Order = self.waiting.popleft()
+        return Call(order, perform, order.packed())
 
-    def _retry_or_fail(self, worker: Worker, order: Order | None, why: str) -> Outcome | None:
-        """Deal with a worker that has died: another takes its place, and what it was doing is tried again or given up."""
-        if order is None:
+    def finished(self, task: Order, result: Report) -> None:
+        """See `Work.finished`."""
+        self._false_starts = 0
+        self.outcomes.append(Outcome(task.trial, *result))
+
+    def lost(self, task: Order | None, why: str) -> bool:
+        """See `Work.lost`."""
+        if task is None:
             self._false_starts += 1
             if self._false_starts >= TRIES:
                 raise StudyError(why)
-        self._pool.replace(worker)
-        if order is None:
-            return None
-        losses = self._losses[order.trial.hash] = self._losses.get(order.trial.hash, 0) + 1
+            return True
+        losses = self._losses[task.trial.hash] = self._losses.get(task.trial.hash, 0) + 1
         if losses >= TRIES:
-            return Outcome(order.trial, None, 0.0, f"{why} (after {losses} tries)")
-        self._note(f"{order.trial}: {why}. It is tried again")
-        self._waiting.appendleft(order)
-        return None
+            self.outcomes.append(Outcome(task.trial, None, 0.0, f"{why} (after {losses} tries)"))
+        else:
+            self._note(f"{task.trial}: {why}. It is tried again")
+            self.waiting.appendleft(task)
+        return True

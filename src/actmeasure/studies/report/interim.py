@@ -8,11 +8,16 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from actmeasure.errors import ActMeasureError
 from actmeasure.files.atomic import remove_leftovers
 from actmeasure.studies.pool import WorkerDiedError, WorkerPool
-from actmeasure.studies.progress import StudyProgress
+from actmeasure.studies.report import REPORTS, build
+from actmeasure.studies.study_record import StudyProgress
+
+if TYPE_CHECKING:
+    from actmeasure.studies.report import ReportMaker
 
 __all__ = ["InterimReports"]
 
@@ -72,7 +77,7 @@ class InterimReports:
             if self._pool is None:
                 self._pool = WorkerPool(1)  # which is given the report to write when it has started
             else:
-                self._pool.workers[0].submit(_write_report, str(self._directory))
+                self._pool.workers[0].submit(_write_report, str(self._directory), REPORTS)
 
     @property
     def _is_busy(self) -> bool:
@@ -105,7 +110,7 @@ class InterimReports:
             self.end()
             return
         if not has_started:
-            worker.submit(_write_report, str(self._directory))
+            worker.submit(_write_report, str(self._directory), REPORTS)
             return
         seconds, trouble = said
         self._written += 1
@@ -119,9 +124,10 @@ class InterimReports:
             self._warn = None
 
 
-def _write_report(directory: str) -> tuple[float, str]:
-    """Write a report in this worker process; returns the seconds of computing that it took and what went wrong."""
+def _write_report(directory: str, reports: dict[str, ReportMaker]) -> tuple[float, str]:
+    """Write a report, knowing these registered ones; returns the seconds of computing that it took and what went wrong."""
     begun = time.process_time()
+    REPORTS.update(reports)
     trouble = _build(directory)
     with suppress(OSError, AttributeError):  # there is no niceness on Windows
         os.nice(max(0, NICENESS - os.nice(0)))
@@ -129,8 +135,6 @@ def _write_report(directory: str) -> tuple[float, str]:
 
 
 def _build(directory: str) -> str:
-    from actmeasure.studies.report import build
-
     try:
         build(directory)
     except ActMeasureError as error:

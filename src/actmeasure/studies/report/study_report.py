@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from importlib import import_module
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from actmeasure.studies.report import common, tables
+from actmeasure.studies.report import REPORTS, common, tables
 from actmeasure.studies.report.document import Column, Document, Outputs, Picture, Section, Text, render, table_of
 from actmeasure.studies.report.figures import learning_curves
 from actmeasure.studies.report.tables import best_known
@@ -115,25 +114,14 @@ def _commands(study: dict[str, Any], directory: Path) -> list[str]:
 
 #: File name of the page.
 PAGE = "report.html"
-#: Modules with a report of their own, `report`, for studies that `knows` recognises.
-OWN_REPORTS = ("actmeasure.paper.reporting",)
 
 
 def build_report(directory: str | os.PathLike[str]) -> Path:
     """Make the report of a study; see `actmeasure.studies.report.build`."""
     place = Path(directory)
     results = read_results(place)
-    document, outputs = _report_of(results)(results, place)
+    own = REPORTS.get(results.study["name"])
+    document, outputs = (own and own(results, place)) or study_report(results, place)
     outputs.add(PAGE, render(document).encode())
     outputs.write(place)
     return place / PAGE
-
-
-def _report_of(results: Results) -> Callable[[Results, Path], tuple[Document, Outputs]]:
-    """Return the function that makes the report: that of a module in `OWN_REPORTS` which knows the study, or `study_report`."""
-    for name in OWN_REPORTS:
-        module = import_module(name)
-        if module.knows(results):
-            own: Callable[[Results, Path], tuple[Document, Outputs]] = module.report
-            return own
-    return study_report

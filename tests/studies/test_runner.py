@@ -12,7 +12,7 @@ import pytest
 from study_tools import InlineEngine, small_study, stored, tables
 
 import actmeasure as am
-from actmeasure.paper.experiments import paper_study
+from actmeasure.paper.study_spec import paper_study
 from actmeasure.studies import AgentSpec, Part, ProblemSpec, Study, read_results, run_study, runner
 from actmeasure.studies.expense import WORKER_BYTES, Expense, ExpenseEstimator, Pace
 from actmeasure.studies.machine import available_memory, total_memory, workers_that_fit

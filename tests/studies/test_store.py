@@ -14,7 +14,7 @@ import pytest
 from study_tools import InlineEngine, place_of, small_study, stored, tables
 
 import actmeasure as am
-from actmeasure.studies import AgentSpec, Part, ProblemSpec, Study, Trial, journal, read_results, run_study
+from actmeasure.studies import AgentSpec, Part, ProblemSpec, Study, Trial, read_results, run_study, study_record
 from actmeasure.studies.store import ABOUT, DamagedError, open_store
 
 LAKE = ProblemSpec("lake", "frozen-lake", {"size": 4})
@@ -149,7 +149,7 @@ def test_a_folder_of_something_else_is_refused_and_left_alone(tmp_path):
 
 
 def test_time_is_added_up_even_if_the_study_breaks(tmp_path, monkeypatch):
-    monkeypatch.setattr(journal, "KEEP_SECONDS", 0.0)
+    monkeypatch.setattr(study_record, "KEEP_SECONDS", 0.0)
     run_study(TINY, tmp_path, InlineEngine())
     first = json.loads((tmp_path / "study.json").read_text())
     assert first["wall_seconds"] > 0
@@ -261,7 +261,7 @@ def test_a_full_disk_loses_nothing(tmp_path):
 import resource, sys
 sys.path[:0] = sys.argv[2], sys.argv[2] + "/studies"
 from study_tools import InlineEngine
-from test_study_store import FULL
+from test_store import FULL
 from actmeasure.errors import StudyError
 from actmeasure.experiments import run_study
 run_study(FULL, sys.argv[1] + "-before", InlineEngine())  # compiled code, if it is not kept yet, is larger

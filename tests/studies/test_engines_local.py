@@ -14,7 +14,7 @@ from study_tools import InlineEngine, small_study, stored, tables
 
 import actmeasure as am
 from actmeasure.studies import AgentSpec, LocalEngine, Part, ProblemSpec, Study, Trial, pool, read_results, run_study
-from actmeasure.studies.code import code_of
+from actmeasure.studies.code_digest import code_of
 from actmeasure.studies.engines import local
 from actmeasure.studies.engines.base import Order, perform
 
@@ -28,10 +28,10 @@ ENDLESS = Study("endless", "Endless", [Part("a", "A", [LAKE], ["atmq"], episodes
 SCRIPT = """
 import sys
 sys.path[:0] = sys.argv[1], sys.argv[1] + "/.."
-import test_study_local
+import test_engines_local
 from actmeasure.studies import LocalEngine, run_study
 
-run_study(getattr(test_study_local, sys.argv[3]), sys.argv[2], LocalEngine(2))
+run_study(getattr(test_engines_local, sys.argv[3]), sys.argv[2], LocalEngine(2))
 """
 
 

@@ -1,4 +1,4 @@
-"""`study.json`: what is run, with which versions, on which machine, when and for how long; and the summary of a run."""
+"""What is recorded of a study that runs: `study.json`, the progress of its parts, and the summary of a run."""
 
 from __future__ import annotations
 
@@ -11,14 +11,42 @@ from pathlib import Path
 from typing import Any, Literal
 
 from actmeasure.errors import StudyError
-from actmeasure.studies.code import code_of, what_computes
+from actmeasure.studies.code_digest import code_of, what_computes
 from actmeasure.studies.machine import total_memory, versions
 from actmeasure.studies.pool import available_cores
 from actmeasure.studies.spec import Study, Trial
 from actmeasure.studies.store import DamagedError, Store
 from actmeasure.text import text_table
 
-__all__ = ["Failure", "Journal", "PartSummary", "Summary"]
+__all__ = ["Failure", "PartProgress", "PartSummary", "StudyProgress", "StudyRecord", "Summary"]
+
+
+@dataclass(frozen=True)
+class PartProgress:
+    """Progress of a part of a study.
+
+    Attributes
+    ----------
+    name, title : str
+    done, total : int
+        Trials that are finished, stored or failed, and all trials.
+    seconds_left : float
+        An estimate; NaN while there is none.
+    """
+
+    name: str
+    title: str
+    done: int
+    total: int
+    seconds_left: float
+
+
+@dataclass(frozen=True)
+class StudyProgress:
+    """Progress of a study: that of its parts, and an estimate of the seconds that are left (NaN while there is none)."""
+
+    parts: tuple[PartProgress, ...]
+    seconds_left: float
 
 
 @dataclass(frozen=True)
@@ -97,7 +125,7 @@ class Summary:
 KEEP_SECONDS = 5.0
 
 
-class Journal:
+class StudyRecord:
     """Writes `study.json`; the seconds of earlier runs of the same study are added up.
 
     Parameters

@@ -11,14 +11,14 @@ from actmeasure.belief import Belief
 from actmeasure.decision import Decision
 from actmeasure.episodes import Episodes
 from actmeasure.errors import AgentError, PlanError, quoted
-from actmeasure.kernels import follow_schedule, simulate, streams
+from actmeasure.kernel_arrays import measured_world, new_run, record, world
+from actmeasure.kernels import follow_schedule, simulate, simulate_outcomes, streams
 from actmeasure.learning.agent import Agent, CompiledAgent, Task, checked_state
 from actmeasure.model import Model
 from actmeasure.planning.pomcp import POMCP
 from actmeasure.policy import Policy, SchedulePolicy
 from actmeasure.schedule import Schedule
 from actmeasure.settings import probability
-from actmeasure.world import new_run, record, world
 
 __all__ = ["PolicyAgent", "PomcpAgent", "RandomAgent", "ScheduleAgent"]
 
@@ -45,6 +45,7 @@ class PolicyAgent(Agent):
         if not isinstance(model, Model):
             raise AgentError(f"model is {quoted(model)}, expected the Model that the policy was made for")
         self.policy, self.model = policy, model
+        self._observes_states = model.looks_are_exact
 
     def prepare(self, task: Task) -> None:
         model = self.model
@@ -54,6 +55,12 @@ class PolicyAgent(Agent):
             raise AgentError(
                 f"{self.what} is for {model.n_states} states and {model.n_actions} actions, the task has {task.n_states} and "
                 f"{task.n_actions}; use it on the model it was made for"
+            )
+        own = Task.of_model(model)
+        if own.looks_are_exact != task.looks_are_exact or (not own.looks_are_exact and own.outcomes != task.outcomes):
+            raise AgentError(
+                f"{self.what} is for other measurements, whose numbers of outcomes are {own.outcomes} (none first), the task has "
+                f"{task.outcomes}; use it on the model it was made for"
             )
         super().prepare(task)
 
@@ -69,8 +76,11 @@ class PolicyAgent(Agent):
         return self.policy.decide()
 
     def observe(self, reward: float, cost: float, observation: int | None, terminated: bool, truncated: bool) -> None:
-        if not terminated:
-            self.policy.observe(self._shown(observation))
+        if terminated:
+            return
+        if observation is not None and self._observes_states:
+            observation = self._shown(observation)
+        self.policy.observe(observation)
 
     def _shown(self, observation: int | None) -> int | None:
         return None if observation is None else checked_state(observation, self.model.n_states)
@@ -137,12 +147,14 @@ class ScheduleAgent(PolicyAgent, CompiledAgent):
 
     policy: SchedulePolicy
     what = "the schedule"
+    needs_exact_looks: ClassVar[bool] = True
 
     def __init__(self, schedule: Schedule, model: Model) -> None:
         if not isinstance(schedule, Schedule):
             raise AgentError(f"schedule is {quoted(schedule)}, expected a Schedule")
         if not isinstance(model, Model):
             raise AgentError(f"model is {quoted(model)}, expected the Model that the schedule was made for")
+        self.check_can_act_on(model)
         super().__init__(schedule.policy(model), model)
         self.schedule = schedule
 
@@ -167,17 +179,17 @@ class RandomAgent(CompiledAgent):
     Parameters
     ----------
     measure_probability : float
-        Probability of measuring at each step.
+        Probability of measuring at each step; where there are several measurements, each is as likely.
     """
 
     def __init__(self, measure_probability: float = 0.5) -> None:
         self.measure_probability = probability(measure_probability, "measure_probability", AgentError)
         self._stream = streams.make_stream()
-        self._n_actions = 0
+        self._n_actions, self._n_measurements = 0, 1
 
     def prepare(self, task: Task) -> None:
         super().prepare(task)
-        self._n_actions = task.n_actions
+        self._n_actions, self._n_measurements = task.n_actions, task.n_measurements
 
     def reseed(self, seed: int, episode: int) -> None:
         streams.seed_stream(self._stream, streams.entropy_words(seed), episode, streams.AGENT)
@@ -186,14 +198,21 @@ class RandomAgent(CompiledAgent):
         """Do nothing: every step is decided alike."""
 
     def decide(self) -> Decision:
-        return Decision(*simulate.decide_randomly(self._n_actions, self.measure_probability, self._stream))
+        if self._n_measurements == 1:
+            return Decision(*simulate.decide_randomly(self._n_actions, self.measure_probability, self._stream))
+        among = (self._n_actions, self._n_measurements, self.measure_probability, self._stream)
+        return Decision(*simulate_outcomes.decide_randomly_among(*among))
 
     def observe(self, reward: float, cost: float, observation: int | None, terminated: bool, truncated: bool) -> None:
         """Do nothing: outcomes are not used."""
 
     def run(self, model: Model, seed: int, first_episode: int, max_steps: int, episodes: Episodes) -> None:
         run = new_run(episodes, seed, first_episode, max_steps, self._stream)
-        simulate.run_randomly(world(model), self.measure_probability, run)
+        if model.is_exact_look_model:
+            simulate.run_randomly(world(model), self.measure_probability, run)
+            return
+        looks = np.zeros_like(episodes.looks) if episodes.by_kind is None else episodes.by_kind
+        simulate_outcomes.run_randomly_among(measured_world(model), self.measure_probability, run, looks)
 
     def __repr__(self) -> str:
         return f"RandomAgent(measure_probability={self.measure_probability:g})"

@@ -12,11 +12,11 @@ from types import SimpleNamespace
 import psutil
 import pytest
 from study_tools import InlineEngine, small_study, stored, tables
-from test_study_local import LONG, SLOW, until
+from test_engines_local import LONG, SLOW, until
 
 import actmeasure as am
 from actmeasure.studies import Part, RayEngine, Study, run_study
-from actmeasure.studies.code import code_of
+from actmeasure.studies.code_digest import code_of
 from actmeasure.studies.engines import ray as ray_engine
 from actmeasure.studies.engines.base import Order
 
@@ -26,12 +26,12 @@ import sys
 sys.path[:0] = sys.argv[1], sys.argv[1] + "/.."
 from actmeasure.experiments import RayEngine, run_study
 from study_tools import small_study
-import test_study_local
+import test_engines_local
 
 if __name__ == "__main__":
     study, address = small_study(), None
     if len(sys.argv) > 3:
-        study, address = getattr(test_study_local, sys.argv[4]), sys.argv[3]
+        study, address = getattr(test_engines_local, sys.argv[4]), sys.argv[3]
     summary = run_study(study, sys.argv[2], RayEngine(address))
     print(summary.stopped, *summary.failures)
 """
@@ -182,7 +182,7 @@ def test_the_token_is_read_although_ray_was_loaded_before(tmp_path, with_token):
         "import os, sys, ray\n"
         "from actmeasure.studies import RayEngine, run_study\n"
         "sys.path[:0] = sys.argv[1], sys.argv[1] + '/..'\n"
-        "from test_study_ray import TINY\n"
+        "from test_engines_ray import TINY\n"
         "assert not run_study(TINY, sys.argv[2], RayEngine(sys.argv[3])).failures\n"
         "assert 'RAY_AUTH_MODE' not in os.environ\n"
     )

@@ -25,8 +25,12 @@ class EpisodeHistory:
     step : int
     action : int or None
         The last action; None at the start.
-    measured : bool
-        Whether `state` was shown.
+    measurement : int
+        The measurement that was made with the last action, 0 for none.
+    shown_start : bool
+        Whether the first state was shown.
+    outcome : int
+        What was seen with the last action, -1 for nothing.
     last_look : (step, state) or None
         Step at which a state was last shown, and that state.
     looks : int
@@ -41,32 +45,49 @@ class EpisodeHistory:
         self.belief = Belief.at(state) if shown else Belief.start(model)
         self.step = 0
         self.action: int | None = None
-        self.measured = shown
+        self.shown_start = shown
+        self.measurement, self.outcome = 0, -1
+        #: Step of the last measurement and what it showed, for `text`.
+        self._last_seen: tuple[int, str] | None = (0, model.state_name(state)) if shown else None
         self.last_look: tuple[int, int] | None = (0, state) if shown else None
         self.looks = 0
         self.total = 0.0
 
-    def add(self, action: int, measured: bool, state: int, reward: float) -> None:
-        """Add a step: its decision, the state it led to, and its reward minus measuring cost."""
-        self.state, self.action, self.measured = state, action, measured
+    def add(self, action: int, measurement: int, outcome: int, state: int, reward: float) -> None:
+        """Add a step: its decision, its outcome (-1 for nothing), the state it led to, and its reward minus measuring cost."""
+        model = self._model
+        self.state, self.action, self.measurement, self.outcome = state, action, measurement, outcome
         self.step += 1
         self.total += reward
-        if measured:
-            self.looks += 1
+        self.looks += measurement > 0
+        shows = model.shown_by(measurement)
+        is_exact = shows is not None and shows.law is None
+        if is_exact:
             self.last_look = (self.step, state)
-        if self._model.terminal[state]:
+        if measurement and outcome >= 0:
+            self._last_seen = (self.step, model.outcome_name(measurement, outcome))
+        if model.terminal[state]:
             self.belief = Belief(np.zeros(0, dtype=np.int64), np.zeros(0))
-        elif measured:
+        elif is_exact:
             self.belief = Belief.at(state)
+        elif outcome >= 0:
+            self.belief = self.belief.update(model, action, measurement, outcome)
         else:
-            self.belief = self.belief.predict(self._model, action)
+            self.belief = self.belief.predict(model, action)
 
     @property
     def last_step(self) -> str:
-        """The last action and whether it looked, such as `right, looked`."""
+        """The last action and whether it looked, such as `right, looked`; with the outcome where looks are not exact."""
         if self.action is None:
-            return "start shown" if self.measured else "start hidden"
-        return f"{self._model.action_name(self.action)}, {'looked' if self.measured else 'blind'}"
+            return "start shown" if self.shown_start else "start hidden"
+        model, action = self._model, self._model.action_name(self.action)
+        if model.looks_are_exact:
+            return f"{action}, {'looked' if self.measurement else 'blind'}"
+        shows = model.shown_by(self.measurement)
+        if shows is None:
+            return f"{action}, no measurement"
+        seen = "nothing" if self.outcome < 0 else model.outcome_name(self.measurement, self.outcome)
+        return f"{action}, {shows.name}: {seen}"
 
     @property
     def looks_paid(self) -> str:
@@ -97,7 +118,7 @@ class EpisodeHistory:
         return ", ".join(named) + (f" and {unnamed} more" if unnamed else "")
 
     def _last_look_text(self) -> str:
-        if self.last_look is None:
+        if self._last_seen is None:
             return "never"
-        step, state = self.last_look
-        return f"at step {step}, saw {self._model.state_name(state)}"
+        step, seen = self._last_seen
+        return f"at step {step}, saw {seen}"

@@ -26,7 +26,7 @@ __all__ = ["code_of", "module_digest", "own_module", "what_computes"]
 
 PACKAGE = "actmeasure"
 #: The module that runs every trial, and modules that belong to trials of training and of planning only.
-ROOT, TRAINING, PLANNING = "actmeasure.studies.trial", "actmeasure.learning.train", "actmeasure.studies.plans"
+ROOT, TRAINING, PLANNING = "actmeasure.studies.trial", "actmeasure.learning.train", "actmeasure.studies.planning_trial"
 #: Reads model files.
 FILES = "actmeasure.files"
 #: Modules through which agents and problems of other packages reach everything that computes.
@@ -46,6 +46,7 @@ LEFT_OUT = frozenset(
         PACKAGE,
         "actmeasure.errors",
         "actmeasure.interrupts",
+        "actmeasure.progress",
         "actmeasure.settings",
         "actmeasure.statistics",
         "actmeasure.studies",
@@ -60,7 +61,6 @@ LEFT_OUT = frozenset(
         "actmeasure.learning.saving",
         "actmeasure.learning",
         "actmeasure.problems",
-        "actmeasure.problems.catalogue",
         "actmeasure.planning",
     }
 )

@@ -10,14 +10,14 @@ import pandas as pd
 import pytest
 from synthetic import own_study, results_of
 
-from actmeasure.paper import experiments, reporting
+from actmeasure.paper import reporting, study_spec
 from actmeasure.paper.deviations import deviations
 from actmeasure.paper.reporting import knows as is_paper
 from actmeasure.paper.reporting import report as paper_report
 from actmeasure.paper.tables import PaperTables
 from actmeasure.studies.report.document import render
 
-QUICK = experiments.paper_study(quick=True)
+QUICK = study_spec.paper_study(quick=True)
 FILES = {
     "table1.csv", "lake-8x8.csv", "optima.csv", "comparisons.csv", "deviations.csv",
     *(f"figure-{name}.{kind}" for name in ("costs", "curves", "scaling") for kind in ("csv", "svg", "png")),
@@ -39,8 +39,8 @@ def part(study, name):
 
 
 def test_the_study_is_what_the_paper_and_its_runs_say():
-    study = experiments.paper_study()
-    left, right, sweep = (part(study, name) for name in (experiments.LEFT, experiments.RIGHT, experiments.SWEEP))
+    study = study_spec.paper_study()
+    left, right, sweep = (part(study, name) for name in (study_spec.LEFT, study_spec.RIGHT, study_spec.SWEEP))
     assert [problem.settings["measuring_cost"] for problem in left.problems] == [0.05, 0.10, 0.20]
     assert [problem.settings["variant"] for problem in right.problems] == ["deterministic", "semi-slippery", "slippery"]
     assert [problem.settings["measuring_cost"] for problem in sweep.problems] == [c / 100 for c in range(5, 21)]
@@ -51,8 +51,8 @@ def test_the_study_is_what_the_paper_and_its_runs_say():
         assert {"atmq", "dyna-atmq", "amrl-q", "acno-otp", "foresight"} == {agent.name for agent in each.agents}
         presets = [agent.settings.get("preset", "default") for agent in each.agents]
         assert (presets.count("published"), presets.count("default")) == (4, 5)
-    assert [len(part(study, experiments.SWEEP_OTP).problems), part(study, experiments.EIGHT).episodes] == [4, 2000]
-    scaling = part(study, experiments.SCALING)
+    assert [len(part(study, study_spec.SWEEP_OTP).problems), part(study, study_spec.EIGHT).episodes] == [4, 2000]
+    scaling = part(study, study_spec.SCALING)
     assert {problem.settings["size"] for problem in scaling.problems} == set(range(8, 21))
     assert scaling.episodes == 7500
     assert "acno-otp" not in {agent.name for agent in scaling.agents}
@@ -60,10 +60,8 @@ def test_the_study_is_what_the_paper_and_its_runs_say():
 
 
 def test_runs_of_the_table_are_those_of_the_sweep():
-    study = experiments.paper_study()
-    one, other = (
-        {trial.hash for trial in part(study, name).trials()} for name in (experiments.LEFT, experiments.SWEEP)
-    )
+    study = study_spec.paper_study()
+    one, other = ({trial.hash for trial in part(study, name).trials()} for name in (study_spec.LEFT, study_spec.SWEEP))
     learners = 20 * 7 * 3  # all but ACNO-OTP
     assert len(one & other) == learners
 
@@ -104,7 +102,7 @@ def test_files_are_the_same_every_time(results, pictures, request):
 
 
 def test_the_scaling_table_averages_over_lakes(results):
-    lakes = {problem.label: number for number, problem in enumerate(part(QUICK, experiments.SCALING).problems)}
+    lakes = {problem.label: number for number, problem in enumerate(part(QUICK, study_spec.SCALING).problems)}
     earned = results_of(QUICK, earn=lambda problem, agent, seed: lakes.get(problem.label, 0))
     table = PaperTables(earned).scaling
     assert table["lakes"].unique().tolist() == [2]
@@ -133,7 +131,7 @@ def test_numbers_that_five_runs_may_give_do_not_differ():
 
 
 def test_reasons_are_counted_and_follow_rules():
-    endless = part(QUICK, experiments.RIGHT).max_steps
+    endless = part(QUICK, study_spec.RIGHT).max_steps
     found = differing(lambda problem, agent, seed: 0.0, habits=lambda trial: (0, endless))
     assert "2 of our 2 runs earn nothing" in found.loc["ATMQ (published)", "reasons"]
     assert "fewer than the published runs" in found.loc["ATMQ (published)", "reasons"]
@@ -142,7 +140,7 @@ def test_reasons_are_counted_and_follow_rules():
 
 @pytest.mark.parametrize("habits", [(0, 6), (3, 50)])
 def test_runs_that_fall_into_holes_or_look_are_not_stuck(habits):
-    assert habits[1] <= part(QUICK, experiments.RIGHT).max_steps
+    assert habits[1] <= part(QUICK, study_spec.RIGHT).max_steps
     found = differing(lambda problem, agent, seed: 0.0, habits=lambda trial: habits)
     assert "earn nothing" not in found.loc["ATMQ (published)", "reasons"]
 
@@ -152,7 +150,7 @@ def test_every_published_number_is_compared_once():
     found = deviations(tables.cells, tables.means)
     assert not found.duplicated(["part", "problem", "measure", "agent"]).any()
     assert not found["agent"].str.contains("random looks").any()
-    assert len(found) == sum(1 + (cell.measurements is not None) for cell in experiments.published())
+    assert len(found) == sum(1 + (cell.measurements is not None) for cell in study_spec.published())
 
 
 def test_a_single_run_tells_no_difference():
@@ -176,7 +174,7 @@ def test_a_published_number_above_the_best_known_is_said_to_be_chance():
 
 
 def test_an_unfinished_study_says_what_is_missing_and_shows_the_rest(without_pictures):
-    hashes = {trial.hash for name in (experiments.LEFT, experiments.OPTIMA) for trial in part(QUICK, name).trials()}
+    hashes = {trial.hash for name in (study_spec.LEFT, study_spec.OPTIMA) for trial in part(QUICK, name).trials()}
     some = results_of(QUICK, keep=lambda trial: trial.hash in hashes)
     document, outputs = paper_report(some, Path("x"))
     page = render(document)
@@ -249,13 +247,13 @@ def test_a_study_with_the_names_of_the_papers_parts_has_a_report_of_its_own(resu
 
 
 def test_published_cells_belong_to_cells_of_the_study():
-    study = experiments.paper_study()
+    study = study_spec.paper_study()
     labels = {
         (each.name, problem.label, agent.name)
         for each in study.parts
         for problem in each.problems
         for agent in each.agents
     }
-    cells = pd.DataFrame(experiments.published())
+    cells = pd.DataFrame(study_spec.published())
     assert len(cells) == 12 + 12 + 3
     assert {tuple(cell) for cell in cells[["part", "problem", "agent"]].to_numpy()} <= labels

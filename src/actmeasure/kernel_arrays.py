@@ -9,21 +9,30 @@ import numpy as np
 import numpy.typing as npt
 
 from actmeasure.episodes import Episodes
-from actmeasure.kernels import streams, trace
+from actmeasure.kernels import streams
 from actmeasure.kernels.dynamics import Dynamics
-from actmeasure.kernels.outcomes import EXACT, LAW, NOTHING, Outcomes
+from actmeasure.kernels.outcomes import EXACT, LAW, SHOWS_NOTHING, Outcomes
+from actmeasure.kernels.schedule_chain import END, KNOWN, MEASURE, REPEAT, Plans
 from actmeasure.kernels.simulate import Record, Run, World
 from actmeasure.kernels.simulate_outcomes import MeasuredWorld
 from actmeasure.model import Model
 from actmeasure.schedule import BlindPlan, Schedule
 
 __all__ = [
-    "control_dynamics", "dynamics", "flat_plans", "measured_world", "new_run", "outcome_tables", "record", "world",
-]  # fmt: skip
+    "control_dynamics",
+    "control_world",
+    "dynamics",
+    "flat_plans",
+    "measured_world",
+    "new_run",
+    "outcome_tables",
+    "record",
+    "world",
+]
 
 T = TypeVar("T")
 
-ENDINGS = {"measure": trace.MEASURE, "known": trace.KNOWN, "end": trace.END, "repeat": trace.REPEAT}
+ENDINGS = {"measure": MEASURE, "known": KNOWN, "end": END, "repeat": REPEAT}
 
 
 def dynamics(model: Model) -> Dynamics:
@@ -63,7 +72,7 @@ def outcome_tables(model: Model) -> Outcomes:
 
 def _outcome_tables(model: Model) -> Outcomes:
     shown = [model.shown_by(number) for number in range(1 + len(model.measurements))]
-    kinds = [NOTHING if one is None else EXACT if one.law is None else LAW for one in shown]
+    kinds = [SHOWS_NOTHING if one is None else EXACT if one.law is None else LAW for one in shown]
     laws = [None if one is None else one.law for one in shown]
     prices = np.zeros((len(shown), model.n_states * model.n_actions))
     for number, measurement in enumerate(model.measurements, start=1):
@@ -96,14 +105,14 @@ def world(model: Model) -> World:
     return _world(model, dynamics(model))
 
 
-def measured_world(model: Model) -> MeasuredWorld:
-    """Return all arrays that are needed to simulate a model with any measurements."""
-    return MeasuredWorld(_world(model, control_dynamics(model)), outcome_tables(model))
+def control_world(model: Model) -> World:
+    """Return all arrays that are needed to simulate the states and rewards of any model, without prices."""
+    return _world(model, control_dynamics(model))
 
 
-def _world(model: Model, dynamics: Dynamics) -> World:
+def _world(model: Model, arrays: Dynamics) -> World:
     return World(
-        dynamics, _read_only(np.zeros(0) if model.transition_rewards is None else model.transition_rewards),
+        arrays, _read_only(np.zeros(0) if model.transition_rewards is None else model.transition_rewards),
         _read_only(model.initial_states), _read_only(model.initial_probabilities),
         np.array([0, len(model.initial_states)]), model.reveal_start,
     )  # fmt: skip
@@ -124,6 +133,11 @@ def record(episodes: Episodes) -> Record:
     )
 
 
+def measured_world(model: Model) -> MeasuredWorld:
+    """Return all arrays that are needed to simulate a model with any measurements."""
+    return MeasuredWorld(control_world(model), outcome_tables(model))
+
+
 def new_run(episodes: Episodes, seed: int, first_episode: int, max_steps: int, agent_stream: Any) -> Run:
     """Return the arrays for a kernel that simulates `episodes`, from number `first_episode` on, and fills them in."""
     return Run(
@@ -132,10 +146,10 @@ def new_run(episodes: Episodes, seed: int, first_episode: int, max_steps: int, a
     )  # fmt: skip
 
 
-def flat_plans(schedule: Schedule, start: BlindPlan | None = None) -> tuple[trace.Plans, int]:
+def flat_plans(schedule: Schedule, start: BlindPlan | None = None) -> tuple[Plans, int]:
     """Return the plans of a schedule as arrays, the one for the start last, and the number of that, -1 if there is none."""
     plans: Sequence[BlindPlan] = schedule.plans if start is None else (*schedule.plans, start)
-    flat = trace.Plans(
+    flat = Plans(
         offsets=np.concatenate([[0], np.cumsum([len(plan) for plan in plans])]).astype(np.int64),
         actions=np.array([action for plan in plans for action in plan.actions], dtype=np.int64),
         then=np.array([ENDINGS[plan.then] for plan in plans], dtype=np.int64),

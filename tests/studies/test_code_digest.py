@@ -7,9 +7,9 @@ import pytest
 from study_tools import InlineEngine, place_of, small_study, stored, tables
 
 from actmeasure import learning
-from actmeasure.learning.planned import RandomAgent
-from actmeasure.studies import AgentSpec, Part, ProblemSpec, Study, Trial, code, read_results, report, run_study
-from actmeasure.studies.code import code_of, module_digest
+from actmeasure.learning.fixed_agents import RandomAgent
+from actmeasure.studies import AgentSpec, Part, ProblemSpec, Study, Trial, code_digest, read_results, report, run_study
+from actmeasure.studies.code_digest import code_of, module_digest
 
 AMRL = "actmeasure.learning.amrl_q"
 LAKE = ProblemSpec("4x4", "frozen-lake", {"size": 4})
@@ -17,7 +17,13 @@ LAKE = ProblemSpec("4x4", "frozen-lake", {"size": 4})
 
 def forget():
     """Have sources read again, as a new process does."""
-    for cached in (code._code, code._module, code._place, code._exported, code._everything):
+    for cached in (
+        code_digest._code,
+        code_digest._module,
+        code_digest._place,
+        code_digest._exported,
+        code_digest._everything,
+    ):
         cached.cache_clear()
 
 
@@ -25,8 +31,8 @@ def forget():
 def edit(monkeypatch):
     """Edit the source of a module, as far as digests are concerned."""
     sources = {}
-    read = code._source
-    monkeypatch.setattr(code, "_source", lambda name: sources.get(name, read(name)))
+    read = code_digest._source
+    monkeypatch.setattr(code_digest, "_source", lambda name: sources.get(name, read(name)))
 
     def change(module, old=None, new=b""):
         text = read(module)
@@ -68,7 +74,7 @@ LEARNERS = {"amrl-q", "atmq", "dyna-atmq", "foresight"}
         ("actmeasure.kernels.atmq", {"atmq", "dyna-atmq"}),
         ("actmeasure.learning.foresight", {"foresight"}),
         ("actmeasure.kernels.graph_search", {"foresight", "plan"}),
-        ("actmeasure.studies.plans", {"plan"}),
+        ("actmeasure.studies.planning_trial", {"plan"}),
         ("actmeasure.studies.trial", LEARNERS | {"plan"}),
         ("actmeasure.studies.expense", set()),
         ("actmeasure.studies.pool", set()),
@@ -83,14 +89,14 @@ LEARNERS = {"amrl-q", "atmq", "dyna-atmq", "foresight"}
     ],
 )
 def test_what_computes_a_trial_counts_and_nothing_else(unedited, edit, module, changed):
-    source = code._source(module)
+    source = code_digest._source(module)
     edit(module, source, source + b"\nSETTING = 1\n")
     after = codes()
     assert {name for name in unedited if unedited[name] != after[name]} == changed
 
 
 def test_comments_docstrings_and_formatting_do_not_count(unedited, edit):
-    text = code._source(AMRL)
+    text = code_digest._source(AMRL)
     first = next(line for line in text.splitlines() if line.startswith(b"from actmeasure"))
     edit(AMRL, first, b"# a comment\n\n\n" + first + b"  # another")
     assert codes() == unedited
@@ -121,7 +127,7 @@ def test_an_agent_from_outside_counts_with_its_module_and_package(tmp_path, monk
     package.mkdir()
     (package / "__init__.py").write_text("")
     (package / "helper.py").write_text("NUMBER = 1\n")
-    (package / "mine.py").write_text("from .helper import NUMBER\nfrom actmeasure.learning.planned import RandomAgent\n\n\n"
+    (package / "mine.py").write_text("from .helper import NUMBER\nfrom actmeasure.learning.fixed_agents import RandomAgent\n\n\n"
                                      "class Mine(RandomAgent):\n    pass\n")  # fmt: skip
     monkeypatch.syspath_prepend(str(tmp_path))
     from outside_agents.mine import Mine
@@ -180,7 +186,7 @@ def test_an_agent_from_outside_that_calls_a_planner_counts_with_it(
         ("actmeasure.cli.studies", False),
         ("actmeasure.studies.report.tables", False),
     ):
-        source = code._source(module)
+        source = code_digest._source(module)
         edit(module, source, source + b"\nSETTING = 1\n")
         assert (code_of(trial) != before) == counts, module
         edit(module)

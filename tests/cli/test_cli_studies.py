@@ -11,8 +11,8 @@ from study_tools import InlineEngine, stored
 from terminal import Terminal
 
 import actmeasure as am
-from actmeasure.cli import app, output, studies
-from actmeasure.studies import PartProgress, StudyProgress, code, read_study, report
+from actmeasure.cli import app, studies
+from actmeasure.studies import code_digest, read_study, report
 
 STUDY = """\
 name = "mine"
@@ -130,7 +130,7 @@ def test_the_study_says_which_file_it_is_from(study, inline):
 
 def test_other_code_is_told_at_once_and_can_be_kept(study, inline, capsys, monkeypatch):
     assert call(study, "--no-report") == 0
-    monkeypatch.setattr(code, "_code", lambda agent, problem: "0" * 16)  # as if all of it had been edited
+    monkeypatch.setattr(code_digest, "_code", lambda agent, problem, own: "0" * 16)  # as if all of it had been edited
     capsys.readouterr()
     kept = "5 of 5 trials were computed by other code (amrl-q, plans, random) and are kept; the report says so.\n"
     assert call(study, "--no-report", "--keep") == 0
@@ -192,35 +192,9 @@ def test_ctrl_c_on_a_terminal(study):
     assert "Stopped with Ctrl-C; run the same again to do what is left." in shown
 
 
-def test_bars_show_every_part(monkeypatch):
-    monkeypatch.setattr(output, "SHOW_AFTER_SECONDS", 0.0)
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    drawn = []
-    monkeypatch.setattr(output, "_new_bars", lambda make=output._new_bars: drawn.append(make()) or drawn[0])
-    now = StudyProgress((PartProgress("a", "A", 1, 4, 61.0), PartProgress("b", "[b]B", 0, 2, 700.0)), 700.0)
-    with output.study_bars() as show:
-        show(now)
-    left = [(task.description, task.completed, task.total, task.fields["text"]) for task in drawn[0].tasks]
-    assert left == [
-        ("a", 1, 4, "about 61 s left"),
-        ("b", 0, 2, "about 12 min left"),
-        ("all", 1, 6, "trials, about 12 min left (Ctrl-C: stop, go on later)"),
-    ]
-
-
 def test_a_python_study_is_run_too(study, inline):
     Path("study.py").write_text(
         'from actmeasure.studies import Part, Study\nstudy = Study("py", "Py", [Part("a", "A", "chain", "random", 5, 1)])'
     )
     assert call("study.py", "--no-report") == 0
     assert [trial.hash for trial in inline.ran] == [trial.hash for trial in read_study("study.py").trials()]
-
-
-def test_a_log_gets_a_line_now_and_then(capsys, monkeypatch):
-    now = StudyProgress((PartProgress("a", "A", 1, 4, 61.0), PartProgress("b", "B", 0, 2, 700.0)), 700.0)
-    with output.study_bars() as show:
-        show(now)
-        assert capsys.readouterr().err == ""
-        monkeypatch.setattr(output, "LINE_SECONDS", 0.0)
-        show(now)
-        assert capsys.readouterr().err == "1 of 6 trials, about 12 min left\n"

@@ -1,0 +1,120 @@
+"""Methods without a search where looks are not exact: against brute force, and measuring values by their definition."""
+
+import numpy as np
+import pytest
+from brute_force import fatigue, optimal_value, pile_selection
+from hypothesis import given
+from strategies import examples, general_models
+
+import actmeasure as am
+from actmeasure.planning.baselines import Always, Every
+from actmeasure.planning.belief_plans import measuring_values
+
+METHODS = ["always", "every-2", "never", "atm-qmdp", "atm"]
+
+
+def tried(model, method):
+    if not model.measurements and method in ("always", "every-2"):
+        with pytest.raises(am.PlanError, match="no measurements to make; use the method never"):
+            am.solve(model, method)
+        return None
+    return am.solve(model, method)
+
+
+@examples(40)
+@given(general_models(max_states=3, max_actions=2))
+def test_values_lie_below_the_optimum_and_the_optimum_below_the_bound(model):
+    life = am.lifetime(model, 2)
+    if life.is_exact_look_model:
+        return
+    best = optimal_value(life)
+    solutions = {method: tried(life, method) for method in METHODS}
+    for method, solution in solutions.items():
+        if solution is not None:
+            assert solution.schedule is None
+            assert solution.lower <= best + 1e-9, method
+            assert best <= solution.upper + 1e-9, method
+            assert am.evaluate(life, solution.policy_graph()).discounted_return == pytest.approx(
+                solution.value, abs=1e-9
+            )
+    # With the control fixed, no choice of measurements is better: Lemma 1 of the paper, for any measurements.
+    for method in METHODS:
+        if solutions[method] is not None:
+            assert solutions["atm"].value >= solutions[method].value - 1e-9, method
+
+
+@pytest.mark.parametrize("periods", [5, pytest.param(10, marks=pytest.mark.slow)])
+def test_fatigue_is_close_to_its_optimum(periods):
+    model = am.lifetime(fatigue(), periods)
+    best = optimal_value(model)
+    assert best - 0.05 * abs(best) < am.solve(model, "atm").value <= best + 1e-9
+
+
+def test_pile_selection_drills_where_that_is_best():
+    solution = am.solve(pile_selection(0.4), "atm")
+    assert solution.value == pytest.approx(-50.0)
+    assert solution.evaluation.looks.tolist() == [0.0, 1.0]
+    assert solution.policy.decide_at(am.Belief.start(solution.model)) == am.Decision(0, 2)
+    assert "drilling 1" in str(solution)
+
+
+def test_without_an_end_atm_is_no_worse_than_what_it_goes_on_with():
+    model = fatigue()
+    values = {method: am.solve(model, method).value for method in METHODS}
+    assert max(values, key=values.get) == "atm"
+    assert values["atm"] > values["atm-qmdp"] > values["never"]
+
+
+def test_measuring_values_are_those_of_the_definition():
+    model = fatigue().replace(initial=[0.5, 0.3, 0.2])
+    belief, values = am.Belief.start(model), am.q_mdp(model)
+
+    def value(after):
+        return float(after.expected(values).max())
+
+    found = measuring_values(model, belief, 0, value)
+    chances = belief.outcomes(model, 0, 1)
+    after = sum(p * value(belief.update(model, 0, 1, o)) for o, p in enumerate(chances))
+    assert found[0] == 0.0
+    assert found[1] == pytest.approx(0.95 * (after - value(belief.predict(model, 0))) - 1.0)
+    assert measuring_values(model, belief, 1, value).tolist() == [0.0, -np.inf]  # not allowed with a repair
+
+
+def test_the_measurement_can_be_named():
+    cheap = am.Measurement.detection("visual", 0.1, pod=[0.0, 0.5, 0.9])
+    model = fatigue().replace(measurements=[cheap, am.Measurement.exact("opening", 5.0)])
+    for method in (Always, lambda name: Every(2, name)):
+        by_name = {name: am.solve(model, method(name)) for name in ("visual", "opening")}
+        assert by_name["opening"].evaluation.discounted_looks[0] == 0.0
+        assert by_name["visual"].evaluation.discounted_looks[1] == 0.0
+    assert am.solve(model, "always").value == pytest.approx(
+        max(am.solve(model, Always(name)).value for name in ("visual", "opening"))
+    )
+    with pytest.raises(am.ModelError, match="did you mean 'visual'"):
+        am.solve(model, Always("visaul"))
+
+
+@pytest.mark.parametrize("method", ["optimal", "atm-linear"])
+def test_methods_that_need_exact_looks_say_so(method):
+    with pytest.raises(am.ModelError, match=f"the method {method} needs one exact measurement .* use atm"):
+        am.solve(fatigue(), method)
+
+
+def test_the_loss_of_act_then_measure_is_no_longer_bounded_by_the_price_of_looks():
+    """With exact looks it loses at most the price of looking at every step; here looks are free and it loses."""
+    P = np.array([[[1.0, 0.0], [1.0, 0.0]], [[0.0, 1.0], [1.0, 0.0]]])
+    R = np.array([[4.0, -4.0], [-3.0, 2.0]])
+    sensor = am.Measurement.noisy("sensor", 0.0, probabilities=[[0.7, 0.3], [0.3, 0.7]])
+    model = am.lifetime(am.Model.from_arrays(P, R, measurements=[sensor], initial=[0.5, 0.5], discount=0.9), 2)
+    assert am.solve(model, "atm").value == pytest.approx(1.445)
+    assert optimal_value(model) == pytest.approx(2.6)
+    exact = model.replace(measurements=[am.Measurement.exact("look", 0.0)])
+    assert am.solve(exact, "atm").value == pytest.approx(optimal_value(exact))
+
+
+def test_a_passive_outcome_is_used_without_a_measurement():
+    alarm = am.Measurement.detection("alarm", pod=[0.01, 0.3, 0.99])
+    without = am.solve(fatigue(), "never").value
+    with_alarm = am.solve(fatigue().replace(passive=alarm), "never")
+    assert with_alarm.value > without
+    assert with_alarm.evaluation.measurements == 0.0
