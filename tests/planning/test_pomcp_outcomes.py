@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from brute_force import fatigue
+from brute_force import fatigue, optimal_value, pile_selection
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import examples, general_models
@@ -29,13 +29,16 @@ def tiger(passive=False):
     return am.Model.from_arrays(P, R, passive=sound, **settings)
 
 
-@pytest.mark.parametrize("passive", [False, True])
-def test_returns_on_tiger_are_near_the_optimum(passive):
-    """The optimum is 19.371; without a measurement nothing better than 0 is possible."""
-    planner = PLANNER(tiger(passive), simulations=1_000, depth=20, particles=500, nodes=5_000)
+@pytest.mark.parametrize(("passive", "depth", "least"), [(False, 10, 0.6), (True, 20, 0.9)])
+def test_returns_on_tiger(passive, depth, least):
+    """The optimum is 19.371, or 18.5 in 60 steps; nothing above 0 is possible without listening.
+
+    Where waiting in silence is possible as well, more of the optimum is lost with as many simulations.
+    """
+    planner = PLANNER(tiger(passive), simulations=1_000, depth=depth, particles=500, nodes=5_000)
     found = am.planners.simulate(planner, episodes=60, max_steps=60, seed=1)
-    assert 0 < found.discounted_return.low <= 19.371 * 1.02
-    assert found.discounted_return.high >= 19.371 * 0.9
+    assert 0 < found.discounted_return.low <= 19.371
+    assert found.discounted_return.high >= 19.371 * least
     assert planner.deprivations == 0
 
 
@@ -51,13 +54,11 @@ def test_returns_on_fatigue_are_near_the_optimum_over_ten_periods():
 
 def test_the_value_at_the_root_nears_the_optimum():
     """Pile selection by sonic test, drilling or none: after two steps all is over, so that little is left to rollouts."""
-    from brute_force import optimal_value, pile_selection
-
     for probability in (0.3, 0.7):
         model = pile_selection(probability)
-        planner = PLANNER(model, simulations=60_000, depth=3, exploration=50.0, seed=3)
+        planner = PLANNER(model, simulations=100_000, depth=2, exploration=200.0, nodes=1_000, seed=3)
         decision = planner.decide(am.Belief.start(model))
-        assert planner.value == pytest.approx(optimal_value(model), abs=4.0)
+        assert planner.value == pytest.approx(optimal_value(model), abs=3.0)
         assert planner.q_values()[decision.action, decision.measurement] == planner.value
 
 
@@ -67,11 +68,12 @@ def test_the_value_at_the_root_nears_the_optimum():
 def test_settings(settings):
     model = tiger()
     planner = PLANNER(model, simulations=2_000, depth=8, nodes=2_000, **settings)
-    assert planner.decide(am.Belief.start(model)) == am.Decision(0, 1)
+    planner.decide(am.Belief.start(model))
     values = planner.q_values()
     assert values.shape == (3, 2)
     assert np.isnan(values[1:, 1]).all()  # listening is for waiting alone
-    assert planner.decide(am.Belief.at(0)).action == 2
+    assert np.isfinite(values[model.allowed_decisions]).all()
+    assert planner.value == np.nanmax(values)
 
 
 def test_sharing_samples_all_measurements_of_an_action():
@@ -79,7 +81,7 @@ def test_sharing_samples_all_measurements_of_an_action():
     chances = np.linspace(0.2, 0.8, 20)
     P, R = np.zeros((3, 20, 3)), np.zeros((3, 20, 3))
     P[0, :, 1], P[0, :, 2], R[0, :, 1] = chances, 1 - chances, 1.0
-    looks = [am.Measurement.detection("a", 0.1, pod=[0, 1, 0.5]), am.Measurement.exact("b", 0.2)]
+    looks = [am.Measurement.partial("a", 0.1, shows=[0, 0, 0]), am.Measurement.exact("b", 0.2)]
     model = am.Model.from_arrays(P, R, measurements=looks, terminal=[False, True, True])
     truth = chances[:, None] - [0.0, 0.1, 0.2]
     errors = []
@@ -152,7 +154,6 @@ class TestDeprivation:
         assert (planner.belief().known, planner.deprivations) == (1, 2)
 
     def test_it_is_told_of_simulated_returns(self):
-        P = np.tile(np.array([0.96, 0.04]), (2, 1, 1)).transpose(1, 0, 2).reshape(2, 1, 2)
         P = np.array([[[0.96, 0.04]], [[0.96, 0.04]]])
         light = am.Measurement.partial("light", 0.0, shows=["off", "on"])
         model = am.Model.from_arrays(P, np.zeros((2, 1)), passive=light)
@@ -182,8 +183,8 @@ class TestOutcomes:
 
     def test_outcomes_that_no_running_state_can_give(self):
         P = np.array([[[0.5, 0.5]], [[0.0, 1.0]]])
-        with pytest.warns(am.ModelWarning):
-            looks = [am.Measurement.detection("test", 0.1, pod=[0.0, 1.0]), am.Measurement.exact("opening", 1.0)]
+        looks = [am.Measurement.detection("test", 0.1, pod=[0.0, 1.0]), am.Measurement.exact("opening", 1.0)]
+        with pytest.warns(am.ModelWarning, match="no state can produce"):
             model = am.Model.from_arrays(P, np.zeros((2, 1)), measurements=looks, terminal=[False, True])
         planner = PLANNER(model, simulations=10, nodes=10)
         planner.start(am.Belief.at(0))
@@ -210,3 +211,19 @@ def test_returns_of_any_model_can_be_simulated(model, seed):
     found = am.planners.simulate(planner, episodes=3, max_steps=6, seed=seed)
     assert (found.episodes, found.stopped) == (3, "done")
     assert found.measurements.value <= found.steps.value
+
+
+@pytest.mark.parametrize("on_environment", [False, True])
+def test_the_agent_plays_the_simulated_episodes(on_environment):
+    model = am.problems.inspection()
+    settings = {"simulations": 50, "depth": 5, "particles": 50, "nodes": 100}
+    found = am.planners.simulate(PLANNER(model, **settings), episodes=4, max_steps=15, seed=5)
+    world = am.envs.TabularEnv(model, max_steps=15) if on_environment else model
+    episodes = am.train(am.agents.make("pomcp", model=model, **settings), world, episodes=4, seed=5, max_steps=15)
+    assert found.scalarized_return.value == pytest.approx(episodes.scalarized_return.mean())
+    assert found.measurements.value == episodes.measurements.mean()
+
+
+def test_the_agent_that_learns_points_to_the_one_that_plans():
+    with pytest.raises(am.ModelError, match=r"'acno-pomcp' needs one exact measurement .* let the agent 'pomcp' plan"):
+        am.train(am.agents.make("acno-pomcp"), am.problems.inspection(), 1)

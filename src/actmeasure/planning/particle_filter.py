@@ -33,7 +33,8 @@ class ParticleFilter:
     """Particles of the present belief, which follow decisions and outcomes.
 
     Where an outcome leaves too few of them they are drawn from the exact belief, if that is affordable and the model does not
-    rule the outcome out. Otherwise those that are left are kept; if none is, the states that can give the outcome are drawn uniformly.
+    rule the outcome out. Otherwise those that are left are kept; if none is, states that can give the outcome are drawn
+    uniformly.
 
     Parameters
     ----------
