@@ -46,6 +46,12 @@ class Decision(_Decision):
             chosen = int(chosen)
         return tuple.__new__(cls, (action, chosen))
 
+    def _replace(self, **changes: Any) -> Decision:
+        """Return a copy with some fields changed; `measure` is another name of `measurement` here as well."""
+        if "measure" in changes:
+            changes["measurement"] = changes.pop("measure")
+        return Decision(changes.pop("action", self[0]), changes.pop("measurement", self[1]), **changes)
+
     @property
     def measure(self) -> bool:
         """Whether a measurement is made."""

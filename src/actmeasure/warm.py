@@ -30,6 +30,7 @@ def _plan() -> None:
     from actmeasure.planning import POMCP, solve
     from actmeasure.planning.budget import Budget
     from actmeasure.planning.optimal import Search
+    from actmeasure.planning.pomcp import simulate
 
     model = problems.measuring_value()
     evaluate(model, _repeating(model.n_states), horizon=10)
@@ -43,6 +44,7 @@ def _plan() -> None:
     search.mixes_above = 0
     search.run(tolerance=1e-6)
     POMCP(model, simulations=10).decide(Belief.at(0))
+    simulate(POMCP(problems.inspection(), simulations=10), episodes=1, max_steps=2)
     seen = {"unit": [1, 1, 1], "time": [0, 1, 3], "state": ["good", "worn", "worn"], "action": ["wait"] * 3}
     fit(seen, bootstrap=1, goodness=1)
 

@@ -3,13 +3,13 @@
 import gymnasium
 import numpy as np
 import pytest
-from actmeasure.world import measured_world
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import examples, general_models
 
 import actmeasure as am
 from actmeasure.envs import TabularEnv
+from actmeasure.kernel_arrays import measured_world
 from actmeasure.kernels import simulate_outcomes, streams
 from actmeasure.kernels.simulate import first_state
 

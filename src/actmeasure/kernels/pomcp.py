@@ -197,7 +197,7 @@ def _simulate(
     n_actions, n_states = world.dynamics.n_actions, world.dynamics.terminal.shape[0]
     history = ROOT
     for step in range(parameters.depth):
-        choice = _choose(tree, parameters, history, stream)
+        choice = choose(tree, parameters, history, stream)
         action, look = choice // 2, choice % 2
         cost = world.dynamics.costs[state * n_actions + action]
         state, reward, ended = move(world, state, action, stream)
@@ -217,7 +217,7 @@ def _simulate(
 
 
 @no_refcount
-def _choose(tree: Tree, parameters: Parameters, history: int, stream: Any) -> int:
+def choose(tree: Tree, parameters: Parameters, history: int, stream: Any) -> int:
     """Return an untried choice, drawn uniformly, or if there is none the one with the highest upper confidence bound."""
     n_choices, untried = tree.tries.shape[1], 0
     for choice in range(n_choices):
@@ -254,7 +254,7 @@ def _sample_twin(
         if following == NONE or tree.visits[following] == 0:
             return
         future = best_mean(tree, following)
-    _sample(tree, history, twin, gain + parameters.discount * future)
+    sample(tree, history, twin, gain + parameters.discount * future)
 
 
 @no_refcount
@@ -310,11 +310,11 @@ def _back_up(tree: Tree, parameters: Parameters, path: Path, length: int, tail: 
         history, choice = path.histories[step], path.choices[step]
         tree.visits[history] += 1
         tree.tries[history, choice] += 1
-        _sample(tree, history, choice, value)
+        sample(tree, history, choice, value)
 
 
 @no_refcount
-def _sample(tree: Tree, history: int, choice: int, value: float) -> None:
+def sample(tree: Tree, history: int, choice: int, value: float) -> None:
     """Add a return to the mean of a choice."""
     tree.samples[history, choice] += 1
     tree.means[history, choice] += (value - tree.means[history, choice]) / tree.samples[history, choice]

@@ -13,13 +13,16 @@ from actmeasure import statistics
 from actmeasure.belief import Belief
 from actmeasure.decision import Decision
 from actmeasure.errors import PlanError, quoted, unknown_name
-from actmeasure.kernel_arrays import world
-from actmeasure.kernels import pomcp, streams
-from actmeasure.kernels.simulate import World, first_state, move
+from actmeasure.kernel_arrays import measured_world, world
+from actmeasure.kernels import pomcp, pomcp_outcomes, streams
+from actmeasure.kernels.simulate import first_state
+from actmeasure.kernels.simulate_outcomes import MeasuredWorld
+from actmeasure.kernels.simulate_outcomes import step as take_step
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
 from actmeasure.planning.bounds import q_mdp
 from actmeasure.planning.budget import Budget
+from actmeasure.planning.particle_filter import ParticleFilter, draw_particles
 from actmeasure.settings import MOST_EPISODES, MOST_STEPS, discount_factor, real, truth, whole
 from actmeasure.statistics import Interval
 from actmeasure.text import interval_text, name_value_lines
@@ -42,8 +45,9 @@ LARGEST_ARRAY = 10**8
 class POMCP:
     """Partially observable Monte-Carlo planning on a known model: a `Policy` that searches at every decision.
 
-    Each decision simulates many episodes from the particles of the current belief through a tree of histories. The subtree of
-    the history that then follows is kept for the next decision.
+    Each decision simulates many episodes from the particles of the current belief through a tree of histories, which branches by
+    decisions and their outcomes. The subtree of the history that then follows is kept for the next decision. Particles are moved
+    with the decision and weighted by the probability of its outcome.
 
     Parameters
     ----------
@@ -62,13 +66,14 @@ class POMCP:
     rollout : str
         How a simulation is continued below the tree. `random`: a random action, measured with probability 1/2. `blind`: a
         random action, never measured, as in the act-then-measure paper. `q-mdp`: the best action of each state if measuring
-        were free. `looking`: the best action of each state if every step had to be measured, at its price.
+        were free. `looking`: the best action of each state if every step had to be measured, at its price; of several
+        measurements that of the cheapest exact one that is allowed with the action, or else of the cheapest.
     clamp : bool
         Whether a negative return of an action without a measurement counts as 0, as in the paper. Only for models without
         negative rewards.
     share : bool
         Whether a simulation of an action with a measurement is also a sample of the same action without one, and the other
-        way round: both lead to the same state.
+        way round: both lead to the same state. Of several measurements each is a sample of all others, with outcomes drawn.
     nodes : int
         Largest number of histories in the tree, which bounds the memory.
     seed : int
@@ -80,9 +85,12 @@ class POMCP:
     value : float
         Mean simulated return of the last decision.
     reinvigorated : int
-        Number of particles that were replaced so far, because the episode went on where theirs ended.
+        Number of particles that were replaced so far, because the episode went on where theirs ended, or showed an outcome that
+        is impossible in their state.
     deprivations : int
-        Number of times that all particles had ended and were replaced by states drawn uniformly.
+        Number of times that this happened to all particles. Where looks are exact they are then drawn uniformly from all states;
+        elsewhere from the exact belief if that is affordable and the model does not rule it out, else uniformly from the states
+        that can give the outcome.
 
     Examples
     --------
@@ -131,14 +139,31 @@ class POMCP:
             raise PlanError(
                 "clamp takes negative returns without a look for 0, but this model has negative rewards; use clamp=False"
             )
-        self._world = world(model)
-        self._actions = _rollout_actions(
-            model.replace(discount=min(self._parameters.discount, LARGEST_DISCOUNT)), rollout
-        )
+        discounted = model.replace(discount=min(self._parameters.discount, LARGEST_DISCOUNT))
+        self._actions = _rollout_actions(discounted, rollout)
         self._particles = np.zeros(whole(particles, "particles", 1, LARGEST_ARRAY, PlanError), np.int64)
+        #: None where looks are exact: kernels of their own then search, and move the particles.
+        self._filter: ParticleFilter | None = None
+        if model.is_exact_look_model:
+            self._world = world(model)
+        else:
+            measured = measured_world(model)
+            self._world = measured.world
+            self._filter = ParticleFilter(model, measured, self._particles)
+            self._rollout = pomcp_outcomes.Rollout(
+                self._actions, _looking_prices(model)[np.arange(model.n_states), self._actions]
+            )
         self._path = pomcp.make_path(self._parameters.depth)
         nodes = whole(nodes, "nodes", 2, LARGEST_ARRAY, PlanError)
-        self._tree, self._spare = (pomcp.make_tree(2 * model.n_actions, nodes) for _ in range(2))
+        self._decisions = np.argwhere(model.allowed_decisions)  # (n, 2), ascending: a choice of the search is a row
+        most_outcomes = max(model.n_outcomes(number) for number in range(1 + len(model.measurements)))
+        self._choices = pomcp_outcomes.Choices(
+            actions=np.ascontiguousarray(self._decisions[:, 0]),
+            measurements=np.ascontiguousarray(self._decisions[:, 1]),
+            first=np.searchsorted(self._decisions[:, 0], np.arange(model.n_actions + 1)),
+            n_observations=most_outcomes + 1,
+        )
+        self._tree, self._spare = (pomcp.make_tree(len(self._decisions), nodes) for _ in range(2))
         self._origin = np.zeros(nodes, np.int64)
         self._stream = streams.make_stream()
         self.reseed(whole(seed, "seed", error=PlanError))
@@ -156,9 +181,10 @@ class POMCP:
         if belief.is_over or belief.states[-1] >= self.model.n_states or self.model.terminal[belief.states].any():
             raise PlanError("the belief is empty, or holds states in which an episode of the model does not run")
         pomcp.clear(self._tree)
-        uniform = np.array([streams.random(self._stream) for _ in range(len(self._particles))])
-        drawn = np.searchsorted(np.cumsum(belief.probabilities), uniform, side="right")
-        self._particles[:] = belief.states[np.minimum(drawn, len(belief.states) - 1)]
+        if self._filter is None:
+            draw_particles(belief, self._particles, self._stream)
+        else:
+            self._filter.start(belief, self._stream)
         self._started, self._last = True, None
 
     #: The name of `start` before there were policies.
@@ -170,13 +196,20 @@ class POMCP:
             self.start(belief)
         if not self._started:
             raise PlanError("there is no belief to decide from; pass one: planner.decide(Belief.at(state))")
-        pomcp.search(
-            self._world, self._tree, self._parameters, self._particles, self.simulations, self._actions, self._path,
-            self._stream,
-        )  # fmt: skip
+        if self._filter is None:
+            pomcp.search(
+                self._world, self._tree, self._parameters, self._particles, self.simulations, self._actions, self._path,
+                self._stream,
+            )  # fmt: skip
+        else:
+            pomcp_outcomes.search(
+                self._filter.measured, self._tree, self._parameters, self._choices, self._particles, self.simulations,
+                self._rollout, self._path, self._stream,
+            )  # fmt: skip
         choice = int(pomcp.best_choice(self._tree, pomcp.ROOT, self._stream))
         self.value = float(self._tree.means[pomcp.ROOT, choice])
-        self._last = Decision(choice // 2, choice % 2 == 1)
+        action, measurement = self._decisions[choice].tolist()
+        self._last = Decision(action, measurement)
         return self._last
 
     def observe(self, outcome: int | Decision | None, decision: Decision | int | None = None) -> None:
@@ -185,7 +218,8 @@ class POMCP:
         Parameters
         ----------
         outcome : int or None
-            The state that a measurement showed, None for nothing seen.
+            The outcome's number within the measurement that was made, which is the state where that is exact; None for nothing
+            seen.
         decision : Decision, optional
             The decision that was carried out, if it was not the one that `decide` returned last. The order
             `observe(decision, outcome)` is understood as well.
@@ -198,36 +232,75 @@ class POMCP:
                 f"the decision is {quoted(carried_out)}, expected a Decision; call decide() before observe(outcome), or pass the "
                 "decision that was carried out: observe(outcome, decision)"
             )
-        if outcome is not None:
-            outcome = whole(outcome, "the outcome", 0, self.model.n_states - 1, PlanError, "None or a state")
-            if self.model.terminal[outcome]:
-                raise PlanError(
-                    f"{self.model.describe_state(outcome)} was shown and the episode goes on, but it ends there in the model "
-                    "that is planned on; plan on the model of the task"
-                )
+        if self._filter is None:
+            outcome = self._checked_state(outcome)
+        else:
+            outcome = self._checked_outcome(carried_out, outcome)
         self._update(carried_out, outcome)
 
+    def _checked_state(self, state: int | None) -> int | None:
+        """Return the state that an exact measurement showed; raise a `PlanError` if no episode runs in it."""
+        if state is None:
+            return None
+        state = whole(state, "the outcome", 0, self.model.n_states - 1, PlanError, "None or a state")
+        if self.model.terminal[state]:
+            raise PlanError(
+                f"{self.model.describe_state(state)} was shown and the episode goes on, but it ends there in the model "
+                "that is planned on; plan on the model of the task"
+            )
+        return state
+
+    def _checked_outcome(self, decision: Decision, outcome: int | None) -> int | None:
+        """Return an outcome of the measurement of a decision; raise a `PlanError` if there is no such decision or outcome."""
+        model = self.model
+        action = whole(decision[0], "the action", 0, model.n_actions - 1, PlanError)
+        measurement = whole(int(decision[1]), "the measurement", 0, len(model.measurements), PlanError)
+        if not model.allowed_decisions[action, measurement]:
+            raise PlanError(
+                f"the measurement {model.measurements[measurement - 1].name!r} cannot be made with action "
+                f"{model.action_name(action)!r}; pass the decision that was carried out, with measurement 0 for none"
+            )
+        shows, n_outcomes = model.shown_by(measurement), model.n_outcomes(measurement)
+        if shows is None:
+            if outcome is not None:
+                raise PlanError(
+                    f"the outcome is {quoted(outcome)}, but without a measurement nothing is seen; pass None"
+                )
+            return None
+        if outcome is None:
+            raise PlanError(
+                f"the outcome is None, but {shows.name!r} shows one of {n_outcomes}; pass its number, from 0 to {n_outcomes - 1}"
+            )
+        if shows.is_exact:
+            return self._checked_state(outcome)
+        return whole(outcome, f"the outcome of {shows.name!r}", 0, n_outcomes - 1, PlanError)
+
     def _update(self, decision: Decision, outcome: int | None) -> None:
-        action, measure = decision
-        seen = self.model.n_states if outcome is None else outcome
-        edge = (2 * action + measure) * (self.model.n_states + 1) + seen
+        action, measurement = (int(part) for part in decision)
+        if self._filter is not None:
+            self._filter.update(action, measurement, outcome, self._stream)
+            self.reinvigorated, self.deprivations = self._filter.reinvigorated, self._filter.deprivations
+        elif outcome is not None:
+            self._particles[:] = outcome
+        else:
+            replaced = pomcp.move_particles(self._world, self._particles, action, self._stream)
+            self.reinvigorated += int(replaced)
+            self.deprivations += int(replaced == len(self._particles))
+        choice = int(self._choices.first[action]) + int(self.model.allowed_decisions[action, :measurement].sum())
+        edge = pomcp_outcomes.edge_of(self._choices, choice, -1 if outcome is None else outcome)
         following = pomcp.find(self._tree, pomcp.ROOT, edge)
         if following == pomcp.NONE:
             pomcp.clear(self._tree)
         else:
             pomcp.keep_below(self._tree, following, self._spare, self._origin)
             self._tree, self._spare = self._spare, self._tree
-        if outcome is not None:
-            self._particles[:] = outcome
-            return
-        replaced = pomcp.move_particles(self._world, self._particles, action, self._stream)
-        self.reinvigorated += int(replaced)
-        self.deprivations += int(replaced == len(self._particles))
 
     def q_values(self) -> Any:
-        """Return the mean simulated return of each action, without and with a look, float64 (A, 2); nan where never tried."""
-        means = np.where(self._tree.tries[pomcp.ROOT] > 0, self._tree.means[pomcp.ROOT], np.nan)
-        return means.reshape(-1, 2)
+        """Return the mean simulated return of each action and measurement, float64 (A, 1 + k); nan where never tried."""
+        values = np.full((self.model.n_actions, 1 + len(self.model.measurements)), np.nan)
+        actions, measurements = self._decisions.T
+        values[actions, measurements] = np.where(self._tree.tries[pomcp.ROOT] > 0, self._tree.means[pomcp.ROOT], np.nan)
+        return values
 
     def belief(self) -> Belief:
         """Return the distribution of the particles."""
@@ -270,9 +343,30 @@ def _rollout_actions(model: Model, rollout: str) -> npt.NDArray[np.int64]:
     if rollout == "q-mdp":
         return np.asarray(q_mdp(model).argmax(axis=1))
     if rollout == "looking":
-        charged = np.where(model.terminal[:, None], 0.0, model.rewards - model.measuring_costs)
+        charged = np.where(model.terminal[:, None], 0.0, model.rewards - _looking_prices(model))
         return np.asarray(q_mdp(replace(model, rewards=charged, transition_rewards=None)).argmax(axis=1))
     return np.zeros(model.n_states, np.int64)
+
+
+def _looking_prices(model: Model) -> FloatArray:
+    """Return the price of looking with each action, shape (S, A), for rollouts that look at every step.
+
+    It is that of the cheapest exact measurement that is allowed with the action, or else of the cheapest one; 0 where none is
+    allowed, and where the state is seen without a measurement.
+    """
+    if model.is_exact_look_model:
+        return model.measuring_costs
+    if model.passive is not None and model.passive.is_exact:
+        return np.zeros((model.n_states, model.n_actions))
+    exact, cheapest = np.full((2, model.n_states, model.n_actions), np.inf)
+    for number, measurement in enumerate(model.measurements, start=1):
+        table = measurement.table(model.n_states, model.n_actions)
+        allowed = np.where(model.allowed_decisions[:, number], table, np.inf)
+        cheapest = np.minimum(cheapest, allowed)
+        if measurement.is_exact:
+            exact = np.minimum(exact, allowed)
+    prices = np.where(np.isfinite(exact), exact, cheapest)
+    return np.where(np.isfinite(prices), prices, 0.0)
 
 
 def least_reward(model: Model) -> float:
@@ -375,7 +469,7 @@ def simulate(
     count, seed = whole(episodes, "episodes", 1, MOST_EPISODES, PlanError), whole(seed, "seed", error=PlanError)
     max_steps = whole(max_steps, "max_steps", 1, MOST_STEPS, PlanError)
     budget = Budget.of(time_limit)
-    arrays, entropy, stream = world(planner.model), streams.entropy_words(seed), streams.make_stream()
+    arrays, entropy, stream = measured_world(planner.model), streams.entropy_words(seed), streams.make_stream()
     results, before, stopped = np.zeros((count, 4)), planner.deprivations, None
     with budget.deferred_interrupts():
         for episode in range(count):
@@ -394,19 +488,19 @@ def simulate(
     return SimulatedReturn(discounted, total, looks, steps, len(done), budget.elapsed, stopped, deprivations)
 
 
-def _one_episode(planner: POMCP, arrays: World, stream: FloatArray, max_steps: int) -> tuple[float, float, int, int]:
+def _one_episode(
+    planner: POMCP, measured: MeasuredWorld, stream: FloatArray, max_steps: int
+) -> tuple[float, float, int, int]:
     """Return the discounted and undiscounted return, measurements and steps of an episode."""
     model = planner.model
-    state = int(first_state(arrays, stream))
+    state = int(first_state(measured.world, stream))
     planner.start(Belief.at(state) if model.reveal_start else Belief.start(model))
     discounted, total, looks, factor = 0.0, 0.0, 0, 1.0
     for step in range(1, max_steps + 1):
-        decision = planner.decide()
-        cost = float(model.measuring_costs[state, decision.action]) if decision.measure else 0.0
-        state, reward, ended = move(arrays, state, decision.action, stream)
+        state, reward, cost, made, outcome, ended = take_step(measured, state, *planner.decide(), stream)
         discounted += factor * (reward - cost)
-        total, looks, factor = total + reward - cost, looks + decision.measure, factor * model.discount
+        total, looks, factor = total + reward - cost, looks + (made > 0), factor * model.discount
         if ended:
             return discounted, total, looks, step
-        planner.observe(int(state) if decision.measure else None)
+        planner.observe(None if outcome < 0 else int(outcome))
     return discounted, total, looks, max_steps
