@@ -183,7 +183,7 @@ def evaluate(
         measurements=float(sums[MEASUREMENTS]),
         steps=float(sums[STEPS]),
         horizon=horizon,
-        ending_probability=float(np.clip(1 - recurrent.probability.sum(), 0, 1)) if chain.ends.any() else 0.0,
+        ending_probability=float(np.clip(1 - recurrent.probability.sum(), 0, 1)),
         average_return=None if averages is None else float(averages[RETURN]),
         average_reward=None if averages is None else float(averages[REWARD]),
         average_measurements=None if averages is None else float(averages[MEASUREMENTS]),

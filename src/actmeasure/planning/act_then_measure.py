@@ -7,7 +7,6 @@ equations as printed (`AtmLinear`).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +26,7 @@ from actmeasure.planning.solution import Plan
 from actmeasure.policy import unroll
 from actmeasure.schedule import BlindPlan, Ending, Schedule
 
-__all__ = ["ActThenMeasure", "AtmLinear", "AtmQmdp", "best_stops"]
+__all__ = ["ActThenMeasure", "AtmLinear", "AtmQmdp"]
 
 IntArray = npt.NDArray[np.int64]
 
@@ -64,7 +63,14 @@ class ActThenMeasure:
         """
         if not model.is_exact_look_model:
             return atm_plan(model, budget)
-        return _best_stops(model, budget)
+        control = Control(model, budget)
+        ceiling, vectors = informed_bounds(model, budget, control.bounds)
+        upper = start_bound(model, ceiling, vectors)
+        stops = _Stops(model, control, ceiling)
+        with budget.deferred_interrupts():
+            budget.note(stops.lower, upper)
+            stopped = stops.settle(upper, budget)
+        return Plan(stops.schedule(complete=stopped == "done"), upper, stops.values, stopped)
 
 
 @dataclass(frozen=True)
@@ -120,22 +126,6 @@ class AtmLinear:
         schedule = unroll(model, policy, depth=LONGEST_CONTROL_PATH, settle=True)
         claimed = start_bound(model, values, vectors)
         return Plan(schedule, claimed, values_of(model, schedule), claimed=claimed)
-
-
-def best_stops(model: Model, budget: Budget) -> Schedule:
-    """Return the schedule of act-then-measure on a model with exact looks."""
-    return cast("Schedule", _best_stops(model, budget).schedule)
-
-
-def _best_stops(model: Model, budget: Budget) -> Plan:
-    control = Control(model, budget)
-    ceiling, vectors = informed_bounds(model, budget, control.bounds)
-    upper = start_bound(model, ceiling, vectors)
-    stops = _Stops(model, control, ceiling)
-    with budget.deferred_interrupts():
-        budget.note(stops.lower, upper)
-        stopped = stops.settle(upper, budget)
-    return Plan(stops.schedule(complete=stopped == "done"), upper, stops.values, stopped)
 
 
 class _Stops:

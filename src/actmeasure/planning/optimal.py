@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import math
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +27,7 @@ from actmeasure.kernels.dynamics import EPSILON, Dynamics
 from actmeasure.kernels.mixture_bound import MOST_BACK, Mixing
 from actmeasure.markov import RoundingError
 from actmeasure.model import Model
-from actmeasure.planning.act_then_measure import best_stops
+from actmeasure.planning.act_then_measure import ActThenMeasure
 from actmeasure.planning.belief_graph import (
     extract_schedule,
     lower_upper_bounds,
@@ -119,7 +120,7 @@ def _plan_by_search(model: Model, budget: Budget, tolerance: float, relative: fl
         is_done = best.stopped in ("closed", "interrupted") or best.search.is_at_rounding
         if not is_done and not budget.is_out_of_time:
             if may_look and not best.is_closed:
-                best.offer(best_stops(model, budget.part(ATM_SHARE)))
+                best.offer(cast("Schedule", ActThenMeasure().solve(model, budget.part(ATM_SHARE)).schedule))
             best.search_within(budget)
             best.offer_own()
     budget.spent = best.search.work

@@ -283,7 +283,8 @@ def _facts(solution: Solution) -> Iterator[tuple[str, str]]:
     yield "looks", _looks(solution.evaluation, is_discounted)
     if len(solution.model.measurements) > 1:
         yield "by kind", _looks_by_kind(solution)
-    yield "episode", _episode(solution.evaluation.steps, solution.evaluation.ending_probability)
+    can_end = bool(solution.model.terminal.any())
+    yield "episode", _episode(solution.evaluation.steps, solution.evaluation.ending_probability if can_end else 0.0)
 
 
 def _range(lower: float, upper: float) -> str:
