@@ -117,7 +117,7 @@ class Belief:
         number, shows = _measurement_with(model, measurement, action)
         after = self.predict(model, action)
         if shows is None:
-            if outcome is not None and outcome is not False and outcome != 0:
+            if outcome is not None and (isinstance(outcome, bool) or not isinstance(outcome, int) or outcome != 0):
                 raise ModelError(
                     f"the outcome is {quoted(outcome)}, but without a measurement nothing is seen; pass None"
                 )

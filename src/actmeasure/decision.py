@@ -41,6 +41,8 @@ class Decision(_Decision):
 
     def __new__(cls, action: int, measurement: int = 0, *, measure: bool | None = None) -> Decision:
         """Return the pair as a tuple, with truth values as numbers."""
+        if measure is not None and measurement:
+            raise TypeError("a Decision has either measurement= or measure=, which is another name of it")
         chosen = measurement if measure is None else measure
         if type(chosen) is not int and isinstance(chosen, (bool, np.bool_)):
             chosen = int(chosen)

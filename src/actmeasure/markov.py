@@ -287,7 +287,10 @@ def _solve_by_krylov(apply: Callable[[FloatArray], FloatArray], right: FloatArra
     left = right
     for _ in range(KRYLOV_ROUNDS):
         scale = np.linalg.norm(left)  # the method takes small numbers for a breakdown
-        correction, _ = linalg.bicgstab(operator, left / scale, rtol=KRYLOV_RESIDUAL, atol=0.0, maxiter=KRYLOV_STEPS)
+        with np.errstate(all="ignore"):  # a breakdown is noticed by what is left
+            correction, _ = linalg.bicgstab(
+                operator, left / scale, rtol=KRYLOV_RESIDUAL, atol=0.0, maxiter=KRYLOV_STEPS
+            )
         found = found + scale * correction
         left = right - apply(found)
         size = np.abs(left).max()

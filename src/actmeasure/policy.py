@@ -160,6 +160,7 @@ class SchedulePolicy:
             raise ScheduleError(f"the schedule is {quoted(schedule)}, expected a Schedule")
         if not isinstance(model, Model):
             raise ScheduleError(f"the model is {quoted(model)}, expected the Model that the schedule was made for")
+        model.require_exact_looks("a Schedule", "write the rule as a PolicyGraph")
         schedule.check_fits(model)
         self.schedule, self.model = schedule, model
         self.guide = guide_for(schedule, model)

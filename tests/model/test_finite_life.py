@@ -119,3 +119,18 @@ def test_entries_keep_their_rewards():
 def test_bad_input(arguments, message):
     with pytest.raises(am.ModelError, match=message):
         am.lifetime(*arguments)
+
+
+def test_prices_may_become_tables_later():
+    base = fatigue()
+    table = np.arange(6.0).reshape(3, 2)
+    later = base.replace(measuring_cost=table)
+    for models_of_periods in ([base, later], [later, base]):
+        made = am.lifetime(models_of_periods).measurements[0]
+        assert {made.of(0, 0), made.of(3, 0)} == {1.0, 0.0}
+
+
+@pytest.mark.parametrize("periods", [10**15, 10**20])
+def test_absurd_numbers_of_periods_are_refused(periods):
+    with pytest.raises(am.ModelError, match="too many for one model"):
+        am.lifetime(fatigue(), periods)

@@ -247,3 +247,44 @@ def test_dense_and_sparse_laws_are_the_same(seed):
         one = build(am.Measurement.noisy("m", 1.0, probabilities=Z))
         two = build(am.Measurement.noisy("m", 1.0, probabilities=sparse.csc_array(Z)))
     assert one == two
+
+
+class TestOtherModels:
+    def test_names_of_measurements_and_of_what_is_passive_differ_after_replace_too(self):
+        alarm = am.Measurement.partial("alarm", shows=["quiet", "quiet", "loud"])
+        model = build(detect(), passive=alarm)
+        with pytest.raises(am.ModelError, match="are both named 'alarm'"):
+            model.replace(measurements=[am.Measurement.exact("alarm")])
+        with pytest.raises(am.ModelError, match="are both named 'visual'"):
+            model.replace(passive=detect(cost=0.0), measurements=[detect()])
+        renamed = model.replace(passive=detect(cost=0.0), measurements=[am.Measurement.exact("opening")])
+        assert renamed.passive.name == "visual"
+        assert model.replace(measurements=None).measurements == ()
+
+    def test_whether_the_start_is_shown_can_be_left_to_the_measurements(self):
+        exact = am.Model.from_arrays(P, R, measuring_cost=1.0)
+        noisy = exact.replace(measurements=[detect()])
+        assert noisy.reveal_start
+        assert not noisy.replace(reveal_start=None).reveal_start
+
+    def test_a_law_by_action_does_not_fit_other_sizes(self):
+        law = random_law(np.random.default_rng(0), 3, 2, n_actions=2, sparsity=0.0)
+        made = build(am.Measurement.noisy("m", 1.0, probabilities=law)).measurements
+        other = np.tile(np.eye(2)[:, None], (1, 3, 1))  # two states, three actions
+        with pytest.raises(am.ModelError, match="was made for a model of 3 states and 2 actions"):
+            am.Model.from_arrays(other, np.zeros((2, 3)), measurements=made)
+
+    def test_arrays_are_copied(self):
+        law = sparse.csr_array(Z)
+        measurement = am.Measurement.noisy("m", 1.0, probabilities=law)
+        law.data[:] = 0.0
+        np.testing.assert_array_equal(build(measurement).measurements[0].law.matrix().toarray(), Z)
+
+    def test_measurements_without_a_model_are_not_compared(self):
+        with pytest.raises(am.ModelError, match="only measurements of models"):
+            am.Measurement.noisy("m", probabilities=Z).equals(am.Measurement.noisy("m", probabilities=Z[::-1]))
+
+    @pytest.mark.parametrize("given", ["visual", 5])
+    def test_measurements_are_a_list(self, given):
+        with pytest.raises(am.ModelError, match="expected a list of Measurement"):
+            am.Model.from_arrays(P, R, measurements=given)

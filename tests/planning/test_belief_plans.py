@@ -117,3 +117,42 @@ def test_a_passive_outcome_is_used_without_a_measurement():
     with_alarm = am.solve(fatigue().replace(passive=alarm), "never")
     assert with_alarm.value > without
     assert with_alarm.evaluation.measurements == 0.0
+
+
+class TestManyBeliefs:
+    """Where more beliefs come up than a graph may have nodes, it keeps to the rule with merged beliefs, and says so."""
+
+    life = am.lifetime(am.problems.inspection(), 30)
+
+    def test_a_rule_is_kept_to_the_end(self):
+        solution = am.solve(self.life, Always("ultrasonic"))
+        np.testing.assert_allclose(solution.evaluation.looks, [0.0, 30.0, 0.0])
+        assert solution.merged > 0
+        assert "are one node" in str(solution)
+        third = am.solve(self.life, Every(3, "visual"))
+        np.testing.assert_allclose(third.evaluation.looks, [10.0, 0.0, 0.0])
+
+    def test_the_policy_of_every_k_counts_its_steps(self):
+        solution = am.solve(am.problems.inspection(), Every(3, "visual"))
+        policy = solution.policy
+        policy.start(am.Belief.start(solution.model))
+        decisions = []
+        for _ in range(6):
+            decisions.append(policy.decide())
+            policy.observe(0 if decisions[-1].measure else None)
+        assert [decision.measurement for decision in decisions] == [0, 0, 1, 0, 0, 1]
+
+    def test_a_time_limit_gives_what_there_is(self):
+        solution = am.solve(am.problems.inspection(), "atm", time_limit=0.5)
+        assert solution.lower <= solution.upper
+        assert solution.stopped in ("time", "done")
+
+
+def test_what_needs_exact_looks_says_what_to_use():
+    solution = am.solve(fatigue(), "never")
+    with pytest.raises(am.ModelError, match=r"explain.*policy_graph\(\)\.describe"):
+        solution.explain()
+    with pytest.raises(am.ModelError, match=r"tradeoff.* is not exact; solve the model"):
+        am.tradeoff(fatigue(), method="atm")
+    with pytest.raises(am.ModelError, match=r"a Schedule needs one exact measurement .*PolicyGraph"):
+        am.Schedule({0: am.BlindPlan((0,))}, 3).policy(fatigue())

@@ -8,6 +8,7 @@ import numpy as np
 
 from actmeasure.errors import SpaceError, quoted
 from actmeasure.model import Model
+from actmeasure.settings import whole
 
 __all__ = ["SHOWN_START", "Numbering"]
 
@@ -53,9 +54,13 @@ class Numbering:
 
     def observation(self, measurement: int, outcome: int | None) -> int:
         """Return the observation of an outcome; with None that of *nothing seen*. The inverse of `outcome`."""
-        if outcome is None or outcome < 0:
+        if outcome is None:
             return self.nothing
-        return outcome + (self.first_start if measurement == SHOWN_START else self.first[measurement])
+        number = whole(measurement, "the measurement", SHOWN_START, len(self.counts) - 1, SpaceError)
+        if number == SHOWN_START:
+            n_shown = self.nothing - self.first_start
+            return self.first_start + whole(outcome, "the first state that is shown", 0, n_shown - 1, SpaceError)
+        return int(self.first[number]) + whole(outcome, "the outcome", 0, self.counts[number] - 1, SpaceError)
 
     def outcome(self, observation: int) -> tuple[int, int | None]:
         """Return the measurement and the outcome, a number within that measurement, that an observation stands for.

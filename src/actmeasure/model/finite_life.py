@@ -92,12 +92,12 @@ def lifetime(
     first = models[0]
     factor = first.discount if discount is None else real(discount, "discount")
     ending = None if final is None else _checked_final(final, first)
-    layout = _Layout.of(first, periods)
-    if layout.n_states * first.n_actions > MOST_ROWS:
+    if periods * first.n_states * first.n_actions > MOST_ROWS:
         raise ModelError(
             f"{periods:,} periods of {first.n_states:,} states and {first.n_actions:,} actions are too many for one model "
             f"(at most {MOST_ROWS:,} pairs of state and action); use longer periods"
         )
+    layout = _Layout.of(first, periods)
     made_of = Lifetime(models, periods, ending)
     table, rewards, transition_rewards = _dynamics(made_of, layout, factor)
     initial = np.zeros(layout.n_states)
@@ -295,7 +295,7 @@ def _over_time(shown: list[Measurement], made_of: Lifetime, layout: _Layout) -> 
     of_period = [shown[0 if made_of.is_stationary else period] for period in range(periods)]
     model = made_of.models[0]
     cost: float | FloatArray = first.cost
-    if not (isinstance(cost, float) and all(one.cost == cost for one in shown)):
+    if not (isinstance(cost, float) and all(isinstance(one.cost, float) and one.cost == cost for one in shown)):
         cost = np.zeros((layout.n_states, model.n_actions))
         tables = [one.table(model.n_states, model.n_actions)[layout.running] for one in of_period]
         cost[: periods * n_running] = np.concatenate(tables)
@@ -311,4 +311,4 @@ def _over_time(shown: list[Measurement], made_of: Lifetime, layout: _Layout) -> 
         ended = sparse.csr_array((layout.n_states - periods * n_running, first.law.n_outcomes))
         laws.append(sparse.csr_array(sparse.vstack([*rows, ended], format="csr")))
     given: Any = laws[0] if len(laws) == 1 else tuple(laws)
-    return Measurement(first.name, cost, first.outcomes, first.with_actions, given=given)
+    return Measurement(first.name, cost, first.outcomes, first.with_actions, None, given, True)

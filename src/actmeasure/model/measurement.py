@@ -15,7 +15,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import product
 from typing import Any
 
@@ -52,6 +51,8 @@ class Law:
     offsets : int64 array, shape (S + 1,) or (A * S + 1,)
     outcomes : int32 array, shape (n_entries,)
     probabilities : float64 array, shape (n_entries,)
+    n_states : int
+        Of the model that it was checked for; 0 if there is none yet.
     """
 
     n_outcomes: int
@@ -59,6 +60,7 @@ class Law:
     offsets: npt.NDArray[np.int64]
     outcomes: npt.NDArray[np.int32]
     probabilities: FloatArray
+    n_states: int = 0
 
     @property
     def n_rows(self) -> int:
@@ -123,6 +125,8 @@ class Measurement:
     law: Law | None = None
     #: The law as it was given: None where it is exact, arrays or sparse matrices, or the measurements that are combined.
     given: Any = None
+    #: Whether the law was derived, from labels or another model, so that impossible outcomes are no mistake.
+    is_derived: bool = False
 
     @classmethod
     def exact(
@@ -264,7 +268,9 @@ class Measurement:
         rows = sparse.csr_array(
             (np.ones(len(labels)), (np.arange(len(labels)), columns)), shape=(len(labels), len(number))
         )
-        return cls(checked, _given_cost(cost, name), tuple(number), _given_actions(with_actions, name), given=rows)
+        return cls(
+            checked, _given_cost(cost, name), tuple(number), _given_actions(with_actions, name), None, rows, True
+        )
 
     @classmethod
     def combined(
@@ -299,9 +305,9 @@ class Measurement:
         if cost is None:
             try:
                 total = sum((np.asarray(part.cost) for part in parts), np.zeros(()))
-            except ValueError:
+            except (TypeError, ValueError):
                 raise ModelError(
-                    f"the prices of {checked!r} have different shapes; give all of them as (S, A)"
+                    f"the prices of {checked!r} are not numbers or have different shapes; give all of them as (S, A)"
                 ) from None
             price = float(total) if total.ndim == 0 else total
         else:
@@ -312,11 +318,6 @@ class Measurement:
     def is_exact(self) -> bool:
         """Whether it shows the state itself; its outcomes are then the states."""
         return self.law is None and self.given is None
-
-    @cached_property
-    def can_always_be_made(self) -> bool:
-        """Whether it can be made with every action."""
-        return self.with_actions is None
 
     def _with_cost(self, cost: Any, sizes: Sizes) -> Measurement:
         """Return a measurement of a model with another price."""
@@ -337,6 +338,10 @@ class Measurement:
 
     def equals(self, other: Measurement) -> bool:
         """Return whether two measurements of models are equal to the last bit, names included."""
+        if not isinstance(other, Measurement):
+            return False
+        if self.given is not None or other.given is not None:
+            raise ModelError("only measurements of models can be compared; compare model.measurements")
         mine, theirs = self._contents(), other._contents()
         return mine.keys() == theirs.keys() and all(np.array_equal(mine[key], theirs[key]) for key in mine)
 
@@ -362,10 +367,17 @@ class Measurement:
         if self.law is not None:  # of another model: check everything again
             shape = (-1, sizes.n_states, self.law.n_outcomes) if self.law.by_action else None
             rows = self.law.matrix()
-            if shape is not None and rows.shape[0] != sizes.n_actions * sizes.n_states:
+            made_for = self.law.n_states or sizes.n_states
+            n_actions = rows.shape[0] // made_for
+            if (
+                rows.shape[0] % made_for
+                or made_for != sizes.n_states
+                or (shape is not None and n_actions != sizes.n_actions)
+            ):
                 raise ModelError(
-                    f"the measurement {self.name!r} has probabilities for {rows.shape[0]} pairs of action and state, expected "
-                    f"{sizes.n_actions * sizes.n_states}; make it for this model"
+                    f"the measurement {self.name!r} was made for a model of {made_for} states"
+                    f"{f' and {n_actions} actions' if self.law.by_action else ''}, and this one has {sizes.n_states}"
+                    f"{f' and {sizes.n_actions}' if self.law.by_action else ''}; make it for this model"
                 )
             stacked = tuple(rows[a * sizes.n_states : (a + 1) * sizes.n_states] for a in range(sizes.n_actions))
             return replace(self, law=None, given=rows if shape is None else stacked).bound(sizes, warn=False)
@@ -378,7 +390,7 @@ class Measurement:
             law = _checked_rows(law, self, sizes, np.tile(sizes.terminal, law.n_rows // sizes.n_states))
             return replace(self, cost=cost, outcomes=names, with_actions=actions, law=law, given=None)
         law = _bound_law(self, sizes)
-        if warn and isinstance(self.given, np.ndarray):  # sparse laws are made by programs, files and other models
+        if warn and not self.is_derived:
             _warn_of_impossible_outcomes(self, law)
         return replace(self, cost=cost, with_actions=actions, law=law, given=None)
 
@@ -466,16 +478,17 @@ def _array(values: Any, what: str, expected: str) -> FloatArray:
 def _given_probabilities(probabilities: Any, name: str) -> Any:
     """Return an array with two or three dimensions, a sparse matrix, or a tuple of sparse matrices of one shape."""
     what = f"the probabilities of the measurement {name!r}"
-    if sparse.issparse(probabilities):
-        return sparse.csr_array(probabilities, dtype=np.float64)  # type: ignore[call-overload]
-    if (
-        isinstance(probabilities, (list, tuple))
-        and probabilities
-        and all(sparse.issparse(one) for one in probabilities)
-    ):
-        if len({one.shape for one in probabilities}) > 1:
-            raise ModelError(f"{what} are sparse matrices of different shapes, expected one of shape (S, O) per action")
-        return tuple(sparse.csr_array(one, dtype=np.float64) for one in probabilities)
+    given: Any = probabilities
+    listed = given if isinstance(given, (list, tuple)) else [given]
+    if len(listed) and all(sparse.issparse(one) for one in listed):
+        shapes = {one.shape for one in listed}
+        if len(shapes) > 1 or len(listed[0].shape) != 2:
+            raise ModelError(
+                f"{what} are sparse arrays of shape {', '.join(str(shape) for shape in sorted(shapes))}, expected one of shape "
+                "(S, O): states, outcomes; or one such for every action"
+            )
+        copies = tuple(sparse.csr_array(one, dtype=np.float64, copy=True) for one in listed)
+        return copies if listed is given else copies[0]
     array = _array(probabilities, what, "an array of shape (S, O) or (A, S, O)")
     if array.ndim not in (2, 3) or not array.size:
         raise ModelError(f"{what} have shape {array.shape}, expected (S, O) or (A, S, O): (actions,) states, outcomes")
@@ -573,7 +586,9 @@ def _bound_law(measurement: Measurement, sizes: Sizes) -> Law:
     expected = (sizes.n_actions, n_states) if by_action else (n_states,)
     if shape[:-1] != expected:
         remedy = ""
-        if not by_action and shape[1] == n_states:
+        if measurement.outcomes is not None and shape[-1] == 2 and shape[:-1] == expected[::-1]:
+            remedy = "; a probability of detection that depends on the action has shape (A, S): pass pod.T"
+        elif not by_action and shape[1] == n_states and shape[1] != shape[0]:
             remedy = "; it looks like (outcomes, states): pass the transpose"
         elif by_action and shape[:2] == (n_states, sizes.n_actions):
             remedy = "; it looks like (S, A, O): pass probabilities.transpose(1, 0, 2)"
@@ -596,11 +611,11 @@ def _bound_law(measurement: Measurement, sizes: Sizes) -> Law:
     ended = np.tile(sizes.terminal, sizes.n_actions if by_action else 1)
     keep = (rows.data != 0) & ~np.repeat(ended, np.diff(rows.indptr))
     offsets = np.concatenate([[0], np.cumsum(keep)])[rows.indptr].astype(np.int64)
-    law = _law(n_outcomes, by_action, offsets, rows.indices[keep], rows.data[keep].astype(np.float64))
+    law = _law(n_outcomes, by_action, n_states, offsets, rows.indices[keep], rows.data[keep].astype(np.float64))
     return _checked_rows(law, measurement, sizes, ended)
 
 
-def _law(n_outcomes: int, by_action: bool, offsets: Any, outcomes: Any, probabilities: Any) -> Law:
+def _law(n_outcomes: int, by_action: bool, n_states: int, offsets: Any, outcomes: Any, probabilities: Any) -> Law:
     arrays = (
         np.ascontiguousarray(offsets, dtype=np.int64),
         np.ascontiguousarray(outcomes, dtype=np.int32),
@@ -608,7 +623,7 @@ def _law(n_outcomes: int, by_action: bool, offsets: Any, outcomes: Any, probabil
     )
     for array in arrays:
         array.setflags(write=False)
-    return Law(n_outcomes, by_action, *arrays)
+    return Law(n_outcomes, by_action, *arrays, n_states)
 
 
 def _checked_rows(law: Law, measurement: Measurement, sizes: Sizes, ended: npt.NDArray[np.bool_]) -> Law:
@@ -650,7 +665,7 @@ def _checked_rows(law: Law, measurement: Measurement, sizes: Sizes, ended: npt.N
     if not rescale.any():
         return law
     factors = np.repeat(np.where(rescale, sums, 1.0), np.diff(law.offsets))
-    return _law(law.n_outcomes, law.by_action, law.offsets, law.outcomes, values / factors)
+    return _law(law.n_outcomes, law.by_action, law.n_states, law.offsets, law.outcomes, values / factors)
 
 
 def _warn_of_impossible_outcomes(measurement: Measurement, law: Law) -> None:
@@ -664,7 +679,7 @@ def _warn_of_impossible_outcomes(measurement: Measurement, law: Law) -> None:
             f"no state can produce the outcome {first!r}{others} of the measurement {measurement.name!r}; leave it out, or "
             "correct the probabilities",
             ModelWarning,
-            stacklevel=2,
+            stacklevel=7,  # the line that calls Model.from_arrays
         )
 
 
@@ -710,7 +725,7 @@ def exact_law(sizes: Sizes) -> Law:
     """Return the law of an exact measurement as compressed rows: in each state its own number."""
     offsets = np.concatenate([[0], np.cumsum(~sizes.terminal)])
     running = np.flatnonzero(~sizes.terminal)
-    return _law(sizes.n_states, False, offsets, running, np.ones(len(running)))
+    return _law(sizes.n_states, False, sizes.n_states, offsets, running, np.ones(len(running)))
 
 
 def _repeated(law: Law, n_actions: int) -> Law:
@@ -718,7 +733,14 @@ def _repeated(law: Law, n_actions: int) -> Law:
     size = len(law.outcomes)
     offsets = (law.offsets[:-1][None, :] + size * np.arange(n_actions)[:, None]).ravel()
     offsets = np.append(offsets, size * n_actions)
-    return _law(law.n_outcomes, True, offsets, np.tile(law.outcomes, n_actions), np.tile(law.probabilities, n_actions))
+    return _law(
+        law.n_outcomes,
+        True,
+        law.n_states,
+        offsets,
+        np.tile(law.outcomes, n_actions),
+        np.tile(law.probabilities, n_actions),
+    )
 
 
 def _row_products(first: Law, second: Law, by_action: bool, sizes: Sizes) -> Law:
@@ -738,4 +760,4 @@ def _row_products(first: Law, second: Law, by_action: bool, sizes: Sizes) -> Law
     entry_two = two.offsets[row] + inside % np.maximum(counts_two[row], 1)
     outcomes = one.outcomes[entry_one].astype(np.int64) * two.n_outcomes + two.outcomes[entry_two]
     chances = one.probabilities[entry_one] * two.probabilities[entry_two]
-    return _law(one.n_outcomes * two.n_outcomes, by_action, offsets, outcomes, chances)
+    return _law(one.n_outcomes * two.n_outcomes, by_action, sizes.n_states, offsets, outcomes, chances)

@@ -223,7 +223,8 @@ class Model:
         """Return a copy in which some properties are changed.
 
         These are `measuring_cost`, `measurements`, `passive`, `discount`, `initial`, `reveal_start`, `state_names` and
-        `action_names`. The copy shares the transition table and rewards. `measuring_cost` is the price of the only measurement.
+        `action_names`. The copy shares the transition table and rewards. `measuring_cost` is the price of the only measurement;
+        `reveal_start` stays as it is, and `reveal_start=None` is what `from_arrays` chooses for the measurements.
         """
         fields: dict[str, Any] = {}
         for name, value in changes.items():
@@ -233,17 +234,16 @@ class Model:
                 case "measurements":
                     if "measuring_cost" in changes:
                         raise ModelError("measuring_cost and measurements are both to be replaced; give one of the two")
-                    fields[name] = _bound_measurements(None, value, None, self._sizes())
+                    fields[name] = _bound_measurements(None, () if value is None else value, None, self._sizes())
                 case "passive":
-                    looks = fields.get("measurements", self.measurements)
-                    fields[name] = None if value is None else _bound_passive(value, looks, self._sizes())
+                    fields[name] = value
                 case "initial":
                     states, probabilities = arrays.initial_distribution(value, self.terminal)
                     fields |= {"initial_states": states, "initial_probabilities": probabilities}
                 case "discount":
                     fields[name] = real(value, name)
                 case "reveal_start":
-                    fields[name] = truth(value, name)
+                    fields[name] = None if value is None else truth(value, name)
                 case "state_names":
                     fields[name] = arrays.names(value, self.n_states, "state")
                 case "action_names":
@@ -254,7 +254,16 @@ class Model:
                         "action_names",
                     )  # fmt: skip
                     raise ModelError(unknown_name("property to replace", name, known))
-        return replace(self, origin=None, **fields)
+        return replace(self, origin=None, **self._with_what_follows(fields))
+
+    def _with_what_follows(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """Return changed fields with what depends on several: the passive outcome beside measurements, `reveal_start=None`."""
+        looks, free = fields.get("measurements", self.measurements), fields.get("passive", self.passive)
+        if free is not None and {"measurements", "passive"} & set(fields):
+            fields["passive"] = free = _bound_passive(free, looks, self._sizes())
+        if fields.get("reveal_start", False) is None:
+            fields["reveal_start"] = _looks_are_exact(looks, free)
+        return fields
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Model:
@@ -490,8 +499,9 @@ def _bound_measurements(
                 "observations that come for free"
             )
         return ()
-    given = () if isinstance(measurements, (str, Measurement)) else tuple(measurements)
-    if isinstance(measurements, Measurement) or not all(isinstance(one, Measurement) for one in given):
+    is_list = isinstance(measurements, Iterable) and not isinstance(measurements, str)
+    given = tuple(measurements) if is_list else ()
+    if not is_list or not all(isinstance(one, Measurement) for one in given):
         raise ModelError(f"measurements are {quoted(measurements)}, expected a list of Measurement")
     names = [one.name for one in given]
     if len(set(names)) != len(names):

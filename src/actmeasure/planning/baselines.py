@@ -36,6 +36,7 @@ class Always:
         """Return the schedule, with the fast informed bound on the optimum; a policy graph where looks are not exact."""
         if not model.is_exact_look_model:
             return always_plan(model, budget, self.measurement)
+        model.measurement_number(self.measurement or 1)  # an error where there is no such measurement
         control = Control(model, budget)
         schedule = always_schedule(control)
         return Plan(schedule, _upper(control, budget), values_of(model, schedule))
@@ -59,6 +60,7 @@ class Every:
         """Return the schedule, with the fast informed bound on the optimum; a policy graph where looks are not exact."""
         if not model.is_exact_look_model:
             return every_plan(model, budget, self.k, self.measurement)
+        model.measurement_number(self.measurement or 1)  # an error where there is no such measurement
         control = Control(model, budget)
         start, waiting = None, [int(state) for state in model.initial_states]
         if not model.start_is_known:

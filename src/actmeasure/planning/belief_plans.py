@@ -12,10 +12,11 @@ in b is the action with the highest Q(b, a), as in act-then-measure. The methods
   where measurement 0 is none (the passive outcome, or nothing).
 * `atm`: the same with the values of the policy itself instead of Q_MDP: the best choice of measurements, given the control.
 
-A policy over beliefs becomes a policy graph: the beliefs that it comes to are its nodes, the likeliest first, up to a limit.
-Behind the limit, the graph goes on with one action without end, or with the node that is best there; that of `atm` goes on with
-the graph of `atm-qmdp`. The graph's value is exact (a linear solve, see `actmeasure.evaluation`), and so a lower bound on the
-optimum; the upper bound is the value of free looks.
+A policy over beliefs becomes a policy graph, whose nodes are the beliefs that come up. Where these are too many, beliefs that
+agree to within a resolution are taken as one, so that the graph is closed and keeps to the rule; the solution says so (`merged`).
+`atm` also follows the likeliest beliefs as they are, as far as the limit allows, goes on with the graph of `atm-qmdp` behind it,
+and keeps the better of the two graphs. A graph's value is exact (a linear solve, see `actmeasure.evaluation`), and so a lower
+bound on the optimum; the upper bound is the value of free looks.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ from actmeasure.errors import PlanError
 from actmeasure.evaluation import Evaluation, evaluate
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
-from actmeasure.planning.bounds import mdp_values, repeat_values
-from actmeasure.planning.budget import Budget
+from actmeasure.planning.bounds import repeat_values
+from actmeasure.planning.budget import Budget, Stopped
 from actmeasure.planning.control import Control
 from actmeasure.planning.solution import Plan
 from actmeasure.policy import BeliefPolicy
@@ -43,12 +44,14 @@ from actmeasure.policy_graph import PolicyGraph
 
 __all__ = ["always_plan", "atm_plan", "atm_qmdp_plan", "every_plan", "measuring_values", "never_plan"]
 
-#: Largest number of beliefs that become nodes of the policy graph.
-MOST_NODES = 1_000
+#: Largest number of beliefs that become nodes of the policy graph, and of those merged at the coarsest resolution.
+MOST_NODES, MOST_COARSE = 1_000, 20_000
+#: Probabilities of beliefs that are one node differ by less than this; the next is tried where there are too many nodes.
+RESOLUTIONS = (1e-10, 0.02, 0.1, 0.34, 1.0)
+#: Largest number of (node, state) pairs whose values are kept as an array.
+MOST_VALUES = 50_000_000
 #: Beliefs of a smaller discounted probability, relative to the start, are not followed.
 LEAST_WEIGHT = 1e-9
-#: Decimals to which beliefs must agree to be one node.
-BELIEF_DECIMALS = 10
 #: Rounds of value iteration on the graph of beliefs, and the relative change at which they end.
 MOST_SWEEPS, SETTLED = 5_000, 1e-11
 #: Rounds in which edges behind the limit are led to the node that is best there.
@@ -79,7 +82,7 @@ def every_plan(model: Model, budget: Budget, k: int, measurement: int | str | No
     def choices(control: Control, number: int) -> Choices:
         return lambda belief, waited: [_with(model, control(belief), number if waited + 1 >= k else 0)]
 
-    return _best(model, budget, choices, numbers, remembers=True)
+    return _best(model, budget, choices, numbers, remembered=k)
 
 
 def never_plan(model: Model, budget: Budget) -> Plan:
@@ -167,28 +170,91 @@ def _best(
     budget: Budget,
     choices: Callable[[Control, int], Choices],
     numbers: Sequence[int],
-    remembers: bool = False,
+    remembered: int = 0,
     tail_choices: Callable[[Control, int], Choices] | None = None,
 ) -> Plan:
     """Return the best of the plans that `choices` gives for each measurement in `numbers`.
 
-    Behind the limit the graph repeats an action or, with `tail_choices`, goes on with the graph of these.
+    `remembered` is the number of steps since the last measurement that the choices depend on. With `tail_choices` the graph of
+    these is what fine beliefs go on with behind the limit.
     """
     control = Control(model, budget)
-    upper = float(model.initial_probabilities @ mdp_values(model, budget)[model.initial_states])
-    tail = _repeating(model, budget)
-    if tail_choices is not None:
-        graph, evaluation = _policy_graph(model, tail_choices(control, 0), tail, budget, remembers)
-        tail = _Tail(graph, _vectors(evaluation, tail))
+    upper = float(model.initial_probabilities @ control.bounds[model.initial_states])
+    repeating = _repeating(model, budget)
+    budget.note(_best_node(repeating.vectors, Belief.start(model))[1], upper)
     best: Plan | None = None
     for number in numbers:
         chosen = choices(control, number)
-        graph, evaluation = _policy_graph(model, chosen, tail, budget, remembers)
-        if best is None or _value(evaluation) > _value(best.evaluation):
-            policy = BeliefPolicy(model, _decide_at(model, chosen, _vectors(evaluation, tail)))
-            best = Plan(None, max(upper, _value(evaluation)), None, graph=graph, evaluation=evaluation, policy=policy)
+        graphs = [_closed_graph(model, chosen, repeating, budget, remembered)]
+        if tail_choices is not None:
+            graphs += _fine_graphs(model, chosen, tail_choices(control, 0), repeating, budget)
+        found = max(graphs, key=lambda one: _value(one.evaluation))
+        if best is None or _value(found.evaluation) > _value(best.evaluation):
+            best = Plan(
+                None,
+                max(upper, _value(found.evaluation)),
+                stopped=found.stopped,
+                graph=found.graph,
+                evaluation=found.evaluation,
+                policy=None
+                if remembered
+                else BeliefPolicy(model, _decide_at(model, chosen, found.evaluation, repeating)),
+                merged=found.merged,
+            )
     assert best is not None
     return best
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A policy graph with its exact evaluation, the resolution at which beliefs were merged, and why it is not finer."""
+
+    graph: PolicyGraph
+    evaluation: Evaluation
+    merged: float = 0.0
+    stopped: Stopped = "done"
+
+
+def _closed_graph(model: Model, choices: Choices, tail: _Tail, budget: Budget, remembered: int) -> _Found:
+    """Return a graph that keeps to the best of the choices, at the finest resolution at which its beliefs are few enough.
+
+    Beliefs that the budget, or even the coarsest resolution, leaves out go on with the best node of `tail`.
+    """
+    for resolution in RESOLUTIONS:
+        most = MOST_COARSE if resolution == RESOLUTIONS[-1] else MOST_NODES
+        beliefs = _Beliefs(model, choices, remembered, resolution)
+        starts = beliefs.begin()
+        stopped = beliefs.expand(budget, most)
+        if beliefs.is_closed or stopped or resolution == RESOLUTIONS[-1]:
+            break
+    place = beliefs.places(tail)
+    graph = _linked(beliefs, beliefs.best_choices(tail), place, tail, starts)
+    merged = 0.0 if resolution == RESOLUTIONS[0] else resolution
+    return _Found(graph, evaluate(model, graph), merged, stopped or ("done" if beliefs.is_closed else "memory"))
+
+
+def _fine_graphs(model: Model, choices: Choices, behind: Choices, tail: _Tail, budget: Budget) -> list[_Found]:
+    """Return the graph of the choices at fine beliefs that goes on with the graph of `behind`, and that graph itself."""
+    rule = _closed_graph(model, behind, tail, budget, 0)
+    if len(rule.graph) * model.n_states > MOST_VALUES:
+        return [rule]
+    goes_on = _Tail(rule.graph, _vectors(rule.evaluation, tail))
+    beliefs = _Beliefs(model, choices, 0, RESOLUTIONS[0])
+    starts = beliefs.begin()
+    stopped = beliefs.expand(budget, MOST_NODES, LEAST_WEIGHT)
+    chosen, place = beliefs.best_choices(goes_on), beliefs.places(goes_on)
+    graph = _linked(beliefs, chosen, place, goes_on, starts)
+    evaluation = evaluate(model, graph)
+    for _ in range(0 if beliefs.is_closed or len(graph) * model.n_states > MOST_VALUES else MOST_RELINKINGS):
+        # Behind the limit: the node that is best in the belief, also among the fine ones.
+        vectors = _vectors(evaluation, goes_on)
+        nearer = place | {number: _best_node(vectors, beliefs.nodes[number].belief)[0] for number in beliefs.unexpanded}
+        other = _linked(beliefs, chosen, nearer, goes_on, starts)
+        result = evaluate(model, other)
+        if not _value(result) > _value(evaluation) + BETTER * (1 + abs(_value(evaluation))):
+            break
+        graph, evaluation = other, result
+    return [rule, _Found(graph, evaluation, stopped=stopped or "done")]
 
 
 @dataclass(frozen=True)
@@ -199,9 +265,14 @@ class _Tail:
     vectors: FloatArray
 
 
+def _known(evaluation: Evaluation) -> FloatArray:
+    """Return the values of nodes, shape (N, S), very low in pairs that are never reached."""
+    return np.nan_to_num(evaluation.node_values, nan=VERY_LOW, neginf=VERY_LOW)
+
+
 def _vectors(evaluation: Evaluation, tail: _Tail) -> FloatArray:
     """Return lower bounds on the values of the nodes of a graph that ends with the nodes of `tail`, shape (N, S)."""
-    values = np.nan_to_num(evaluation.node_values, nan=VERY_LOW, neginf=VERY_LOW)
+    values = _known(evaluation)
     own = len(values) - len(tail.vectors)
     return np.vstack([values[:own], np.maximum(values[own:], tail.vectors)])
 
@@ -227,8 +298,10 @@ def _repeating(model: Model, budget: Budget) -> _Tail:
     return _Tail(graph, values)
 
 
-def _decide_at(model: Model, choices: Choices, vectors: FloatArray) -> Callable[[Belief], Decision]:
+def _decide_at(model: Model, choices: Choices, evaluation: Evaluation, tail: _Tail) -> Callable[[Belief], Decision]:
     """Return the decision in any belief: the only choice, or the best of them by one step of look-ahead to the nodes' values."""
+    is_rule = len(choices(Belief.start(model), 0)) == 1 or len(evaluation.node_values) * model.n_states > MOST_VALUES
+    vectors = tail.vectors if is_rule else np.vstack([_known(evaluation), tail.vectors])
 
     def value(belief: Belief) -> float:
         return float((vectors[:, belief.states] @ belief.probabilities).max())
@@ -291,19 +364,48 @@ def _after(model: Model, after: Belief, decision: Decision) -> list[tuple[int | 
 
 
 class _Beliefs:
-    """The graph of beliefs that come up under some choices of decisions, the likeliest expanded first."""
+    """The graph of beliefs that come up under some choices of decisions, the likeliest expanded first.
 
-    def __init__(self, model: Model, choices: Choices, remembers: bool) -> None:
-        self.model, self.choices, self.remembers = model, choices, remembers
+    Parameters
+    ----------
+    model : Model
+    choices : Choices
+    remembered : int
+        Number of steps since the last measurement that the choices depend on.
+    resolution : float
+        Beliefs whose probabilities, divided by this, are the same whole numbers are one node, that of the first of them.
+    """
+
+    def __init__(self, model: Model, choices: Choices, remembered: int, resolution: float) -> None:
+        self.model, self.choices, self.remembered, self.resolution = model, choices, remembered, resolution
         self.nodes: list[_Node] = []
         self.expanded: list[int] = []
         self._number: dict[tuple[bytes, bytes, int], int] = {}
         self._waiting: list[tuple[float, int]] = []
 
+    @property
+    def unexpanded(self) -> list[int]:
+        """The nodes that are not expanded."""
+        return [number for number, node in enumerate(self.nodes) if not node.decisions]
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether every node is expanded."""
+        return len(self.expanded) == len(self.nodes)
+
+    def begin(self) -> int | dict[int, int]:
+        """Add the beliefs with which episodes begin; returns the number of the node, or one for every state that is shown."""
+        model = self.model
+        if model.reveal_start and len(model.initial_states) > 1:
+            return {int(state): self.add(Belief.at(int(state)), 0, 1.0) for state in model.initial_states}
+        return self.add(Belief.start(model), 0, 1.0)
+
     def add(self, belief: Belief, waited: int, weight: float) -> int:
         """Return the number of the node of a belief, which is made if it is new."""
-        waited = waited if self.remembers else 0
-        key = (belief.states.tobytes(), np.round(belief.probabilities, BELIEF_DECIMALS).tobytes(), waited)
+        waited = min(waited, self.remembered - 1) if self.remembered else 0
+        steps = np.round(belief.probabilities / self.resolution)
+        likely = steps > 0 if steps.any() else belief.probabilities == belief.probabilities.max()
+        key = (belief.states[likely].tobytes(), steps[likely].tobytes(), waited)
         number = self._number.setdefault(key, len(self.nodes))
         if number == len(self.nodes):
             self.nodes.append(_Node(belief, waited, weight))
@@ -313,13 +415,23 @@ class _Beliefs:
             heapq.heappush(self._waiting, (-weight, number))
         return number
 
-    def expand(self, budget: Budget) -> None:
-        """Expand beliefs, the likeliest first, up to the limits."""
-        while self._waiting and len(self.expanded) < MOST_NODES and -self._waiting[0][0] >= LEAST_WEIGHT:
+    def expand(self, budget: Budget, most: int, least_weight: float = 0.0) -> Stopped | None:
+        """Expand beliefs, the likeliest first, up to `most` of them; returns why the budget stopped it, if it did."""
+        while self._waiting and len(self.expanded) < most and -self._waiting[0][0] >= least_weight:
             number = heapq.heappop(self._waiting)[1]
-            if not self.nodes[number].decisions:
-                budget.check("the beliefs that may come up")
-                self._expand(number)
+            if self.nodes[number].decisions:
+                continue
+            if self.expanded and (why := budget.stops()):
+                return why
+            self._expand(number)
+        return None
+
+    def places(self, tail: _Tail) -> dict[int, int]:
+        """Return the number in the policy graph of every belief: expanded ones first, others as the best node of the tail."""
+        place = {number: position for position, number in enumerate(self.expanded)}
+        for number in self.unexpanded:
+            place[number] = len(self.expanded) + _best_node(tail.vectors, self.nodes[number].belief)[0]
+        return place
 
     def _expand(self, number: int) -> None:
         node, model = self.nodes[number], self.model
@@ -383,38 +495,6 @@ def _best_node(vectors: FloatArray, belief: Belief) -> tuple[int, float]:
     values = vectors[:, belief.states] @ belief.probabilities
     best = int(np.argmax(values))
     return best, float(values[best])
-
-
-def _policy_graph(
-    model: Model, choices: Choices, tail: _Tail, budget: Budget, remembers: bool
-) -> tuple[PolicyGraph, Evaluation]:
-    """Return a policy graph that follows the best of the choices and ends with the nodes of `tail`, and its evaluation."""
-    beliefs = _Beliefs(model, choices, remembers)
-    starts: int | dict[int, int] = (
-        {int(state): beliefs.add(Belief.at(int(state)), 0, 1.0) for state in model.initial_states}
-        if model.reveal_start and len(model.initial_states) > 1
-        else beliefs.add(Belief.start(model), 0, 1.0)
-    )
-    beliefs.expand(budget)
-    chosen = beliefs.best_choices(tail)
-    n_expanded = len(beliefs.expanded)
-    place = {number: position for position, number in enumerate(beliefs.expanded)}
-    behind = [number for number in range(len(beliefs.nodes)) if number not in place]
-    # Behind the limit: the best node of the tail.
-    for number in behind:
-        place[number] = n_expanded + _best_node(tail.vectors, beliefs.nodes[number].belief)[0]
-    graph = _linked(beliefs, chosen, place, tail, starts)
-    evaluation = evaluate(model, graph)
-    for _ in range(MOST_RELINKINGS if behind else 0):
-        vectors = _vectors(evaluation, tail)
-        nearer = place | {number: _best_node(vectors, beliefs.nodes[number].belief)[0] for number in behind}
-        other = _linked(beliefs, chosen, nearer, tail, starts)
-        result = evaluate(model, other)
-        if not _value(result) > _value(evaluation) + BETTER * (1 + abs(_value(evaluation))):
-            break
-        graph, evaluation = other, result
-        budget.check("the policy graph")
-    return graph, evaluation
 
 
 def _linked(

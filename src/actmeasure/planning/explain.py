@@ -37,6 +37,7 @@ STEPS_SHOWN = 10
 def explain(solution: Solution, state: int | str | None = None) -> Explanation:
     """Return the plan for a known state (None: the start) with the values of looking and not looking at each step."""
     model = solution.model
+    model.require_exact_looks("explain, which follows blind plans,", "read solution.policy_graph().describe(model)")
     known = _asked_state(solution, state)
     plan, belief = _plan_and_belief(solution, known)
     beliefs, actions, chances = _follow(model, plan, belief)

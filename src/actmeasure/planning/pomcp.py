@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from actmeasure import statistics
 from actmeasure.belief import Belief
-from actmeasure.decision import Decision
+from actmeasure.decision import Decision, expected_decision, is_valid
 from actmeasure.errors import PlanError, quoted, unknown_name
 from actmeasure.kernel_arrays import measured_world, world
 from actmeasure.kernels import pomcp, pomcp_outcomes, streams
@@ -253,8 +253,10 @@ class POMCP:
     def _checked_outcome(self, decision: Decision, outcome: int | None) -> int | None:
         """Return an outcome of the measurement of a decision; raise a `PlanError` if there is no such decision or outcome."""
         model = self.model
-        action = whole(decision[0], "the action", 0, model.n_actions - 1, PlanError)
-        measurement = whole(int(decision[1]), "the measurement", 0, len(model.measurements), PlanError)
+        if not is_valid(decision, model.n_actions, len(model.measurements)):
+            expected = expected_decision(model.n_actions, len(model.measurements))
+            raise PlanError(f"the decision is {quoted(decision)}, {expected}")
+        action, measurement = decision
         if not model.allowed_decisions[action, measurement]:
             raise PlanError(
                 f"the measurement {model.measurements[measurement - 1].name!r} cannot be made with action "

@@ -52,6 +52,8 @@ class Plan:
         The controller that was found where looks are not exact.
     policy : Policy or None
         What acts in any belief, where the method has it.
+    merged : float
+        Beliefs whose probabilities differ by less than this were taken as one node of the graph; 0 if none were.
     """
 
     schedule: Schedule | None
@@ -63,6 +65,7 @@ class Plan:
     evaluation: Evaluation | None = None
     graph: PolicyGraph | None = None
     policy: BeliefPolicy | None = None
+    merged: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,6 +115,8 @@ class Solution:
     method_upper: float | None = None
     graph: PolicyGraph | None = None
     belief_policy: BeliefPolicy | None = field(default=None, repr=False)
+    #: Beliefs whose probabilities differ by less than this were taken as one node of the policy graph; 0 if none were.
+    merged: float = 0.0
 
     @property
     def policy(self) -> Policy:
@@ -170,7 +175,7 @@ class Solution:
         return solution_text(self, plans)
 
     def plot(self, path: str | os.PathLike[str] | None = None, shape: tuple[int, int] | None = None) -> Figure:
-        """Draw a lake's plans as arrows, and where they look (needs the extra `plots`).
+        """Draw a lake's plans as arrows, and where they look; a policy graph where looks are not exact (needs the extra `plots`).
 
         Parameters
         ----------
@@ -179,6 +184,8 @@ class Solution:
         shape : (rows, columns), optional
             Of the lake; a square by default.
         """
+        if self.graph is not None:
+            return self.policy_graph().plot(self.model, path)
         from actmeasure.planning.plots import plot_lake
 
         return plot_lake(self, path, shape)
@@ -266,6 +273,11 @@ def solution_notes(solution: Solution) -> Iterator[str]:
     """Yield sentences about a value that is not finite, and about why a gap is open."""
     if solution.value == -math.inf:
         yield WITHOUT_END
+    if solution.merged and solution.graph is not None:
+        yield (
+            f"Too many beliefs come up to tell all of them apart: those that agree to within {solution.merged:g} are one node. "
+            f"The value is exact for this graph of {len(solution.graph):,} nodes; with finer beliefs it may be higher or lower."
+        )
     gain = "find better moments to look" if solution.method == "atm" else "close the gap"
     if reason := why_open(solution.stopped, solution.model.discount, gain):
         yield reason

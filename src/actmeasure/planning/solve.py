@@ -265,6 +265,7 @@ def _solution(model: Model, name: str, plan: Plan, budget: Budget) -> Solution:
         method_upper=plan.method_upper,
         graph=plan.graph,
         belief_policy=plan.policy,
+        merged=plan.merged,
     )
 
 

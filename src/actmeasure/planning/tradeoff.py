@@ -88,6 +88,9 @@ def tradeoff(
     """
     if not isinstance(model, Model):
         raise PlanError(f"the model is {quoted(model)}, expected a Model")
+    model.require_exact_looks(
+        "tradeoff, which varies the price of a look,", "solve the model with other prices one by one"
+    )
     asked = real(tolerance, "tolerance", PlanError, "a number above 0, such as 1e-3")
     if not 0 < asked < math.inf:
         raise PlanError(f"tolerance is {tolerance!r}, expected a finite number above 0, such as 1e-3")

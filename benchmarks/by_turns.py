@@ -1,0 +1,103 @@
+"""Speed of this version against another checkout, by turns: `python -m benchmarks.by_turns ../other --rounds 5`.
+
+Each round runs every case once in each version, in processes of their own, so that both meet the same load of the machine.
+Printed are the CPU times of the fastest rounds and their ratio; a ratio above 1.1 is a goal missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from benchmarks.goals import Goal
+
+#: What is timed, in both versions: only names that both have. Each case is called once before it is timed, to compile.
+CASES = """
+import json, time
+import numpy as np
+import actmeasure as am
+
+def lakes():
+    for seed in range(6):
+        am.solve(am.problems.frozen_lake(20, variant="semi-slippery", seed=seed), tolerance=1e-5)
+
+def training(name, episodes, **settings):
+    model = am.problems.frozen_lake(4)
+    return lambda: am.train(am.agents.make(name, **settings), model, episodes, seed=0)
+
+def stepping():
+    env = am.envs.TabularEnv(am.problems.frozen_lake(8), max_steps=10**9)
+    env.reset(seed=0)
+    for number in range(30_000):
+        if env.step((number % 4, number % 2))[2]:
+            env.reset()
+
+def simulating(share):
+    planner = am.planners.POMCP(am.problems.frozen_lake(8), simulations=50_000, share=share, seed=0)
+    def decide():
+        planner.start(am.Belief.at(0))
+        planner.decide()
+    return decide
+
+def evaluating():
+    model = am.problems.frozen_lake(60, seed=0)
+    am.evaluate(model, SCHEDULES.setdefault("lake", am.solve(model, "always").schedule), horizon=500)
+
+SCHEDULES = {}
+cases = {
+    "plan: six lakes 20x20": lakes,
+    "learn: atmq": training("atmq", 4000),
+    "learn: dyna-atmq": training("dyna-atmq", 1500),
+    "learn: amrl-q": training("amrl-q", 20000),
+    "learn: foresight": training("foresight", 300),
+    "environment: 30,000 steps": stepping,
+    "pomcp: 50,000 simulations": simulating(False),
+    "pomcp, sharing": simulating(True),
+    "evaluate: a schedule": evaluating,
+}
+times = {}
+for name, case in cases.items():
+    case()
+    best = float("inf")
+    for _ in range(3):
+        begin = time.process_time()
+        case()
+        best = min(best, time.process_time() - begin)
+    times[name] = best
+print(json.dumps(times))
+"""
+#: Largest time of a case, as a multiple of the other version's.
+SLOWER = 1.1
+
+
+def timed(checkout: Path) -> dict[str, float]:
+    """Return CPU seconds by case, measured in a process that imports the version in `checkout`."""
+    environment = {**os.environ, "PYTHONPATH": str(checkout / "src")}
+    done = subprocess.run(
+        [sys.executable, "-c", CASES], capture_output=True, check=True, text=True, env=environment, cwd=checkout
+    )
+    times: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return times
+
+
+def by_turns(other: Path, rounds: int) -> list[Goal]:
+    """Return for every case how many times as long as the other version this one takes."""
+    own = Path(__file__).resolve().parents[1]
+    found = [(timed(own), timed(other)) for _ in range(rounds)]
+    goals = []
+    for name in found[0][0]:
+        mine, theirs = (min(pair[version][name] for pair in found) for version in (0, 1))
+        goals.append(Goal(f"{name}: {mine:.3g} s against {theirs:.3g} s", mine / theirs, SLOWER, "x"))
+    return goals
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("other", type=Path, help="a checkout of the version to compare with")
+    parser.add_argument("--rounds", type=int, default=5)
+    arguments = parser.parse_args()
+    print(*by_turns(arguments.other.resolve(), arguments.rounds), sep="\n")
