@@ -267,9 +267,9 @@ def _finite(chain: PlanChain, recurrent: markov.Recurrence, totals: FloatArray, 
         weights=chain.moves.data,
     )
     work = WORK_OF_NODE * len(chain.durations) + chain.moves.nnz
-    small, for_ever = len(per_step) <= MOST_DOUBLED, bool(recurrent.probability.sum() > 0)
+    small, never_ends = len(per_step) <= MOST_DOUBLED, bool(recurrent.probability.sum() > 0)
     limit = (DOUBLED_FROM if small else MOST_WORK) // work
-    if for_ever and horizon > limit:
+    if never_ends and horizon > limit:
         if not small:
             raise _too_long(horizon, limit, "need not end")
         limit = 0

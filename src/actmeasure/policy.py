@@ -66,10 +66,13 @@ class Policy(Protocol):
         """Begin an episode, forgetting the one before, with what is known of its first state."""
 
     def decide(self) -> Decision:
-        """Return the action to take next, and whether to measure with it."""
+        """Return the action to take next, and the measurement to make with it."""
 
     def observe(self, outcome: int | None) -> None:
-        """Take in the outcome of the step that was decided: the state that a measurement showed, None for nothing seen."""
+        """Take in the outcome of the last decision: its number within the measurement that was made, None for nothing seen.
+
+        The outcome of an exact measurement is the state; without a measurement it is the passive outcome, if there is one.
+        """
 
 
 def is_deterministic(policy: Policy) -> bool:

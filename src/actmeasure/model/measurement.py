@@ -94,7 +94,7 @@ class Sizes:
 
 @dataclass(frozen=True, eq=False)
 class Measurement:
-    """A way to look: a name, a price, its outcomes, and the probability of each outcome in the state that was reached.
+    """A measurement: a name, a price, its outcomes, and the probability of each outcome in the state that was reached.
 
     Made by `exact`, `noisy`, `detection`, `partial` or `combined`, and given to `Model.from_arrays(measurements=[...])`. What is
     checked against the model (shapes, rows, names of actions) is checked there.
@@ -422,7 +422,9 @@ def checked_price(cost: Any, name: str = "measuring_cost", otherwise: str = "") 
     """Return a price as a finite float of 0 or more; `otherwise` says in the message what else is accepted."""
     value = real(cost, name, expected=f"a number that is 0 or more{otherwise}")
     if not np.isfinite(value) or value < 0:
-        raise ModelError(f"{name} is {value}, expected a finite number that is 0 or more; looking cannot pay")
+        raise ModelError(
+            f"{name} is {value}, expected a finite number that is 0 or more; a look earns nothing by itself"
+        )
     return value
 
 
@@ -600,7 +602,7 @@ def _bound_law(measurement: Measurement, sizes: Sizes) -> Law:
     if n_outcomes > max(MOST_OUTCOMES, n_states):
         raise ModelError(
             f"the measurement {name!r} has {n_outcomes:,} outcomes, expected at most {MOST_OUTCOMES:,}; merge outcomes "
-            "whose probabilities are proportional in all states: they tell the same"
+            "whose probabilities are proportional in all states, which give the same belief"
         )
     if isinstance(given, tuple):
         rows = sparse.csr_array(sparse.vstack(given, format="csr"))

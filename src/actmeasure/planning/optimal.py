@@ -76,7 +76,9 @@ class Optimal:
 
     def solve(self, model: Model, budget: Budget) -> Plan:
         """Return the best schedule found within the budget and bounds on the optimum."""
-        model.require_exact_looks("the method optimal", "use atm, whose value and bound are exact too, or POMCP")
+        model.require_exact_looks(
+            "the method optimal", "use atm, which has an exact value and an upper bound, or POMCP"
+        )
         best = _plan_by_search(model, budget, self.tolerance, self.relative_tolerance, may_look=True)
         return best.plan(upper=best.search.upper)
 

@@ -30,7 +30,7 @@ __all__ = ["Plan", "Solution", "solution_frame", "solution_notes", "solution_tex
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What a planning method returns: a schedule, and what the method knows about it. Only the schedule is needed.
+    """What a planning method returns: a schedule or a policy graph, and what the method knows about it.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ class Plan:
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """A schedule, its exact value, and bounds on the optimum.
+    """A schedule, or a policy graph where looks are not exact, its exact value, and bounds on the optimum.
 
     Attributes
     ----------
@@ -132,7 +132,7 @@ class Solution:
 
     @property
     def value(self) -> float:
-        """Exact discounted return of the schedule from the start, up to rounding; minus infinity where it has none."""
+        """Exact discounted return of the schedule or graph from the start, up to rounding; minus infinity where it has none."""
         value = self.evaluation.discounted_return
         return -math.inf if math.isnan(value) else value
 

@@ -70,7 +70,9 @@ def solve(
     relative_tolerance: float | None = None,
     budget: Budget | None = None,
 ) -> Solution:
-    """Find a schedule: what to do and when to look, with its exact value and an upper bound on the optimum.
+    """Plan what to do and when to look, with the exact value of the plan and an upper bound on the optimum.
+
+    The plan is a schedule where looks are exact, and a policy graph otherwise.
 
     Parameters
     ----------
