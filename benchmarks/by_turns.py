@@ -22,7 +22,7 @@ import numpy as np
 import actmeasure as am
 
 def lakes():
-    for seed in range(6):
+    for seed in range(12):
         am.solve(am.problems.frozen_lake(20, variant="semi-slippery", seed=seed), tolerance=1e-5)
 
 def training(name, episodes, **settings):
@@ -32,12 +32,12 @@ def training(name, episodes, **settings):
 def stepping():
     env = am.envs.TabularEnv(am.problems.frozen_lake(8), max_steps=10**9)
     env.reset(seed=0)
-    for number in range(30_000):
+    for number in range(150_000):
         if env.step((number % 4, number % 2))[2]:
             env.reset()
 
 def simulating(share):
-    planner = am.planners.POMCP(am.problems.frozen_lake(8), simulations=50_000, share=share, seed=0)
+    planner = am.planners.POMCP(am.problems.frozen_lake(8), simulations=300_000, share=share, seed=0)
     def decide():
         planner.start(am.Belief.at(0))
         planner.decide()
@@ -49,13 +49,13 @@ def evaluating():
 
 SCHEDULES = {}
 cases = {
-    "plan: six lakes 20x20": lakes,
-    "learn: atmq": training("atmq", 4000),
-    "learn: dyna-atmq": training("dyna-atmq", 1500),
-    "learn: amrl-q": training("amrl-q", 20000),
-    "learn: foresight": training("foresight", 300),
-    "environment: 30,000 steps": stepping,
-    "pomcp: 50,000 simulations": simulating(False),
+    "plan: twelve lakes 20x20": lakes,
+    "learn: atmq": training("atmq", 60000),
+    "learn: dyna-atmq": training("dyna-atmq", 30000),
+    "learn: amrl-q": training("amrl-q", 400000),
+    "learn: foresight": training("foresight", 3000),
+    "environment: 150,000 steps": stepping,
+    "pomcp: 300,000 simulations": simulating(False),
     "pomcp, sharing": simulating(True),
     "evaluate: a schedule": evaluating,
 }
