@@ -9,6 +9,7 @@ reader of POMDPs.jl accepts no more.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -52,7 +53,7 @@ def lines(model: Model) -> Iterator[str]:
 
 
 @dataclass
-class _Writer:
+class _Writer(ABC):
     """The lines of a file.
 
     Attributes
@@ -114,8 +115,9 @@ class _Writer:
                 for successor, probability in zip(successors.tolist(), probabilities.tolist(), strict=True):
                     yield f"T: {kind} : {name} : {names[successor]} {number_text(probability)}\n"
 
+    @abstractmethod
     def observations(self) -> Iterator[str]:
-        raise NotImplementedError
+        """Yield the probabilities of observations."""
 
     def rewards(self) -> Iterator[str]:
         """Yield the rewards that are not 0; first the prices for all states, where they are one number."""
