@@ -14,7 +14,9 @@ def main() -> None:
         found = [am.solve(model, method).value for method in methods]
         free = float(am.q_mdp(model).max(axis=1)[model.initial_states[0]])
         decisions = int(model.allowed_decisions.sum())
-        print(f"{n:10}  {model.n_states:6}  {decisions:9}  " + "  ".join(f"{v:7.4f}" for v in [*found, free]), flush=True)
+        print(
+            f"{n:10}  {model.n_states:6}  {decisions:9}  " + "  ".join(f"{v:7.4f}" for v in [*found, free]), flush=True
+        )
 
 
 if __name__ == "__main__":

@@ -260,7 +260,9 @@ def draw_component_line(axes: Axes) -> None:
     axes.plot(shares[:, 1], "-", color=LOOK, label="the middle one")
     axes.plot(shares[:, 0], "k--", label="each of the outer ones")
     axes.plot(along(am.problems.component_line(1), 1, [0] * 25)[:, 3], ":", color="gray", label="one alone")
-    axes.set(xlabel="steps", ylabel="probability: failed", xlim=(0, 25), ylim=(0, 1), title="three in a line, no repairs")
+    axes.set(
+        xlabel="steps", ylabel="probability: failed", xlim=(0, 25), ylim=(0, 1), title="three in a line, no repairs"
+    )
     axes.legend(loc="lower right", fontsize=8)
 
 

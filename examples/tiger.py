@@ -11,7 +11,8 @@ def by_lead(lead: int) -> am.PolicyGraph:
     """Return the controller that opens the door away from a side that was heard `lead` times more often; node 0 is the start."""
     leads = [0, *(sign * k for k in range(1, lead + 1) for sign in (1, -1))]  # positive: left was heard more often
     node = {difference: number for number, difference in enumerate(leads)}
-    decisions, edges = [], []
+    decisions: list[am.Decision] = []
+    edges: list[dict[int | str | None, int]] = []
     for difference in leads:
         opens = abs(difference) == lead
         decisions.append(am.Decision((OPEN_RIGHT if difference > 0 else OPEN_LEFT) if opens else LISTEN))
