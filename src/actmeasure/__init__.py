@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from actmeasure.evaluation import Evaluation, evaluate
     from actmeasure.inspection import Economics, Fit, fit
     from actmeasure.learning.train import train
-    from actmeasure.model import Measurement, Model, lifetime
+    from actmeasure.model import Component, Measurement, Model, lifetime, system
     from actmeasure.planning.bounds import q_mdp
     from actmeasure.planning.frontier import Frontier
     from actmeasure.planning.solution import Solution
@@ -65,6 +65,7 @@ _HOME = {
     "AgentError": "errors",
     "Belief": "belief",
     "BlindPlan": "schedule",
+    "Component": "model",
     "Decision": "decision",
     "Economics": "inspection",
     "Episodes": "episodes",
@@ -92,6 +93,7 @@ _HOME = {
     "q_mdp": "planning.bounds",
     "run_study": "studies.runner",
     "solve": "planning.solve",
+    "system": "model",
     "tradeoff": "planning.tradeoff",
     "train": "learning.train",
     "train_seeds": "studies",
@@ -111,6 +113,7 @@ __all__ = [
     "AgentError",
     "Belief",
     "BlindPlan",
+    "Component",
     "Decision",
     "Economics",
     "Episodes",
@@ -151,6 +154,7 @@ __all__ = [
     "run_study",
     "solve",
     "studies",
+    "system",
     "testing",
     "tradeoff",
     "train",

@@ -13,6 +13,7 @@ from actmeasure.problems.fatigue import fatigue_crack
 from actmeasure.problems.frozen_lake import frozen_lake
 from actmeasure.problems.inspection import inspection
 from actmeasure.problems.inventory import inventory
+from actmeasure.problems.k_out_of_n import k_out_of_n
 from actmeasure.problems.maintenance import maintenance
 from actmeasure.problems.measuring_value import measuring_value
 from actmeasure.problems.paper_examples import most_likely_successor, tight_bound, two_state_belief
@@ -29,6 +30,7 @@ __all__ = [
     "frozen_lake",
     "inspection",
     "inventory",
+    "k_out_of_n",
     "maintenance",
     "make",
     "measuring_value",
@@ -56,6 +58,7 @@ PROBLEMS: dict[str, Callable[..., Model]] = {
     "fatigue-crack": fatigue_crack,
     "inventory": inventory,
     "inspection": inspection,
+    "k-out-of-n": k_out_of_n,
 }
 
 
