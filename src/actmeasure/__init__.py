@@ -44,7 +44,8 @@ if TYPE_CHECKING:
     from actmeasure.evaluation import Evaluation, evaluate
     from actmeasure.inspection import Economics, Fit, fit
     from actmeasure.learning.train import train
-    from actmeasure.model import Component, Measurement, Model, lifetime, system
+    from actmeasure.model import Measurement, Model, lifetime
+    from actmeasure.model.system import Component, system
     from actmeasure.planning.bounds import q_mdp
     from actmeasure.planning.frontier import Frontier
     from actmeasure.planning.solution import Solution

@@ -63,7 +63,7 @@ class Model:
     passive: Measurement | None = None
     state_names: tuple[str, ...] | None = None
     action_names: tuple[str, ...] | None = None
-    #: How the model was made from others, for planners (see `actmeasure.lifetime` and `actmeasure.system`); not part of its contents.
+    #: How the model was made from others, for planners (see `lifetime` and `system`); not part of its contents.
     origin: Any = None
 
     def __post_init__(self) -> None:

@@ -91,7 +91,7 @@ class Component:
         names, matrices = _checked_transitions(transitions)
         n_states = len(matrices[0])
         self.model: Model = Model.from_arrays(
-            np.stack(matrices, axis=1), -_checked_costs(costs, names, n_states), measurements=() if measurements is None else measurements,
+            np.stack(matrices, axis=1), -_checked_costs(costs, names, n_states), measurements=measurements or (),
             discount=UNUSED_DISCOUNT, initial=start, reveal_start=False, state_names=state_names, action_names=names,
         )  # fmt: skip
         for measurement in self.model.measurements:
@@ -280,12 +280,13 @@ def _checked_transitions(transitions: Any) -> tuple[tuple[str, ...], list[FloatA
     expected = "a matrix (S, S) for each action by name, such as {'nothing': D, 'replace': R @ D}"
     if not isinstance(transitions, Mapping) or not transitions:
         raise ModelError(f"transitions of a component are {quoted(transitions)}, expected {expected}")
-    matrices = []
+    matrices: list[FloatArray] = []
     for name, given in transitions.items():
         if not isinstance(name, str) or not name.strip():
             raise ModelError(f"an action of a component is {quoted(name)}, expected a name such as 'nothing'")
+        dense: Any = given
         try:
-            matrix = np.array(given.toarray() if sparse.issparse(given) else given, dtype=np.float64)
+            matrix = np.array(dense.toarray() if sparse.issparse(given) else given, dtype=np.float64)
         except (TypeError, ValueError):
             raise ModelError(f"transitions of the action {name!r} are {quoted(given)}, expected {expected}") from None
         first = matrices[0].shape if matrices else matrix.shape
