@@ -15,6 +15,7 @@ from actmeasure.problems.fatigue import fatigue_crack
 from actmeasure.problems.frozen_lake import frozen_lake
 from actmeasure.problems.inspection import inspection
 from actmeasure.problems.inventory import inventory
+from actmeasure.problems.k_out_of_n import k_out_of_n
 from actmeasure.problems.maintenance import maintenance
 from actmeasure.problems.measuring_value import measuring_value
 from actmeasure.problems.paper_examples import most_likely_successor, tight_bound, two_state_belief
@@ -35,6 +36,7 @@ __all__ = [
     "frozen_lake",
     "inspection",
     "inventory",
+    "k_out_of_n",
     "maintenance",
     "make",
     "measuring_value",
@@ -72,6 +74,7 @@ PROBLEMS: dict[str, Callable[..., Model]] = {
     "rock-sample": rock_sample,
     "component-line": component_line,
     "crack-life": crack_life,
+    "k-out-of-n": k_out_of_n,
 }
 
 
