@@ -1,4 +1,4 @@
-"""The tiger problem: listen until one side was heard so many times more often than the other, then open the other door."""
+"""The tiger problem: listen until one side was heard more often than the other by a given number, then open the other door."""
 
 from __future__ import annotations
 
