@@ -13,7 +13,18 @@ import numpy as np
 from actmeasure.kernels.dynamics import EPSILON
 from actmeasure.kernels.jit import compiled, no_refcount
 
-__all__ = ["MOST_STATES", "N_PARTS", "Grid", "Parts", "Rows", "grid_bound", "locate", "simulate", "successor_rows", "sweep"]
+__all__ = [
+    "MOST_STATES",
+    "N_PARTS",
+    "Grid",
+    "Parts",
+    "Rows",
+    "grid_bound",
+    "locate",
+    "simulate",
+    "successor_rows",
+    "sweep",
+]
 
 #: Number of components of the arrays, and most states of each.
 N_PARTS, MOST_STATES = 4, 4
@@ -254,9 +265,7 @@ def combine(rows: Rows, part: int, choice: int, point: int, source: Any, target:
 
 
 @compiled
-def sweep(
-    rows: Rows, penalty: Any, mobilisation: float, discount: float, error: float, values: Any, out: Any
-) -> float:
+def sweep(rows: Rows, penalty: Any, mobilisation: float, discount: float, error: float, values: Any, out: Any) -> float:
     """Make one sweep of value iteration over all grid points; returns the largest change, which is 0 or less.
 
     The value of joint choices at a point is minus its costs, plus the discount times the sum over points of the product of one
@@ -315,9 +324,7 @@ def sweep(
 
 
 @compiled
-def simulate(
-    grid: Grid, parts: Parts, uniforms: Any, explore: float, beliefs: Any, weights: Any, counts: Any
-) -> None:
+def simulate(grid: Grid, parts: Parts, uniforms: Any, explore: float, beliefs: Any, weights: Any, counts: Any) -> None:
     """Simulate episodes that act greedily on the bounds of a grid, and record the component beliefs that they lead to.
 
     Parameters

@@ -62,25 +62,27 @@ from actmeasure.planning.budget import Budget
 __all__ = ["TensorGrid", "tensor_grid", "work_arrays"]
 
 #: Points of each component on the levels, by the number of components.
-LEVELS = {1: (12, 60, 300), 2: (12, 60, 250), 3: (10, 30, 91), 4: (8, 16, 36)}
+LEVELS = {1: (12, 60, 300), 2: (12, 60, 250), 3: (10, 30, 91), 4: (8, 14, 20, 28, 36)}
 #: Estimated relative change of the bound at the start that is still to come, at which a level ends: the last one, and those before.
 LAST_CHANGE, CHANGE = 1e-5, 1e-3
 #: Of changes at any point, so many times as much may be still to come.
 ELSEWHERE = 30.0
+#: Sweeps for which there has to be time before a level is begun.
+LEAST_SWEEPS = 12
 #: Most sweeps on a level.
 MOST_SWEEPS = 5_000
 #: Simulated steps before each level, the share of them with random choices, and the discounted weight at which episodes end.
 STEPS, EXPLORE, LEAST_WEIGHT = 6_000, 0.1, 1e-3
 #: Points that are added in a round, as a fraction of those there are.
-ADDED = 0.15
+ADDED = 0.1
 #: Candidates for points of a component that are kept, those with the largest weight.
 MOST_CANDIDATES = 4_000
 #: Smallest determinant of the points of a simplex.
 LEAST_VOLUME = 1e-10
 #: Cells along each coordinate, by the number of coordinates, for finding the simplex of a belief.
 RESOLUTION = {0: 1, 1: 256, 2: 48, 3: 14}
-#: Least difference of coordinates of two points.
-CLOSE = 1e-6
+#: Beliefs that differ by less in each coordinate are one candidate, and smallest l1 distance of a candidate from all points.
+SAME, APART = 1e-6, 1e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,9 +107,7 @@ class TensorGrid:
 
     def bound(self, belief: Belief) -> float:
         """Return an upper bound on the optimal value at a belief, which must be a product of component beliefs."""
-        return kernel.grid_bound(
-            self.kernel, belief.states, belief.probabilities, len(belief.states), work_arrays()
-        )
+        return kernel.grid_bound(self.kernel, belief.states, belief.probabilities, len(belief.states), work_arrays())
 
 
 def work_arrays() -> tuple[FloatArray, npt.NDArray[np.int64], FloatArray]:
@@ -163,19 +163,30 @@ class _Builder:
         steps = (1 + 8 * EPSILON) / (1 - model.discount)
         self.span = (highest - lowest) * steps
         self.scale = max(abs(highest), abs(lowest)) * steps
-        self.values = np.full(sizes, highest * steps if highest > 0 else highest / (1 - model.discount) * (1 - 8 * EPSILON))
+        self.values = np.full(
+            sizes, highest * steps if highest > 0 else highest / (1 - model.discount) * (1 - 8 * EPSILON)
+        )
         self.record: list[tuple[int, float]] = []
         self.grid = self._grid(self.values)
+        self.seconds_per_point = 0.0
 
     def build(self, levels: tuple[int, ...]) -> TensorGrid:
         """Refine the grid level by level until all are done or the budget is over."""
         self._iterate(CHANGE if levels else LAST_CHANGE)
         for level, size in enumerate(levels):
-            if self.budget.is_over:
+            affordable = self._affordable(size)
+            if self.budget.is_over or affordable <= max(len(own) for own in self.points):
                 break
-            self._refine(size)
+            self._refine(affordable)
             self._iterate(LAST_CHANGE if level == len(levels) - 1 else CHANGE)
-        return TensorGrid(self.model, self.grid, self._start_bound(), self.record)
+        return TensorGrid(self.model, self.grid, min(bound for _, bound in self.record), self.record)
+
+    def _affordable(self, size: int) -> int:
+        """Return the points of each component, at most `size`, with which the remaining time is enough for `LEAST_SWEEPS`."""
+        n_parts = len(self.factors.components)
+        needed = self.seconds_per_point * float(size) ** n_parts * LEAST_SWEEPS
+        remaining = self.budget.remaining
+        return size if needed <= remaining else int(size * max(0.0, remaining / needed) ** (1 / n_parts))
 
     def _start_bound(self) -> float:
         _, vertices, weights = work_arrays()
@@ -193,10 +204,9 @@ class _Builder:
         error += float(relative_error(terms)) * (self.scale + 3 * largest_payment)
         out = np.empty_like(self.values)
         before, change_before = self._start_bound(), 0.0
+        begun, first = self.budget.elapsed, len(self.record)
         for _ in range(MOST_SWEEPS):
-            largest = kernel.sweep(
-                rows, penalty, self.parts.mobilisation, discount, error, self.values, out
-            )
+            largest = kernel.sweep(rows, penalty, self.parts.mobilisation, discount, error, self.values, out)
             # All values fell: so does every fixed point, by at least this much more.
             shift = discount / (1 - discount) * (largest + error) * (1 - 1e-9)
             if shift < 0:
@@ -214,6 +224,7 @@ class _Builder:
             if (is_still and change * rate / (1 - rate) <= enough * abs(bound)) or self.budget.is_over:
                 break
             before, change_before = bound, change
+        self.seconds_per_point = (self.budget.elapsed - begun) / (self.values.size * (len(self.record) - first))
 
     def _rows(self) -> tuple[Rows, float, int]:
         """Return the matrices (2), the largest distance of interpolated beliefs, summed over components, and the terms of sums."""
@@ -284,7 +295,7 @@ class _Builder:
             start = self.parts.start[part : part + 1, :n_states]
             seen = np.concatenate([start, beliefs[part, :count, :n_states]])
             often = np.concatenate([[float(len(uniforms))], weights[part, :count]])
-            _, first, group = np.unique(np.round(seen / CLOSE), axis=0, return_index=True, return_inverse=True)
+            _, first, group = np.unique(np.round(seen / SAME), axis=0, return_index=True, return_inverse=True)
             total = np.bincount(group.ravel(), weights=often)
             kept = np.argsort(-total, kind="stable")[:MOST_CANDIDATES]
             found.append((seen[first[kept]], total[kept]))
@@ -311,7 +322,11 @@ class _Builder:
             inverses.append(inverse)
             offsets.append(n_listed + np.cumsum(counts))
             listed.append(n_simplices + members)
-            n_simplices, n_cells, n_listed = n_simplices + len(simplices), n_cells + len(counts), n_listed + len(members)
+            n_simplices, n_cells, n_listed = (
+                n_simplices + len(simplices),
+                n_cells + len(counts),
+                n_listed + len(members),
+            )
         return Grid(
             values=values.reshape(-1), sizes=sizes, n_states=self.parts.n_states, digits=self.digits, points=padded,
             first_simplex=first_simplex, vertices=np.concatenate(vertices), inverses=np.concatenate(inverses),
@@ -380,7 +395,8 @@ def _cells(corners: FloatArray) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.i
     high = np.clip(np.floor((corners.max(axis=1) + 1e-9) * resolution), 0, resolution - 1).astype(int)
     numbers = np.arange(resolution**n_axes).reshape((resolution,) * n_axes)
     touched = [
-        numbers[tuple(slice(a, b + 1) for a, b in zip(low[k], high[k], strict=True))].ravel() for k in range(len(corners))
+        numbers[tuple(slice(a, b + 1) for a, b in zip(low[k], high[k], strict=True))].ravel()
+        for k in range(len(corners))
     ]
     cell = np.concatenate(touched)
     simplex = np.repeat(np.arange(len(corners)), [len(one) for one in touched])
@@ -401,15 +417,17 @@ def _with_points(points: FloatArray, candidates: FloatArray, weights: FloatArray
         simplices = _triangulation(points)
         where, variance = _variances(points, simplices, candidates)
         scores = weights * variance
-        # A point that is almost there brings nothing but flat simplices.
-        scores[variance < CLOSE**2] = 0.0
+        # A point that is almost there already would add nothing but flat simplices.
+        scores[np.abs(candidates[:, None, :] - points).sum(axis=2).min(axis=1) < APART] = 0.0
         by_simplex = np.bincount(where, weights=scores, minlength=len(simplices))
         count = min(max(1, int(ADDED * len(points))), size - len(points))
-        added = []
+        added: list[FloatArray] = []
         for simplex in np.argsort(-by_simplex, kind="stable")[:count].tolist():
             inside = np.flatnonzero((where == simplex) & (scores > 0))
             if len(inside):
-                added.append(candidates[inside[np.argmax(scores[inside])]])
+                found = candidates[inside[np.argmax(scores[inside])]]
+                if all(np.abs(found - other).sum() >= APART for other in added):
+                    added.append(found)
         if not added:
             break
         points = np.concatenate([points, added])
