@@ -1,6 +1,6 @@
 """The tensor-grid bound: against the operator written out, value vectors of an independent planner, and published figures."""
 
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from strategies import examples, random_component, systems
 import actmeasure as am
 from actmeasure.kernels import tensor_grid as kernel
 from actmeasure.planning.budget import Budget
-from actmeasure.planning.tensor_grid import _Builder, _means, _triangulation, tensor_grid, work_arrays
+from actmeasure.planning.tensor_grid import _Builder, _means, _triangulation, tensor_grid
 
 
 class LowerVectors:
@@ -203,7 +203,7 @@ class TestSweeps:
     def test_bounds_never_rise(self):
         record = tensor_grid(self.model, Budget(), levels=(8, 16)).record
         assert len({points for points, _ in record}) == 3
-        for (points, bound), (points_after, bound_after) in zip(record[:-1], record[1:], strict=True):
+        for (points, bound), (points_after, bound_after) in pairwise(record):
             assert bound_after <= bound or points_after > points
 
     def test_every_sweep_is_sound_and_the_last_is_the_tightest(self):
@@ -233,9 +233,9 @@ def test_bounds_at_beliefs_are_those_of_the_kernel():
     model = am.problems.k_out_of_n(3, 2)
     grid = tensor_grid(model, Budget(), levels=(8,))
     belief = am.Belief.start(model).update(model, *model.decision(("inspect", "replace", "nothing")), "damaged")
-    room = np.zeros(50, np.int64), np.zeros(50)
-    room[0][: len(belief.states)], room[1][: len(belief.states)] = belief.states, belief.probabilities
-    assert kernel.grid_bound(grid.kernel, *room, len(belief.states), work_arrays()) == grid.bound(belief)
+    states, probabilities = np.zeros(50, np.int32), np.zeros(50)
+    states[7 : 7 + len(belief.states)], probabilities[7 : 7 + len(belief.states)] = belief.states, belief.probabilities
+    assert kernel.grid_bound(grid.kernel, states, probabilities, 7, len(belief.states)) == grid.bound(belief)
 
 
 def test_a_model_without_factors_is_refused():

@@ -15,7 +15,8 @@ __all__ = ["PROBLEM_NAMES", "environment_id", "register_environments", "runs_as_
 #: The keys of `problems.PROBLEMS`, without importing it.
 PROBLEM_NAMES = (
     "measuring-value", "frozen-lake", "most-likely-successor", "two-state-belief", "tight-bound", "chain", "maintenance",
-    "sepsis", "snake-maze", "drone", "sewer", "fatigue-crack", "inventory", "inspection", "k-out-of-n",
+    "sepsis", "snake-maze", "drone", "sewer", "fatigue-crack", "inventory", "inspection",
+    "tiger", "pile-selection", "simple-fatigue", "rock-sample", "component-line", "crack-life", "k-out-of-n",
 )  # fmt: skip
 
 #: Problems with an environment class of their own; the others share one.

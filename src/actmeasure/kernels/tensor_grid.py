@@ -55,6 +55,10 @@ class Grid(NamedTuple):
     cell_simplices: Any  # int64 (n_listed,)
     span: float  # at least the difference between any two values of one policy
     scale: float  # at least the absolute value of every entry of `values`
+    # Scratch memory, each (N_PARTS, MOST_STATES):
+    marginals: Any  # float64
+    chosen: Any  # int64: grid points
+    weights: Any  # float64
 
 
 class Parts(NamedTuple):
@@ -141,28 +145,26 @@ def locate(grid: Grid, part: int, belief: Any, vertices: Any, weights: Any) -> f
 
 
 @no_refcount
-def grid_bound(grid: Grid, belief_states: Any, belief_probabilities: Any, n_entries: int, work: Any) -> float:
+def grid_bound(grid: Grid, states: Any, probabilities: Any, first: int, size: int) -> float:
     """Return an upper bound on the optimal value at a joint belief that is a product of component beliefs.
 
-    Parameters
-    ----------
-    belief_states, belief_probabilities : int64 and float64 arrays
-        The first `n_entries` are the belief: joint states and their probabilities, which sum to 1.
-    work : tuple of (float64 (N_PARTS, MOST_STATES), int64 (N_PARTS, MOST_STATES), float64 (N_PARTS, MOST_STATES))
-        Scratch memory for marginals, vertices and weights; see `planning.tensor_grid.work_arrays`.
+    The belief has joint states and their probabilities, which sum to 1, in `size` entries of the arrays from `first` on.
     """
-    marginals, vertices, weights = work
-    marginals[:] = 0.0
-    for k in range(n_entries):
-        state, probability = belief_states[k], belief_probabilities[k]
+    marginals = grid.marginals
+    for part in range(N_PARTS):
+        for state in range(MOST_STATES):
+            marginals[part, state] = 0.0
+    for k in range(first, first + size):
+        joint, probability = states[k], probabilities[k]
         for part in range(N_PARTS):
-            marginals[part, grid.digits[part, state]] += probability
-    return marginal_bound(grid, marginals, vertices, weights)
+            marginals[part, grid.digits[part, joint]] += probability
+    return marginal_bound(grid, marginals)
 
 
 @no_refcount
-def marginal_bound(grid: Grid, marginals: Any, vertices: Any, weights: Any) -> float:
+def marginal_bound(grid: Grid, marginals: Any) -> float:
     """Return an upper bound on the optimal value at the product of component beliefs, float64 (N_PARTS, MOST_STATES)."""
+    vertices, weights = grid.chosen, grid.weights
     distance = 0.0
     for part in range(N_PARTS):
         distance += locate(grid, part, marginals[part], vertices[part], weights[part])
@@ -216,7 +218,7 @@ def successors(parts: Parts, part: int, choice: int, belief: Any, chances: Any, 
         if chances[outcome] > 0.0:
             for t in range(n_states):
                 after[outcome, t] /= chances[outcome]
-    return n_outcomes
+    return int(n_outcomes)
 
 
 @compiled

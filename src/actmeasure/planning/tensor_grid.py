@@ -59,7 +59,7 @@ from actmeasure.model.system import Factors
 from actmeasure.model.transitions import FloatArray
 from actmeasure.planning.budget import Budget
 
-__all__ = ["TensorGrid", "tensor_grid", "work_arrays"]
+__all__ = ["TensorGrid", "tensor_grid"]
 
 #: Points of each component on the levels, by the number of components.
 LEVELS = {1: (12, 60, 300), 2: (12, 60, 250), 3: (10, 30, 91), 4: (8, 14, 20, 28, 36)}
@@ -107,13 +107,7 @@ class TensorGrid:
 
     def bound(self, belief: Belief) -> float:
         """Return an upper bound on the optimal value at a belief, which must be a product of component beliefs."""
-        return kernel.grid_bound(self.kernel, belief.states, belief.probabilities, len(belief.states), work_arrays())
-
-
-def work_arrays() -> tuple[FloatArray, npt.NDArray[np.int64], FloatArray]:
-    """Return scratch memory for `kernels.tensor_grid.grid_bound`."""
-    shape = (N_PARTS, MOST_STATES)
-    return np.zeros(shape), np.zeros(shape, np.int64), np.zeros(shape)
+        return float(kernel.grid_bound(self.kernel, belief.states, belief.probabilities, 0, len(belief.states)))
 
 
 def tensor_grid(model: Model, budget: Budget, levels: tuple[int, ...] | None = None, seed: int = 0) -> TensorGrid:
@@ -189,8 +183,7 @@ class _Builder:
         return size if needed <= remaining else int(size * max(0.0, remaining / needed) ** (1 / n_parts))
 
     def _start_bound(self) -> float:
-        _, vertices, weights = work_arrays()
-        return float(kernel.marginal_bound(self.grid, self.parts.start, vertices, weights))
+        return float(kernel.marginal_bound(self.grid, self.parts.start))
 
     # Value iteration.
 
@@ -289,14 +282,14 @@ class _Builder:
         beliefs, weights = np.zeros((N_PARTS, room, MOST_STATES)), np.zeros((N_PARTS, room))
         counts = np.zeros(N_PARTS, np.int64)
         kernel.simulate(self.grid, self.parts, uniforms, EXPLORE, beliefs, weights, counts)
-        found = []
+        found: list[tuple[FloatArray, FloatArray]] = []
         for part in range(N_PARTS):
             n_states, count = int(self.parts.n_states[part]), int(counts[part])
             start = self.parts.start[part : part + 1, :n_states]
             seen = np.concatenate([start, beliefs[part, :count, :n_states]])
             often = np.concatenate([[float(len(uniforms))], weights[part, :count]])
             _, first, group = np.unique(np.round(seen / SAME), axis=0, return_index=True, return_inverse=True)
-            total = np.bincount(group.ravel(), weights=often)
+            total = np.bincount(group.ravel(), weights=often).astype(np.float64)
             kept = np.argsort(-total, kind="stable")[:MOST_CANDIDATES]
             found.append((seen[first[kept]], total[kept]))
         return found
@@ -332,6 +325,8 @@ class _Builder:
             first_simplex=first_simplex, vertices=np.concatenate(vertices), inverses=np.concatenate(inverses),
             first_cell=first_cell, resolution=np.array([RESOLUTION[own.shape[1] - 1] for own in self.points], np.int64),
             cell_offsets=np.concatenate(offsets), cell_simplices=np.concatenate(listed), span=self.span, scale=self.scale,
+            marginals=np.zeros((N_PARTS, MOST_STATES)), chosen=np.zeros((N_PARTS, MOST_STATES), np.int64),
+            weights=np.zeros((N_PARTS, MOST_STATES)),
         )  # fmt: skip
 
 
