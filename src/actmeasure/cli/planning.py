@@ -53,6 +53,10 @@ Depth = Annotated[int | None, typer.Option(metavar="N", help="With pomcp: steps 
 Episodes = Annotated[
     int | None, typer.Option(metavar="N", help="With pomcp: episodes that are simulated, 100 unless told.")
 ]
+Nodes = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=1, help="Print the best controller found with at most N nodes, and what it loses."),
+]
 Seed = Annotated[int | None, typer.Option(help="With pomcp: of the random numbers, 0 unless told.")]
 
 
@@ -63,6 +67,7 @@ def register(app: typer.Typer) -> None:
         "actmeasure solve frozen-lake --set size=8 --set variant=slippery --cost 0.01  |  "
         "actmeasure solve frozen-lake --set size=20 --set seed=3 --time-limit 10 --plot plans.png  |  "
         "actmeasure solve machine.json --method every-3 --json  |  actmeasure solve maintenance --periods 30  |  "
+        "actmeasure solve tiger --nodes 5  |  "
         "actmeasure solve frozen-lake --method pomcp --simulations 5000"
     )(solve)
     app.command(
@@ -82,6 +87,7 @@ def solve(
     tolerance: Annotated[float, typer.Option(help="How close the bounds on the optimum should come.")] = 1e-6,
     time_limit: TimeLimit = None,
     periods: Periods = None,
+    nodes: Nodes = None,
     settings: Settings = None,
     as_json: Json = False,
     plot: Plot = None,
@@ -99,6 +105,8 @@ def solve(
     given = read_settings(settings)
     options = _PomcpOptions(simulations, depth, episodes, seed)
     if method == POMCP_METHOD:
+        if nodes is not None:
+            raise PlanError("pomcp makes no plans in advance, and has no controller; leave --nodes out, or use another method")
         if plot is not None:
             raise PlanError(
                 "pomcp makes no plans in advance that could be drawn; leave --plot out, or use another method"
@@ -113,11 +121,11 @@ def solve(
     with status_line() as show:
         solution = solve_model(model, method, tolerance, time_limit, lambda now: show(_solve_progress(now)))
     if as_json:
-        print_json(_solution_json(solution))
+        print_json(_solution_json(solution, nodes))
     else:
-        typer.echo(solution.table())
+        typer.echo(solution.table(nodes=nodes))
     if place is not None:
-        _draw(solution, place, given)
+        _draw(solution, place, given, nodes)
         say(f"Picture: {place}")
 
 
@@ -137,9 +145,12 @@ def _solve_progress(now: Progress) -> str:
     return f"{now.lower:.6g} <= optimum <= {now.upper:.6g}, gap {gap:.2g}, {now.seconds:.0f} s"
 
 
-def _draw(solution: Solution, place: Path, settings: Mapping[str, Any]) -> None:
-    if solution.graph is not None:
-        solution.policy_graph().plot(solution.model, place)
+def _draw(solution: Solution, place: Path, settings: Mapping[str, Any], nodes: int | None) -> None:
+    if nodes is not None:
+        solution.policy_graph(nodes).plot(solution.model, place)
+        return
+    if solution.schedule is None:
+        solution.plot(place)
         return
     shape = _lake_shape(solution.model, settings)
     if shape is not None:
@@ -161,12 +172,14 @@ def _lake_shape(model: Model, settings: Mapping[str, Any]) -> tuple[int, int] | 
     return (side, side) if side * side == model.n_states else None
 
 
-def _solution_json(solution: Solution) -> dict[str, Any]:
-    from actmeasure.planning.solution import solution_notes
+def _solution_json(solution: Solution, nodes: int | None) -> dict[str, Any]:
+    from actmeasure.planning.solution import READABLE, solution_notes
 
     result = solution.evaluation
-    if solution.graph is not None:
-        plans = {"looks_by_kind": result.looks.tolist(), "graph": graph_json(solution.model, solution.policy_graph())}
+    if nodes is not None or solution.schedule is None:
+        graph = solution.policy_graph(READABLE if nodes is None and solution.graph is None else nodes)
+        loss = solution.loss(graph) if nodes is not None else None
+        plans = {"looks_by_kind": result.looks.tolist(), "graph": graph_json(solution.model, graph), "loss": loss}
     else:
         plans = schedule_json(solution.model, solution.schedule)
         for plan in plans["plans"]:

@@ -62,6 +62,8 @@ EVALUATED = 4
 MOST_ROUNDS = 10
 #: Nodes above the limit from which nodes are dropped again, and rounds without a gain after which growing ends.
 BEYOND, MOST_STUCK = 3, 4
+#: Controllers are also grown to this multiple of the limit, and then shrunk.
+BEYOND_LIMIT = 2
 #: Relative gain that counts as one, and relative residual of linear systems.
 GAIN, RESIDUAL = 1e-7, 1e-11
 #: Pairs of node and state up to which linear systems are solved by a dense factorisation.
@@ -71,7 +73,7 @@ NEARLY_ONE = 1 - 1e-4
 
 
 def readable_controller(
-    search: OutcomeSearch, nodes: int, budget: Budget, goal: float = math.inf, within: float = 0.0
+    search: OutcomeSearch, nodes: int, budget: Budget, goal: float = math.inf, floor: float = math.inf
 ) -> PolicyGraph:
     """Return the best controller found with at most `nodes` nodes, with its exact evaluation.
 
@@ -83,13 +85,13 @@ def readable_controller(
     budget : Budget
     goal : float
         Growing ends at a value that is this high.
-    within : float
-        Then nodes are dropped while the value stays above `goal` minus this, if it is there.
+    floor : float
+        Then nodes are dropped while the value is this high, or does not change.
     """
     grower = Controllers(search, budget)
     with budget.deferred_interrupts():
         best = grower.grow(nodes, goal)
-        best = grower.shrink(best, goal - within)
+        best = grower.shrink(best, floor)
     graph = grower.graph(best).simplified(search.model)
     return graph.with_evaluation(lambda: evaluate(search.model, graph))
 
@@ -396,72 +398,86 @@ class Controllers:
         return max(found, key=lambda one: one.value)
 
     def grow(self, nodes: int, goal: float) -> _Valued:
-        """Return the best controller found with at most `nodes` nodes; ends at a value of `goal`."""
-        now = self.improved(self.first())
-        best = now
-        stuck = 0
-        tried: set[tuple[int, ...]] = set()
-        while not self.budget.stops() and stuck < MOST_STUCK:
-            larger = self._added(now, min(LARGEST_TREE, max(nodes - len(now.controller), 0) + BEYOND), skip=stuck)
-            if larger is None:
-                break
-            now = self.improved(larger)
-            while len(now.controller) > nodes:
-                now = self.improved(self._dropped(now))
-            if now.value > best.value + self._least(best.value):
-                best, stuck = now, 0
+        """Return the best controller found with at most `nodes` nodes; growing ends at a value of `goal`.
+
+        It is grown twice: up to the limit, and beyond it and back, because nodes that are dropped late are chosen better.
+        """
+        small = self._grown(self.improved(self.first()), nodes, goal)
+        if small.value >= goal - self._least(goal) or len(small.controller) < nodes or self.budget.stops():
+            return small
+        large = self._grown(small, BEYOND_LIMIT * nodes, goal)
+        return max(small, self._grown(self._limited(large, nodes), nodes, goal), key=lambda found: found.value)
+
+    def _grown(self, now: _Valued, nodes: int, goal: float) -> _Valued:
+        """Return the best controller that is found by adding nodes to this one, and dropping others beyond the limit."""
+        best, stuck = now, 0
+        while best.value < goal - self._least(goal) and stuck < MOST_STUCK and not self.budget.stops():
+            largest = min(LARGEST_TREE * 2**stuck, nodes + BEYOND)
+            room = max(nodes - len(best.controller), 0) + BEYOND
+            larger = self._added(best, min(largest, room) if stuck == 0 else largest, stuck)
+            found = best if larger is None else self._limited(self.improved(larger), nodes)
+            if found.value > best.value + self._least(best.value):
+                best, stuck = found, 0
             else:
                 stuck += 1
-                now = best
-            if best.value >= goal - self._least(goal):
-                break
         return best
 
-    def shrink(self, now: _Valued, floor: float) -> _Valued:
-        """Return a controller with fewer nodes whose value is `floor`, or that of this one where it is lower, up to rounding."""
-        least = min(floor, now.value) - self._least(now.value)
-        while len(now.controller) > 1 and not self.budget.is_interrupted:
-            smaller = self.improved(self._dropped(now))
-            if smaller.value < least:
-                break
-            now = smaller
+    def _limited(self, now: _Valued, nodes: int) -> _Valued:
+        """Return the controller with nodes dropped, the least missed first, until there are at most `nodes`."""
+        while len(now.controller) > nodes:
+            now = self.improved(self._dropped(now))
         return now
+
+    def shrink(self, now: _Valued, floor: float) -> _Valued:
+        """Return the smallest controller that dropping nodes leads to with a value of `floor`, or of this one if that is lower."""
+        least = min(floor, now.value) - self._least(now.value)
+        smallest = now
+        while len(now.controller) > 1 and not self.budget.is_interrupted:
+            now = self.improved(self._dropped(now))
+            if now.value >= least:
+                smallest = now
+            elif len(now.controller) < len(smallest.controller) - BEYOND:
+                break
+        return smallest
 
     def _least(self, value: float) -> float:
         """Return the smallest gain that counts."""
         return GAIN * (abs(value) if math.isfinite(value) else 0.0) + 1e-12
 
-    def _added(self, now: _Valued, most: int, skip: int) -> _Valued | None:
-        """Return the controller with the addition of at most `most` nodes that gains most per node; None if nothing gains."""
+    def _added(self, now: _Valued, most: int, stuck: int) -> _Valued | None:
+        """Return the controller with at most `most` more nodes that gains most; None if nothing gains.
+
+        At first gains count per node (by its square root); where this got stuck, they count as they are, and at other edges.
+        """
+        power = 0.5 if stuck == 0 else 0.0
         edges = self.edges(now)
         flows = np.array([edge.flow for edge in edges])
         present = [float((edge.flow * now.values[:, now.controller.target(edge)]).sum()) for edge in edges]
         losses = self.guide.values(flows) - np.array(present)
-        order = np.argsort(-losses, kind="stable")[skip:]
-        options: list[tuple[float, float, int, list[tuple[int, IntArray]]]] = []
+        order = np.argsort(-losses, kind="stable")[max(stuck - 1, 0) :]
+        options: list[tuple[float, int, list[tuple[int, IntArray]]]] = []
         for rank, number in enumerate(order[:MOST_TRIED].tolist()):
             if self.budget.stops() and options:
                 break
             one = self.backup(edges[number].flow, now.values)
             gain = one.value - present[number]
             if gain > self._least(now.value):
-                options.append((gain, gain, number, [(one.decision, one.targets)]))
+                options.append((gain, number, [(one.decision, one.targets)]))
             if most > 1 and rank < MOST_TREES:
                 for gain, tree in self._trees(edges[number], now, most, present[number]):
                     if gain > self._least(now.value):
-                        options.append((gain / len(tree) ** 0.5, gain, number, tree))
+                        options.append((gain / len(tree) ** power, number, tree))
         options.sort(key=lambda option: -option[0])
-        best: _Valued | None = None
-        for _, _, number, tree in options[:EVALUATED]:
+        best: tuple[float, _Valued] | None = None
+        for _, number, tree in options[:EVALUATED]:
             larger = now.controller.with_nodes(tree).with_edge(edges[number], len(now.controller))
             found = self.valued(larger, now)
-            if best is None or (found.value - now.value) / len(tree) ** 0.5 > (best.value - now.value) / (
-                len(best.controller) - len(now.controller)
-            ) ** 0.5:
-                best = found
+            score = (found.value - now.value) / len(tree) ** power
+            if best is None or score > best[0]:
+                best = score, found
             if self.budget.stops():
                 break
-        return best
+        return None if best is None else best[1]
 
     def _trees(
         self, edge: _Edge, now: _Valued, most: int, present: float
