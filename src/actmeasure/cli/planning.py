@@ -106,7 +106,9 @@ def solve(
     options = _PomcpOptions(simulations, depth, episodes, seed)
     if method == POMCP_METHOD:
         if nodes is not None:
-            raise PlanError("pomcp makes no plans in advance, and has no controller; leave --nodes out, or use another method")
+            raise PlanError(
+                "pomcp makes no plans in advance, and has no controller; leave --nodes out, or use another method"
+            )
         if plot is not None:
             raise PlanError(
                 "pomcp makes no plans in advance that could be drawn; leave --plot out, or use another method"

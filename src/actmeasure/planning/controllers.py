@@ -8,24 +8,25 @@ and with b the start distribution and n0 the start node, the discounted occupanc
 
     x_m(t) = [m = n0] b(t) + g sum over n, s, o with e(n, o) = m of  x_n(s) P(t, o | s, d(n)).                          (2)
 
-Both are sparse linear systems. The *flow* along an edge is y(t) = g sum over s of x_n(s) P(t, o | s, d(n)): a belief, times how
-often the edge is taken, discounted. What follows behind an edge is worth y V_m if it leads to node m, and a new node there can have
+Both are sparse linear systems. The *flow* along an edge is y(t) = g sum over s of x_n(s) P(t, o | s, d(n)): a belief, times the
+discounted number of times that the edge is taken. What follows behind an edge is worth y V_m if it leads to node m, and a new node
+there can have
 
     Q(y, d) = y r(., d) + sum over o of  max over m of  y_o V_m,       y_o(t) = g sum over s of y(s) P(t, o | s, d),    (3)
 
 one point-based backup against the nodes that exist. The controller starts with the best action without looks and grows:
 
-* *Add*: at the edges with the largest loss y (v* - V_m), v* being the value vectors of the search behind the solution, add the node
-  of (3), or a tree of a few nodes. A tree takes the decisions of the search's vectors, follows the outcome with the largest loss
-  first, and ends in nodes that exist. What gains most per node is added.
-* *Improve*: replace decision and edges of a node by the best of (3) at its own occupancy. Because that changes the occupancy, it is
-  accepted only if (1) says that the controller as a whole got better.
-* *Drop*: let the edges of a node lead to the next best one. Beyond the limit the node is dropped that is missed least, which makes
-  room for a better one.
+* *Add*: at the edges with the largest loss y (v* - V_m), v* being the value vectors of the search behind the solution, add the
+  node of (3), or a tree of a few nodes. A tree takes the decisions of the search's vectors, follows the outcome with the largest
+  loss first, and ends in nodes that exist. What gains most per node is added.
+* *Improve*: replace decision and edges of a node by the best of (3) at its own occupancy. Because that changes the occupancy, it
+  is accepted only if (1) says that the controller as a whole got better.
+* *Drop*: let the edges of a node lead to the next best one. Beyond the limit the node is dropped that is missed least, which
+  makes room for a better one.
 
-Every controller on the way has an exact value, so stopping early is sound. In a life of a stationary model (`am.lifetime`) V and x
-have a layer for each number of periods left, and (1) and (2) are recursions over the layers; nodes do not know the period, but a
-chain of them counts it.
+Every controller on the way has an exact value, so stopping early is sound. In a life of a stationary model (`am.lifetime`) V and
+x have a layer for each number of periods left, and (1) and (2) are recursions over the layers; nodes do not know the period, but
+a chain of them counts it.
 """
 
 from __future__ import annotations
@@ -66,8 +67,8 @@ BEYOND, MOST_STUCK = 3, 4
 BEYOND_LIMIT = 2
 #: Relative gain that counts as one, and relative residual of linear systems.
 GAIN, RESIDUAL = 1e-7, 1e-11
-#: Pairs of node and state up to which linear systems are solved by a dense factorisation.
-DENSE = 150
+#: Pairs of node and state, and average number of moves of a pair, up to which linear systems are factored.
+FACTORED, FACTORED_ENTRIES = 150, 6
 #: At discount 1 without a finite life, controllers are improved at this discount; their evaluation has none.
 NEARLY_ONE = 1 - 1e-4
 
@@ -250,8 +251,8 @@ class Controllers:
             for layer in range(self.layers - 1, 0, -1):
                 flows[layer - 1] = backward @ flows[layer]
         else:
-            values[0] = self._solve(moves, rewards, None if guess is None else self._padded(guess.values, n))
-            flows[0] = self._solve(moves.T, begin.ravel(), None if guess is None else self._padded(guess.flows, n))
+            estimates = (None, None) if guess is None else (self._padded(guess.values, n), self._padded(guess.flows, n))
+            values[0], flows[0] = self._solve(moves, rewards, begin.ravel(), estimates)
         value = float(begin.ravel() @ values[-1])
         shape = (self.layers, n, n_states)
         return _Valued(controller, values.reshape(shape), flows.reshape(shape), value)
@@ -277,17 +278,20 @@ class Controllers:
         size = len(controller) * self.n_states
         return sparse.csr_array((np.concatenate(data), np.concatenate(columns), offsets), shape=(size, size))
 
-    def _solve(self, moves: Any, right: FloatArray, guess: FloatArray | None) -> FloatArray:
-        """Return the solution of v = right + moves v."""
-        size = len(right)
-        if size > DENSE:
-            operator = linalg.LinearOperator((size, size), matvec=lambda v: v - moves @ v, dtype=np.float64)
-            with np.errstate(all="ignore"):
-                found, problem = linalg.bicgstab(operator, right, x0=guess, rtol=RESIDUAL, atol=0.0, maxiter=400)
-            if problem == 0 and np.isfinite(found).all():
-                return np.asarray(found)
-            return np.asarray(linalg.splu(sparse.csc_array(sparse.eye_array(size) - moves)).solve(right))
-        return np.linalg.solve(np.eye(size) - moves.toarray(), right)
+    def _solve(
+        self, moves: Any, rewards: FloatArray, begin: FloatArray, estimates: tuple[FloatArray | None, FloatArray | None]
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the solutions of v = rewards + moves v and of x = begin + moves^T x."""
+        size = len(rewards)
+        if size > FACTORED and moves.nnz > FACTORED_ENTRIES * size:
+            found = [
+                _iterated(matrix, right, estimate)
+                for matrix, right, estimate in zip((moves, moves.T), (rewards, begin), estimates, strict=True)
+            ]
+            if found[0] is not None and found[1] is not None:
+                return found[0], found[1]
+        factors = linalg.splu(sparse.csc_array(sparse.eye_array(size) - moves))
+        return np.asarray(factors.solve(rewards)), np.asarray(factors.solve(begin, "T"))
 
     # Flows and backups: (3)
 
@@ -310,7 +314,9 @@ class Controllers:
         order = np.argsort(-mass, kind="stable")[:MOST_EDGES]
         for number in order[mass[order] > 0].tolist():
             node, position = places[number]
-            found.append(_Edge(node, position, self._key_flow(now.controller.decisions[node], position, per_node[node])))
+            found.append(
+                _Edge(node, position, self._key_flow(now.controller.decisions[node], position, per_node[node]))
+            )
         return found
 
     def _at_start(self, belief: FloatArray) -> FloatArray:
@@ -429,7 +435,7 @@ class Controllers:
         return now
 
     def shrink(self, now: _Valued, floor: float) -> _Valued:
-        """Return the smallest controller that dropping nodes leads to with a value of `floor`, or of this one if that is lower."""
+        """Return the smallest controller found by dropping nodes with a value of `floor`, or of this one if that is lower."""
         least = min(floor, now.value) - self._least(now.value)
         smallest = now
         while len(now.controller) > 1 and not self.budget.is_interrupted:
@@ -520,7 +526,7 @@ class Controllers:
         kept = [0]
         for position in kept:
             if guided[position]:
-                kept += [child for child in tree[position].children.values()]
+                kept += list(tree[position].children.values())
         number = {position: n + place for place, position in enumerate(kept)}
         nodes = []
         for position in kept:
@@ -632,6 +638,15 @@ class Controllers:
             return PolicyGraph(decisions, edges, int(controller.starts[0]))
         starts = dict(zip(self.search.model.initial_states.tolist(), controller.starts.tolist(), strict=True))
         return PolicyGraph(decisions, edges, starts)
+
+
+def _iterated(moves: Any, right: FloatArray, estimate: FloatArray | None) -> FloatArray | None:
+    """Return the solution of v = right + moves v by BiCGSTAB, None if it does not converge."""
+    size = len(right)
+    operator = linalg.LinearOperator((size, size), matvec=lambda v: v - moves @ v, dtype=np.float64)
+    with np.errstate(all="ignore"):
+        found, problem = linalg.bicgstab(operator, right, x0=estimate, rtol=RESIDUAL, atol=0.0, maxiter=400)
+    return np.asarray(found) if problem == 0 and np.isfinite(found).all() else None
 
 
 @dataclass(eq=False)

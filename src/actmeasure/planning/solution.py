@@ -140,7 +140,9 @@ class Solution:
     #: The evaluation, where the method computed it.
     evaluated: Evaluation | None = field(default=None, repr=False)
     #: The controllers that `policy_graph` has found, by its arguments.
-    _controllers: dict[tuple[int, float, float | None], PolicyGraph] = field(default_factory=dict, init=False, repr=False)
+    _controllers: dict[tuple[int, float, float | None], PolicyGraph] = field(
+        default_factory=dict, init=False, repr=False
+    )
 
     @cached_property
     def evaluation(self) -> Evaluation:
@@ -198,8 +200,8 @@ class Solution:
     def _whole_graph(self) -> PolicyGraph:
         if self.schedule is None and self.graph is None:
             raise PlanError(
-                "the policy graph of all value vectors is too large; ask for a controller of few nodes, policy_graph(nodes=30), or "
-                "use solution.policy, which decides in any belief"
+                "the policy graph of all value vectors is too large; ask for a controller of few nodes, policy_graph(nodes=30), "
+                "or use solution.policy, which decides in any belief"
             )
         graph = self.schedule.policy_graph(self.model) if self.graph is None else self.graph
         simple = graph.simplified(self.model)
@@ -394,8 +396,8 @@ def _graph_lines(solution: Solution, most: int) -> list[str]:
         size = "very many" if solution.graph is None else f"{len(solution.graph):,}"
         return [
             "",
-            f"The policy has {size} nodes. For a controller of few nodes, and what it loses: solution.policy_graph(nodes={READABLE}), "
-            f"or actmeasure solve ... --nodes {READABLE}.",
+            f"The policy has {size} nodes. For a controller of few nodes, and what it loses: "
+            f"solution.policy_graph(nodes={READABLE}), or actmeasure solve ... --nodes {READABLE}.",
         ]
     steps = solution.policy_graph().describe(solution.model).splitlines()
     more = [f"... and {len(steps) - most} more steps"] if len(steps) > most else []
@@ -409,7 +411,8 @@ def _readable_lines(solution: Solution, nodes: int) -> list[str]:
     share = f", {at_most / abs(solution.upper):.2%} of the bound" if solution.upper and math.isfinite(at_most) else ""
     value = f"{graph.evaluation.discounted_return:.6g}"
     loses = f"{at_least:.3g} to {at_most:.3g}" if at_least > 0 else f"at most {at_most:.3g}"
-    head = f"A controller of {len(graph)} node{'s' * (len(graph) != 1)}, worth {value}; it loses {loses} against the optimum{share}:"
+    size = f"{len(graph)} node{'s' * (len(graph) != 1)}"
+    head = f"A controller of {size}, worth {value}; it loses {loses} against the optimum{share}:"
     return ["", head, "", *(shortened(step, STEP_WIDTH) for step in graph.describe(solution.model).splitlines())]
 
 
