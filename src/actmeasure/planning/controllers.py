@@ -9,8 +9,8 @@ and with b the start distribution and n0 the start node, the discounted occupanc
     x_m(t) = [m = n0] b(t) + g sum over n, s, o with e(n, o) = m of  x_n(s) P(t, o | s, d(n)).                          (2)
 
 Both are sparse linear systems. The *flow* along an edge is y(t) = g sum over s of x_n(s) P(t, o | s, d(n)): a belief, times the
-discounted number of times that the edge is taken. What follows behind an edge is worth y V_m if it leads to node m, and a new node
-there can have
+discounted number of times that the edge is taken. What follows behind an edge is worth y V_m if it leads to node m, and a new
+node there can have
 
     Q(y, d) = y r(., d) + sum over o of  max over m of  y_o V_m,       y_o(t) = g sum over s of y(s) P(t, o | s, d),    (3)
 

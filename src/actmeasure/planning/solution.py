@@ -36,7 +36,7 @@ READABLE = 30
 #: Nodes up to which that graph is simplified to see whether it is readable as it is.
 SMALL_GRAPH = 2000
 #: Most seconds, and relative tolerance, of the search that guides a controller where the method was no such search.
-GUIDE_SECONDS, GUIDE_TOLERANCE = 10.0, 1e-2
+GUIDE_SECONDS, GUIDE_TOLERANCE = 4.0, 1e-2
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,7 +231,7 @@ class Solution:
         >>> import actmeasure as am
         >>> model = am.problems.tiger()
         >>> solution = am.solve(model, relative_tolerance=1e-6)
-        >>> listen = am.PolicyGraph([am.Decision(0, 1)], edges=[{None: 0}])
+        >>> listen = am.PolicyGraph([am.Decision(0)], edges=[{None: 0}])
         >>> at_least, at_most = solution.loss(listen)
         >>> print(f"{at_least:.2f} to {at_most:.2f}")
         39.37 to 39.37
