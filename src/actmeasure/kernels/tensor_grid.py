@@ -1,7 +1,8 @@
 """Sweeps of value iteration on a tensor product of component beliefs, and the bound that they give at any product belief.
 
 See `planning/tensor_grid.py` for the mathematics. There are always `N_PARTS` components here: those that a system lacks come
-first and have one state, one choice and one point. Component c has K_c grid points, of which the first are the corners of its simplex.
+first and have one state, one choice and one point. Component c has K_c grid points, of which the first are the corners of its
+simplex.
 """
 
 from __future__ import annotations

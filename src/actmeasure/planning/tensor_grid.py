@@ -1,8 +1,8 @@
 r"""An upper bound for systems of independent components: value iteration on a tensor product of component-belief grids.
 
 *Beliefs are products.* Components of a system (`model.system`) start, evolve and are observed independently of each other, so
-that every belief is b = b_1 x .. x b_N. Let V*(b_1, .., b_N) be the optimal value at it. V* is convex in the joint belief, and the
-product is linear in each b_c while the others are held fixed: hence V* is convex in each b_c.
+that every belief is b = b_1 x .. x b_N. Let V*(b_1, .., b_N) be the optimal value at it. V* is convex in the joint belief, and
+the product is linear in each b_c while the others are held fixed: hence V* is convex in each b_c.
 
 *Interpolation.* Component c has grid points g_c,1 .. g_c,K, the corners of its simplex among them, and a triangulation of these:
 each b_c is the mean of grid points with weights w_c,j(b_c). If U bounds V* from above at all combinations of grid points,
