@@ -24,11 +24,14 @@ from actmeasure.kernels.decision_rows import Rows
 from actmeasure.kernels.dynamics import EPSILON
 from actmeasure.kernels.interpolation import make_programme
 from actmeasure.kernels.outcome_search import Points, Vectors, Work
+from actmeasure.kernels.tensor_grid import Grid
 from actmeasure.model import Model
 from actmeasure.model.finite_life import Lifetime
+from actmeasure.model.system import Factors
 from actmeasure.model.transitions import FloatArray
 from actmeasure.planning.bounds import mdp_values, repeat_values
 from actmeasure.planning.budget import Budget, Stopped
+from actmeasure.planning.tensor_grid import tensor_grid
 
 __all__ = ["DecisionRows", "OutcomeSearch"]
 
@@ -46,6 +49,8 @@ LONGEST_TRIAL = 2000
 INFORMED_PRECISION, MOST_INFORMED_SWEEPS = 1e-7, 2000
 #: Stands for minus infinity where no plan with a finite value is known: a bound that is true, and can be computed with.
 VERY_LOW = -1e250
+#: Share of the time, and most seconds, for the grid of a system of components.
+GRID_SHARE, GRID_SECONDS = 0.5, 40.0
 #: Share of the time of trials that sweeps take.
 SWEEP_SHARE = 0.25
 
@@ -249,7 +254,10 @@ class OutcomeSearch:
         self._first_bounds(budget)
         self._make_room_for_search()
         self._first_vectors()
-        self.grid = None
+        #: The bound of independent components, where the model is a system of these.
+        self.grid: Grid | None = None
+        if isinstance(model.origin, Factors):
+            self.grid = tensor_grid(model, budget.part(GRID_SHARE, GRID_SECONDS)).kernel
         self.starts, self.weights = self._start_nodes()
         self._trials, self._sweep_row, self._work = 1, -1, 0
         self._stop: Stopped | None = None
@@ -372,7 +380,7 @@ class OutcomeSearch:
             place=np.full(self.base.n_states, -1, np.int32), slot_value=np.zeros(max(most_slots, 1)), vector=np.zeros(most_states),
             chosen=np.zeros(max(most_groups, 1), np.int32),
             path=np.zeros((LONGEST_TRIAL if not self.periods else self.periods + 1, 2), np.int64),
-            bounds=np.zeros((n, layers)), order=np.zeros(n, bool), totals=np.zeros(layers), numbers=np.zeros(8),
+            bounds=np.zeros((n, layers)), order=np.zeros(n, bool), totals=np.zeros(layers), ratio=np.zeros(256), tally=np.zeros(129, np.int64),
         )  # fmt: skip
         self.eager = n <= MOST_EAGER
         followed = n if self.eager else 2
@@ -383,7 +391,7 @@ class OutcomeSearch:
             probabilities=np.zeros(node_entries), slice_of=np.zeros(nodes, np.int32), mask=np.zeros(nodes, np.int64),
             table=np.full(_table_size(nodes), -1, np.int32), upper=np.zeros((nodes, layers)), lower=np.zeros((nodes, layers)),
             best=np.zeros((nodes, layers), np.int32), checked=np.zeros((nodes, layers), np.int32),
-            interpolated=np.zeros(nodes, np.int64), row=np.zeros(nodes, np.int32), next_point=np.zeros(nodes, np.int32),
+            interpolated=np.zeros(nodes, np.int64), visited=np.zeros(nodes, np.int64), row=np.zeros(nodes, np.int32), next_point=np.zeros(nodes, np.int32),
             last_point=np.full(n_slices, -1, np.int32), bound=np.zeros((n_rows * n, layers)), linear=np.zeros((n_rows * n, layers)),
             reward=np.zeros(n_rows * n), child=np.zeros(n_rows * n, np.int64),
             child_node=np.zeros(2 * followed * most_groups + 4096, np.int32),
@@ -402,7 +410,7 @@ class OutcomeSearch:
         )  # fmt: skip
         self.interpolates = True
         most = outcome_search.MOST_CANDIDATES
-        self.programme = make_programme(most_states, most, most * min(most_states, 200) + most_states)
+        self.programme = make_programme(most_states, most, most * min(most_states, 1000) + most_states)
 
     def _decision_number(self, action: int, measurement: int) -> int:
         return self.made.decisions.index(Decision(action, measurement))
@@ -522,7 +530,7 @@ class OutcomeSearch:
             if self._sweep_row < 0:
                 self._sweep_row = int(self.points.counts[outcome_search.ROWS]) - 1
             row = outcome_search.sweep(
-                self.rows, self.points, self.vectors, self.programme, self.work, self._sweep_row, 50, self.upper - self.lower,
+                self.rows, self.points, self.vectors, self.programme, self.grid, self.work, self._sweep_row, 50, self.upper - self.lower,
                 self.interpolates,
             )
             self._sweep_row = self._sweep_row if row == -2 else row
@@ -552,7 +560,7 @@ class OutcomeSearch:
         if nodes + groups + 64 >= len(points.slice_of):
             size = 2 * len(points.slice_of) + groups
             grown |= dict.fromkeys(
-                ("slice_of", "mask", "upper", "lower", "best", "checked", "interpolated", "row", "next_point"), size
+                ("slice_of", "mask", "upper", "lower", "best", "checked", "interpolated", "visited", "row", "next_point"), size
             )
             grown["begin"] = size + 1
         if entries + slots + 64 >= len(points.states):
@@ -560,6 +568,7 @@ class OutcomeSearch:
         if n_rows + 16 >= len(points.node_of_row):
             size = 2 * len(points.node_of_row)
             grown |= dict.fromkeys(("bound", "linear", "reward", "child"), size * n) | {"node_of_row": size}
+            self.work = work._replace(ratio=np.zeros(size))
         if children + groups >= len(points.child_node):
             grown |= dict.fromkeys(("child_node", "child_chance"), 2 * len(points.child_node) + groups)
         more: dict[str, int] = {}
