@@ -18,7 +18,7 @@ from actmeasure.envs.registration import register_environments
 from actmeasure.errors import ModelError, SpaceError, quoted, unknown_name
 from actmeasure.kernel_arrays import outcome_tables
 from actmeasure.kernels.outcomes import EXACT, LAW, NONE_SEEN, law_row
-from actmeasure.kernels.simulate import pick
+from actmeasure.kernels.streams import pick
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
 from actmeasure.settings import MOST_STEPS, truth, whole

@@ -172,3 +172,16 @@ def _generated(stream: Any, number: int) -> Any:
         value ^= value >> XSHIFT
         word |= value << (HALF * np.uint64(half))
     return word
+
+
+@no_refcount
+def pick(offsets: Any, probabilities: Any, row: int, uniform: float) -> int:
+    """Return the entry of a row that a uniform number from [0, 1) selects by inversion; the last if rounding leaves a rest."""
+    entry = offsets[row]
+    last = offsets[row + 1] - 1
+    while entry < last:
+        uniform -= probabilities[entry]
+        if uniform < 0:
+            break
+        entry += 1
+    return entry  # type: ignore[no-any-return]
