@@ -16,7 +16,7 @@ from strategies import examples, general_models
 
 import actmeasure as am
 from actmeasure.envs import TabularEnv
-from actmeasure.envs.numbering import SHOWN_START
+from actmeasure.envs.tabular import SHOWN_START
 from actmeasure.kernels.streams import pick
 
 P = np.array(
