@@ -14,10 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from actmeasure.kernels.jit import no_refcount
-from actmeasure.kernels.learned_model import any_of
 from actmeasure.kernels.outcomes import LAW, draw_outcome, outcome_probability
 from actmeasure.kernels.simulate import MeasuredWorld, World, move
-from actmeasure.kernels.streams import random
+from actmeasure.kernels.streams import any_of, random
 
 #: Instead of the number of a history: there is none.
 NONE = -1

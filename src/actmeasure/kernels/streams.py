@@ -1,4 +1,4 @@
-"""NumPy's random numbers inside compiled loops.
+"""NumPy's random numbers inside compiled loops, and draws of integers and of table entries with them.
 
 Every episode has streams of its own, those of `Generator(PCG64(SeedSequence(seed, spawn_key=(episode, which))))`. Making
 such a generator in Python costs more than many an episode, so the same arithmetic is done here: `random(stream)` gives, bit
@@ -172,6 +172,12 @@ def _generated(stream: Any, number: int) -> Any:
         value ^= value >> XSHIFT
         word |= value << (HALF * np.uint64(half))
     return word
+
+
+@no_refcount
+def any_of(count: int, stream: Any) -> int:
+    """Return a uniform random integer from 0 to count - 1."""
+    return int(random(stream) * count)
 
 
 @no_refcount
