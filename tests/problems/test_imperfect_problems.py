@@ -95,9 +95,7 @@ class TestSimpleFatigue:
 
 
 class TestRockSample:
-    @pytest.mark.parametrize(
-        ("size", "places"), [(3, [(1, 0), (2, 2)]), (1, [(0, 0)]), (4, [(0, 2), (3, 1), (1, 1)])]
-    )
+    @pytest.mark.parametrize(("size", "places"), [(3, [(1, 0), (2, 2)]), (1, [(0, 0)]), (4, [(0, 2), (3, 1), (1, 1)])])
     def test_state_by_state(self, size, places):
         model = am.problems.rock_sample(size, len(places), positions=places, half_efficiency=3.0, measuring_cost=0.25)
         k, end = len(places), model.n_states - 1

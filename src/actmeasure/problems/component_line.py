@@ -31,7 +31,7 @@ def component_line(
     Each of n components is at a level from 0 to 3, where 3 is failed. In a step the level of a component that is not repaired
     rises by one with probability 0.2, 0.5 or 0.9 where none, one or two of its neighbours have failed before the step; level 3
     stays. A repair (0.25) leads to level 0 for sure, so that the level of a repaired component is known. An inspection (0.05)
-    shows the level that was reached without error. Every component that has failed before the step costs 0.5. All begin at level 1.
+    shows the level that was reached. Every component that has failed before the step costs 0.5. All begin at level 1.
 
     There are 4^n states. An action is the set of components that are repaired; a measurement is the set of those that are
     inspected, and can be made with the actions that repair none of them: 3^n decisions, each of them once. Costs are negative

@@ -59,8 +59,8 @@ def rock_sample(
     (`model.passive`; "nothing" after other actions). Rewards do not tell anything. The rover's cell is a known part of the state.
 
     For (4, 4), (5, 5), (5, 7), (7, 8) and (11, 11) the rocks are where they are in published comparisons, unless a seed is given;
-    otherwise they are drawn. Assumptions: versions of the problem that forbid what changes nothing here, such as moves against the
-    edge, have the same optimum; d0 = 20 for all sizes, which some files of the smaller ones have differently.
+    otherwise they are drawn. Assumptions: moves against the edge and samples without a rock change nothing (versions that punish
+    them have the same optimum); d0 = 20 for all sizes, where some files of the smaller ones have less.
 
     Parameters
     ----------

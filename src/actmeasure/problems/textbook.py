@@ -46,8 +46,8 @@ def tiger(
     >>> model = am.problems.tiger()
     >>> model
     Model(2 states, 3 actions, no measurements, passive hearing, discount=0.95, never ends)
-    >>> am.Belief.start(model).update(model, 0, 0, "left").dense(2).tolist()
-    [0.85, 0.15]
+    >>> am.Belief.start(model).update(model, 0, 0, "left")
+    Belief({0: 0.85, 1: 0.15})
     """
     accuracy, price = probability(accuracy, "accuracy"), amount(measuring_cost, "measuring_cost")
     penalty, prize = amount(penalty, "penalty"), amount(prize, "prize")
