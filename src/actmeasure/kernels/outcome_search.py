@@ -57,12 +57,16 @@ VECTORS, VALUES, PLANS = range(3)
 DONE, FULL = 0, 1
 #: A trial ends where the gap is below this share of the gap at the start, divided by the discount for each step.
 TRIAL_SHARE = 0.95
-#: Most candidates of an interpolation, those that were added last.
-MOST_CANDIDATES = 1500
+#: Most candidates of an interpolation.
+MOST_CANDIDATES = 128
 #: Vectors tried as a continuation after an outcome that is impossible in the node.
 MOST_TRIED = 30
 #: A vector is added if it improves a node by this share of the gap at the start, times 1 - discount.
 LEAST_IMPROVEMENT = 0.02
+#: A node is bounded by interpolation again when the number of rows has grown by this share: a leaf, or an expanded node.
+STALE_LEAF, STALE_ROW = 0.05, 0.2
+#: In sweeps, children whose gap is below this share of the gap at the start are not bounded anew.
+SWEEP_GAP = 0.1
 #: Rounds in which the child to be followed is bounded anew and the choice is made again.
 MOST_CHOICES = 8
 
@@ -82,6 +86,7 @@ class Points(NamedTuple):
     best: Any  # int32 (N, Y): the vector of `lower`
     checked: Any  # int32 (N, Y): the last vector that was compared
     interpolated: Any  # int64 (N,): number of rows when the node was bounded by interpolation
+    visited: Any  # int64 (N,): the last layer in which a trial came by, -1 if none did
     row: Any  # int32 (N,): -1 until expanded
     next_point: Any  # int32 (N,): the row before, in the same slice
     last_point: Any  # int32 (X,)
@@ -124,7 +129,8 @@ class Work(NamedTuple):
     bounds: Any  # float64 (D, Y)
     order: Any  # bool (D,)
     totals: Any  # float64 (Y,)
-    numbers: Any  # float64 (8,)
+    ratio: Any  # float64 (R,)
+    tally: Any  # int64 (some bins,)
 
 
 # Beliefs
@@ -201,6 +207,7 @@ def _node(rows: Rows, points: Points, grid: Grid | None, work: Work, size: int) 
     points.mask[node] = mask
     points.row[node] = -1
     points.interpolated[node] = -1
+    points.visited[node] = -1
     for layer in range(points.upper.shape[1]):
         points.lower[node, layer] = -np.inf
         points.best[node, layer] = -1
@@ -400,10 +407,8 @@ def _interpolate(rows: Rows, points: Points, lp: Programme, work: Work, node: in
             for decision in range(1, n):
                 if work.bounds[decision, layer] > work.bounds[best, layer]:
                     best = decision
-            if work.order[best] or work.bounds[best, layer] >= points.upper[node, layer]:
-                # Bounded already; or the bound of the node is from elsewhere and lower than any that decisions can give.
-                if work.order[best]:
-                    break
+            if work.order[best]:
+                break
             work.order[best] = True
             for i in range(count):
                 cell = points.row[lp.points[i]] * n + best
@@ -430,29 +435,47 @@ def _interpolate(rows: Rows, points: Points, lp: Programme, work: Work, node: in
 
 @no_refcount
 def _candidates(points: Points, lp: Programme, work: Work, node: int) -> int:
-    """Write the rows of the slice whose support lies in that of a node to a programme; returns how many."""
-    count, entry = 0, 0
-    other = points.last_point[points.slice_of[node]]
-    mask = ~points.mask[node]
-    while other >= 0 and count < lp.points.shape[0]:
+    """Write the rows of the slice that are closest to a node to a programme; returns how many.
+
+    How close is the largest weight that a point can have alone: the smallest ratio of probabilities, 0 if its support does not lie
+    in that of the node. Points with one state are always taken.
+    """
+    for i in range(work.tally.shape[0]):
+        work.tally[i] = 0
+    bins, first = work.tally.shape[0] - 1, points.begin[node]
+    other, mask = points.last_point[points.slice_of[node]], ~points.mask[node]
+    while other >= 0:
+        work.ratio[points.row[other]] = 0.0
         if other != node and (points.mask[other] & mask) == 0:
-            begin, end = points.begin[other], points.begin[other + 1]
-            inside = entry + end - begin <= lp.places.shape[0]
-            for i in range(begin, end):
-                if not inside:
-                    break
+            ratio = 1.0
+            for i in range(points.begin[other], points.begin[other + 1]):
                 place = work.place[points.states[i]]
                 if place < 0:
-                    inside = False
-                else:
-                    lp.places[entry + i - begin] = place
-                    lp.values[entry + i - begin] = points.probabilities[i]
-            if inside:
-                lp.points[count] = other
-                lp.offsets[count] = entry
-                entry += end - begin
-                count += 1
-                lp.offsets[count] = entry
+                    ratio = 0.0
+                    break
+                ratio = min(ratio, points.probabilities[first + place] / points.probabilities[i])
+            if ratio > 0.0 and points.begin[other + 1] - points.begin[other] == 1:
+                ratio = 1.0
+            work.ratio[points.row[other]] = ratio
+            if ratio > 0.0:
+                work.tally[int(ratio * bins)] += 1
+        other = points.next_point[other]
+    least, taken = bins, work.tally[bins]
+    while least > 0 and taken + work.tally[least - 1] <= lp.points.shape[0]:
+        least -= 1
+        taken += work.tally[least]
+    count, entry = 0, 0
+    other = points.last_point[points.slice_of[node]]
+    while other >= 0 and count < lp.points.shape[0]:
+        ratio, size = work.ratio[points.row[other]], points.begin[other + 1] - points.begin[other]
+        if ratio > 0.0 and int(ratio * bins) >= least and entry + size <= lp.places.shape[0]:
+            for i in range(points.begin[other], points.begin[other + 1]):
+                lp.places[entry] = work.place[points.states[i]]
+                lp.values[entry] = points.probabilities[i]
+                entry += 1
+            lp.points[count] = other
+            count += 1
+            lp.offsets[count] = entry
         other = points.next_point[other]
     return count
 
@@ -649,6 +672,13 @@ def _best_child(rows: Rows, points: Points, vectors: Vectors, node: int, decisio
 
 
 @no_refcount
+def _is_stale(points: Points, node: int) -> bool:
+    """Return whether a node is to be bounded by interpolation anew: so many rows were added since it was."""
+    share = STALE_LEAF if points.row[node] < 0 else STALE_ROW
+    return points.interpolated[node] < 0 or points.counts[ROWS] > points.interpolated[node] * (1.0 + share) + 1
+
+
+@no_refcount
 def _step(
     rows: Rows, points: Points, vectors: Vectors, lp: Programme, grid: Grid | None, work: Work, node: int, layer: int,
     least: float, eager: bool, interpolates: bool,
@@ -679,7 +709,7 @@ def _step(
         if layer - rows.shift < 0 or (rows.shift == 1 and layer == 1):
             return -1
         child = _best_child(rows, points, vectors, node, decision, layer, least)
-        if child < 0 or not interpolates or points.interpolated[child] == points.counts[ROWS]:
+        if child < 0 or not interpolates or not _is_stale(points, child):
             return child
         before = points.upper[child, layer - rows.shift]
         _interpolate(rows, points, lp, work, child, layer - rows.shift)
@@ -701,6 +731,7 @@ def _trial(
             has_room = False
             break
         work.path[length, 0], work.path[length, 1] = node, layer
+        points.visited[node] = layer
         length += 1
         least /= rows.discount
         node = _step(rows, points, vectors, lp, grid, work, node, layer, least, eager, interpolates)
@@ -748,19 +779,26 @@ def run_trials(
 
 @compiled
 def sweep(
-    rows: Rows, points: Points, vectors: Vectors, lp: Programme, work: Work, first: int, times: int, gap: float, interpolates: bool
-) -> int:
-    """Improve the bounds of `times` rows downwards from row `first`; returns the row to go on with, -1 at the end, -2 if full."""
+    rows: Rows, points: Points, vectors: Vectors, lp: Programme, grid: Grid | None, work: Work, first: int, times: int, gap: float,
+    interpolates: bool,
+) -> int:  # fmt: skip
+    """Improve the bounds of `times` rows downwards from row `first`; returns the row to go on with, -1 at the end, -2 if full.
+
+    The highest decisions are followed and their children bounded by interpolation, as in a trial, in the layer of the last one.
+    """
     improvement = LEAST_IMPROVEMENT * gap * max(1.0 - rows.discount, 0.02)
     row = first
     while row >= 0 and times > 0:
         node = points.node_of_row[row]
         _renew_followed(rows, points, work, node)
-        for layer in range(rows.shift, points.upper.shape[1]):
-            if points.best[node, layer] >= 0 and _gap(points, node, layer) > improvement:
-                if not _has_room(rows, points, vectors, work, False):
-                    return -2
-                _back_up_lower(rows, points, vectors, work, node, layer, improvement)
+        layer = points.visited[node]
+        if layer >= 0 and _gap(points, node, layer) > improvement:
+            if not _has_room(rows, points, vectors, work, False):
+                return -2
+            _step(rows, points, vectors, lp, grid, work, node, layer, SWEEP_GAP * gap, False, interpolates)
+            if not _has_room(rows, points, vectors, work, False):
+                return -2
+            _back_up_lower(rows, points, vectors, work, node, layer, improvement)
         row -= 1
         times -= 1
     return row
