@@ -16,19 +16,15 @@ from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
 import numpy as np
-import numpy.typing as npt
 
 from actmeasure.errors import ModelError
 from actmeasure.files.checks import decimal_index, quote, unknown
-from actmeasure.files.pomdp_measurements import observed_model
-from actmeasure.files.pomdp_reader import ENTRY_ERROR, ROW_ERROR
-from actmeasure.files.pomdp_tables import Rows, Tables
+from actmeasure.files.pomdp_model import observed_model
+from actmeasure.files.pomdp_reader import ENTRY_ERROR, ROW_ERROR, IndexArray, Rows, Tables
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray, normalised
 
 __all__ = ["read"]
-
-IndexArray = npt.NDArray[np.int64]
 
 #: Tables and intermediate results with more entries than this are refused.
 MOST_ENTRIES = 10_000_000

@@ -13,7 +13,7 @@ from actmeasure.belief import Belief
 from actmeasure.decision import Decision
 from actmeasure.errors import AgentError
 from actmeasure.kernels import streams
-from actmeasure.kernels.learned_model import Counts, any_of, count, is_full, make_counts, with_doubled_capacity
+from actmeasure.kernels.learned_model import Counts, count, is_full, make_counts, with_doubled_capacity
 from actmeasure.learning import saving
 from actmeasure.learning.agent import Task, checked_state
 from actmeasure.learning.exploring import CounterExploration, EulerExploration, Exploration
@@ -320,7 +320,7 @@ class ObserveThenPlanAgent(PlanningAgent):
         if not self.explores and self._plan is not None:
             self._last = self._plan.decide()
         elif self._state is None:  # before the first look of the episode
-            self._last = Decision(int(any_of(self.prepared().n_actions, self._stream)), True)
+            self._last = Decision(int(streams.any_of(self.prepared().n_actions, self._stream)), True)
         else:
             self._last = Decision(self._explorer.decide(self._counts, self._state, self._stream), True)
         return self._last
@@ -429,7 +429,7 @@ class AcnoPomcpAgent(PlanningAgent):
     def decide(self) -> Decision:
         task, chance = self.prepared(), self._random[0]
         if chance > 0 and streams.random(self._stream) < chance:
-            action, look = divmod(int(any_of(2 * task.n_actions, self._stream)), 2)
+            action, look = divmod(int(streams.any_of(2 * task.n_actions, self._stream)), 2)
             self._last = Decision(action, look == 1)
         else:
             self._last = self.acting_planner().decide()
