@@ -156,3 +156,11 @@ def test_what_needs_exact_looks_says_what_to_use():
         am.tradeoff(fatigue(), method="atm")
     with pytest.raises(am.ModelError, match=r"a Schedule needs one exact measurement .*PolicyGraph"):
         am.Schedule({0: am.BlindPlan((0,))}, 3).policy(fatigue())
+
+
+def test_long_steps_of_a_solution_keep_their_decision():
+    law = np.random.default_rng(0).dirichlet(np.ones(14), 3)
+    model = fatigue().replace(passive=am.Measurement.noisy("sound", probabilities=law))
+    shown = str(am.solve(am.lifetime(model, 3), "never")).splitlines()
+    assert any(line.startswith("1. nothing. If") and line.endswith(" ...") for line in shown)
+    assert not any(line.startswith("...,") for line in shown)
