@@ -152,7 +152,7 @@ def tag_like(rng, n_states=870, n_actions=5, n_observations=30, successors=5):
 
 
 class Hallway:
-    """A robot in a corridor with rooms beside it, as in Littman, Cassandra and Kaelbling's Hallway: it turns, moves and sees walls.
+    """A robot in a corridor with rooms beside it, like Littman, Cassandra and Kaelbling's Hallway: it turns, moves, sees walls.
 
     States are (cell, heading), then the goal. Moves fail with probability `noise`; of the four walls around it each is reported
     wrongly with probability 0.1. Reaching the goal pays 1, and from there every action leads back to the start.
@@ -262,7 +262,9 @@ class Tag:
     @classmethod
     def published(cls):
         """The grid of 29 cells: two rows of ten with a tower of three by three in the middle."""
-        return cls(10, 5, [(x, y) for y in range(2) for x in range(10)] + [(x, y) for y in (2, 3, 4) for x in (5, 6, 7)])
+        return cls(
+            10, 5, [(x, y) for y in range(2) for x in range(10)] + [(x, y) for y in (2, 3, 4) for x in (5, 6, 7)]
+        )
 
     def number(self, robot, opponent):
         return robot * (len(self.cells) + 1) + opponent

@@ -27,9 +27,9 @@ class Writer:
         self.lines = []
         for kind, count in zip("aso", sizes, strict=True):
             self.words[kind] = [f"{kind}{i}-x_{i}" for i in range(count)] if named[kind] else None
-        A, S, O = sizes
-        self.T, self.O, self.R = np.zeros((A, S, S)), np.zeros((A, S, O)), np.zeros((A, S, S, O))
-        self.start = np.full(S, 1 / S)
+        self.T, self.O = np.zeros((sizes[0], sizes[1], sizes[1])), np.zeros(sizes)
+        self.R = np.zeros((sizes[0], sizes[1], sizes[1], sizes[2]))
+        self.start = np.full(sizes[1], 1 / sizes[1])
 
     def word(self, kind, index):
         """A name or the number, as one likes; numbers work where there are names too."""
@@ -218,9 +218,7 @@ def test_robots_in_buildings(problem, tmp_path):
     np.testing.assert_allclose(model.rewards, R, atol=1e-12)
     np.testing.assert_allclose(model.initial_distribution, start, atol=1e-12)
     for action in range(model.n_actions):
-        np.testing.assert_allclose(
-            model.passive.law.of_action(action, model.n_states).toarray(), Z[action], atol=1e-12
-        )
+        np.testing.assert_allclose(model.passive.law.of_action(action, model.n_states).toarray(), Z[action], atol=1e-12)
     for suffix in (".pomdp", ".json", ".npz"):
         again = tmp_path / f"again{suffix}"
         model.save(again)

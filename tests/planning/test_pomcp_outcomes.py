@@ -222,8 +222,3 @@ def test_the_agent_plays_the_simulated_episodes(on_environment):
     episodes = am.train(am.agents.make("pomcp", model=model, **settings), world, episodes=4, seed=5, max_steps=15)
     assert found.scalarized_return.value == pytest.approx(episodes.scalarized_return.mean())
     assert found.measurements.value == episodes.measurements.mean()
-
-
-def test_the_agent_that_learns_points_to_the_one_that_plans():
-    with pytest.raises(am.ModelError, match=r"'acno-pomcp' needs one exact measurement .* let the agent 'pomcp' plan"):
-        am.train(am.agents.make("acno-pomcp"), am.problems.inspection(), 1)

@@ -274,9 +274,7 @@ class Measurement:
         rows = sparse.csr_array(
             (np.ones(len(labels)), (np.arange(len(labels)), columns)), shape=(len(labels), len(number))
         )
-        return cls(
-            checked, _given_cost(cost, name), names, _given_actions(with_actions, name), None, rows, True
-        )
+        return cls(checked, _given_cost(cost, name), names, _given_actions(with_actions, name), None, rows, True)
 
     @classmethod
     def combined(
