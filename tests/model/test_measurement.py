@@ -188,7 +188,7 @@ BAD = [
      "the columns sum to 1: pass the transpose"),
     (lambda: build(am.Measurement.noisy("us", 1.0, probabilities=np.stack([Z, Z], axis=1))), r"looks like \(S, A, O\)"),
     (lambda: build(am.Measurement.noisy("us", 1.0, probabilities=np.zeros(3))), r"shape \(3,\), expected \(S, O\)"),
-    (lambda: build(am.Measurement.noisy("us", 1.0, probabilities="high")), "the probabilities of the measurement 'us' are 'high', expected"),
+    (lambda: build(am.Measurement.noisy("us", 1.0, probabilities="high")), "the measurement 'us' are 'high', expected"),
     (lambda: build(am.Measurement.noisy("us", 1.0, probabilities=Z, outcomes=("a",))), "1 names of outcomes"),
     (lambda: build(am.Measurement.noisy("us", 1.0, probabilities=Z, outcomes=("a", "a"))), "the outcome 'a' more than once"),
     (lambda: build(am.Measurement.noisy("us", 1.0, probabilities=sparse.csr_array((3, 10**6)))), "1,000,000 outcomes.* at most"),
