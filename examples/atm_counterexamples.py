@@ -70,11 +70,11 @@ def main() -> None:
     print(f"  Lemma 1, for atm                         {better_rule}")
     print(f"  Lemma 1, for atm-qmdp                    {better_than_qmdp}")
     print(f"  Theorem 1, a loss of at most {ALLOWED:.3f}       {losing}")
-    loss, model, earned, best = worst
-    if model is not None:
+    loss, found, earned, best = worst
+    if found is not None:
         print(f"The worst of the last: atm earns {earned:.4g}, the optimum is {best:.4g}, the loss {loss:.4g}, with")
-        successors = model.transitions.dense().argmax(axis=2).tolist()
-        print(f"  successors of [state][action] {successors}, rewards {model.rewards.tolist()}")
+        successors = found.transitions.dense().argmax(axis=2).tolist()
+        print(f"  successors of [state][action] {successors}, rewards {found.rewards.tolist()}")
 
 
 if __name__ == "__main__":

@@ -67,7 +67,7 @@ class HiddenStates:
         self.times = np.zeros((n_actions, n_states, n_states + 1))
         self.products = np.zeros((n_actions, n_states, n_states))
         self.sums = np.zeros((n_actions, n_states))
-        self._rewards = [0.0, 0.0]  # smallest and largest that was seen, and 0
+        self._rewards = (0.0, 0.0)  # smallest and largest that was seen, and 0
         measurements = task.measurements or ()
         self.measurements = [_with_end(one, n_states, n_actions) for one in measurements]
         self.passive = None if task.passive is None else _with_end(task.passive, n_states, n_actions)
@@ -90,7 +90,8 @@ class HiddenStates:
         n_states = self.task.n_states
         penalty = self.prior * (n_states + 1) * np.eye(n_states)
         found = np.linalg.solve(self.products + penalty, self.sums[..., None])[..., 0]
-        return np.asarray(np.clip(found, *self._rewards).T)
+        least, most = self._rewards
+        return np.asarray(np.clip(found, least, most).T)
 
     def model(self, discount: float, start: Belief) -> Model:
         """Return the present estimate as a model, with a state added in which episodes end."""
@@ -119,7 +120,7 @@ class HiddenStates:
         laws = self._laws[step.measurement]
         if laws is None:
             return (np.arange(n_states) == step.outcome).astype(np.float64)
-        column = np.asarray(laws[step.action][:, [step.outcome]].toarray()).ravel()
+        column: FloatArray = laws[step.action][:, [step.outcome]].toarray().ravel()
         return column if column.any() else np.ones(n_states)
 
     def add(self, start: Belief, steps: Sequence[Step]) -> None:
@@ -148,7 +149,7 @@ class HiddenStates:
             ahead = ahead / ahead.max()
             self.products[a] += np.outer(state, state)
             self.sums[a] += state * step.reward
-            self._rewards = [min(self._rewards[0], step.reward), max(self._rewards[1], step.reward)]
+            self._rewards = (min(self._rewards[0], step.reward), max(self._rewards[1], step.reward))
 
     def _forward(
         self, P: FloatArray, start: Belief, steps: Sequence[Step], likelihoods: Sequence[FloatArray]
