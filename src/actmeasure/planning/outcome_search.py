@@ -31,12 +31,19 @@ from actmeasure.model.system import Factors
 from actmeasure.model.transitions import FloatArray
 from actmeasure.planning.bounds import mdp_values, repeat_values
 from actmeasure.planning.budget import Budget, Stopped
+from actmeasure.planning.solution import Plan
 from actmeasure.planning.tensor_grid import tensor_grid
+from actmeasure.policy import BeliefPolicy
+from actmeasure.policy_graph import PolicyGraph
 
-__all__ = ["DecisionRows", "OutcomeSearch"]
+__all__ = ["RELATIVE_TOLERANCE", "DecisionRows", "OutcomeSearch", "outcome_plan"]
 
 IntArray = npt.NDArray[np.int64]
 
+#: Relative tolerance of searches where looks are not exact, unless another is asked for.
+RELATIVE_TOLERANCE = 1e-3
+#: Largest policy graph, in nodes and in pairs of node and state, that is made of the value vectors.
+MOST_GRAPH_NODES, MOST_GRAPH_PAIRS = 20_000, 1_000_000
 #: Largest number of entries of rows over (state, decision).
 MOST_ENTRIES = 200_000_000
 #: Largest size of the search in bytes, with what is copied while it grows.
@@ -53,6 +60,22 @@ VERY_LOW = -1e250
 GRID_SHARE, GRID_SECONDS = 0.5, 40.0
 #: Share of the time of trials that sweeps take.
 SWEEP_SHARE = 0.25
+
+
+def outcome_plan(model: Model, budget: Budget, tolerance: float, relative: float | None = None) -> Plan:
+    """Return the plan of a search: a policy of value vectors, bounds on the optimum, and the vectors as a policy graph."""
+    search = OutcomeSearch(model, budget)
+    stopped = search.run(tolerance, RELATIVE_TOLERANCE if relative is None else relative)
+    budget.spent = search.n_nodes
+    return Plan(
+        None,
+        upper=search.upper,
+        lower=search.lower,
+        stopped=stopped,
+        graph=search.policy_graph(),
+        policy=BeliefPolicy(model, search.decide_at),
+        search=search,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -548,6 +571,79 @@ class OutcomeSearch:
             return "closed"
         self.budget.spent = self.n_nodes
         return self._stop or self.budget.stops()
+
+    # What is returned
+
+    def belief_and_layer(self, belief: Belief) -> tuple[Belief, int]:
+        """Return a belief over the states that are searched, and the number of periods left; 0 for an unlimited horizon."""
+        if not self.periods:
+            return belief, 0
+        running = np.flatnonzero(~self.base.terminal)
+        period, number = np.divmod(belief.states, len(running))
+        if len(np.unique(period)) != 1 or period[0] >= self.periods:
+            raise PlanError(
+                f"the belief {belief!r} mixes periods, or is not one of a running episode; the period is always known"
+            )
+        return Belief(running[number], belief.probabilities), self.periods - int(period[0])
+
+    def decision_bounds(self, belief: Belief) -> FloatArray:
+        """Return lower bounds on the value of each decision in a belief, then going on with the best vectors, shape (D,).
+
+        In a belief that mixes slices, or has states that are never reached from the start, these are the linear bounds from above.
+        """
+        own, layer = self.belief_and_layer(belief)
+        if own.is_over or own.states[-1] >= self.base.n_states:
+            raise PlanError(f"the belief is {belief!r}, expected a belief of a running episode of the model")
+        slices = self.rows.slice_of[own.states]
+        result = np.empty(self.rows.n_decisions)
+        if slices[0] < 0 or (slices != slices[0]).any():
+            table = self.rows.informed[layer].reshape(self.base.n_states, -1)
+            return np.asarray(own.probabilities @ table[own.states])
+        outcome_search.look_ahead(
+            self.rows, self.vectors, self.work, own.states.astype(np.int64), own.probabilities, layer, result
+        )
+        return result
+
+    def decide_at(self, belief: Belief) -> Decision:
+        """Return the decision with the highest lower bound: it is worth at least the best vector, and so is what follows."""
+        return self.made.decisions[int(np.argmax(self.decision_bounds(belief)))]
+
+    def policy_graph(self) -> PolicyGraph | None:
+        """Return the controller whose nodes are the vectors that the best ones at the start lead to; None if it is too large."""
+        vectors, groups = self.vectors, self.rows.groups
+        number: dict[int, int] = {}
+        order: list[int] = []
+
+        def node_of(vector: int) -> int:
+            if vector not in number:
+                number[vector] = len(order)
+                order.append(vector)
+            return number[vector]
+
+        starts = [node_of(int(vector)) for vector in self.points.best[self.starts, self.layer]]
+        decisions: list[Decision] = []
+        edges: list[dict[int | str | None, int]] = []
+        pairs = 0
+        while len(decisions) < len(order):
+            vector = order[len(decisions)]
+            x, d = int(vectors.slice_of[vector]), int(vectors.decision[vector])
+            pairs += int(self.rows.slice_offsets[x + 1] - self.rows.slice_offsets[x])
+            if len(order) > MOST_GRAPH_NODES or pairs > MOST_GRAPH_PAIRS:
+                return None
+            first, last = int(groups[x * self.rows.n_decisions + d]), int(groups[x * self.rows.n_decisions + d + 1])
+            following = vectors.plans[int(vectors.plan[vector]) : int(vectors.plan[vector]) + last - first].tolist()
+            edges.append(
+                {
+                    None if outcome < 0 else outcome: node_of(int(after))
+                    for outcome, after in zip(self.made.outcomes[first:last].tolist(), following, strict=True)
+                    if vectors.decision[after] >= 0
+                }
+                or {None: len(decisions)}
+            )
+            decisions.append(self.made.decisions[d])
+        if self.model.start_is_known and len(self.starts) > 1:
+            return PolicyGraph(decisions, edges, dict(zip(self.model.initial_states.tolist(), starts, strict=True)))
+        return PolicyGraph(decisions, edges, starts[0])
 
     def _ensure_room(self) -> bool:
         """Enlarge what is nearly full; False, and the search ends, if it may not grow any more."""

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+    from actmeasure.planning.outcome_search import OutcomeSearch
+
 
 __all__ = ["Plan", "Solution", "solution_frame", "solution_notes", "solution_text"]
 
@@ -39,6 +41,8 @@ class Plan:
         None where looks are not exact; then there is a `graph`.
     upper : float or None
         An upper bound on the optimum; `solve` computes the fast informed bound where there is none.
+    lower : float or None
+        A lower bound on what the policy earns, where it is proved otherwise than by the evaluation of a graph.
     values : float64 array, shape (S,), or None
         Lower bounds on what can be achieved from each state once it is known.
     stopped : str
@@ -55,10 +59,13 @@ class Plan:
         What acts in any belief, where the method has it.
     merged : float
         Beliefs whose probabilities differ by less than this were taken as one node of the graph; 0 if none were.
+    search : OutcomeSearch or None
+        The search, with its value vectors and beliefs, where looks are not exact and the method is `optimal`.
     """
 
     schedule: Schedule | None
     upper: float | None = None
+    lower: float | None = None
     values: FloatArray | None = None
     stopped: Stopped = "done"
     claimed: float | None = None
@@ -67,6 +74,7 @@ class Plan:
     graph: PolicyGraph | None = None
     policy: BeliefPolicy | None = None
     merged: float = 0.0
+    search: OutcomeSearch | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,6 +126,8 @@ class Solution:
     belief_policy: BeliefPolicy | None = field(default=None, repr=False)
     #: Beliefs whose probabilities differ by less than this were taken as one node of the policy graph; 0 if none were.
     merged: float = 0.0
+    #: The search behind the bounds where looks are not exact.
+    search: OutcomeSearch | None = field(default=None, repr=False)
 
     @property
     def policy(self) -> Policy:

@@ -257,7 +257,7 @@ def _solution(model: Model, name: str, plan: Plan, budget: Budget) -> Solution:
         method=name,
         schedule=cast("Schedule", plan.schedule),  # None where looks are not exact
         evaluation=evaluation,
-        lower=value - evaluation.discounted_error,
+        lower=max(value - evaluation.discounted_error, -math.inf if plan.lower is None else plan.lower),
         upper=max(upper, value),
         values=np.where(np.isnan(evaluation.values), bounds, evaluation.values),
         seconds=budget.elapsed,
@@ -268,6 +268,7 @@ def _solution(model: Model, name: str, plan: Plan, budget: Budget) -> Solution:
         graph=plan.graph,
         belief_policy=plan.policy,
         merged=plan.merged,
+        search=plan.search,
     )
 
 
