@@ -119,9 +119,9 @@ class HiddenStates:
             return np.ones(n_states)
         laws = self._laws[step.measurement]
         if laws is None:
-            return (np.arange(n_states) == step.outcome).astype(np.float64)
+            return np.where(np.arange(n_states) == step.outcome, 1.0, 0.0)
         column: FloatArray = laws[step.action][:, [step.outcome]].toarray().ravel()
-        return column if column.any() else np.ones(n_states)
+        return np.asarray(column if column.any() else np.ones(n_states))
 
     def add(self, start: Belief, steps: Sequence[Step]) -> None:
         """Add the expected transitions of an episode."""
