@@ -124,6 +124,20 @@ def rare_alarm():
     return am.Model.from_arrays(P, np.zeros((3, 1)), passive=alarm, initial=[0.999, 0.001, 0.0], terminal=[0, 0, 1])
 
 
+def test_laws_by_action_weight_particles():
+    Z = np.array(
+        [[[0.5, 0.5], [0.5, 0.5]], [[1.0, 0.0], [0.0, 1.0]]]
+    )  # the first action shows nothing of the state, the second all
+    sensor = am.Measurement.noisy("sensor", 0.1, probabilities=Z)
+    P = np.repeat(np.eye(2)[:, None], 2, axis=1)
+    model = am.Model.from_arrays(P, np.zeros((2, 2)), measurements=[sensor], initial=[0.5, 0.5])
+    planner = PLANNER(model, simulations=5, depth=2, particles=200)
+    for action, states in ((0, [0, 1]), (1, [1])):
+        planner.start(am.Belief.start(model))
+        planner.observe(1, am.Decision(action, 1))
+        assert planner.belief().states.tolist() == states
+
+
 class TestDeprivation:
     def test_particles_are_drawn_from_the_exact_belief(self):
         model = rare_alarm()
