@@ -125,9 +125,7 @@ def rare_alarm():
 
 
 def test_laws_by_action_weight_particles():
-    Z = np.array(
-        [[[0.5, 0.5], [0.5, 0.5]], [[1.0, 0.0], [0.0, 1.0]]]
-    )  # the first action shows nothing of the state, the second all
+    Z = np.array([[[0.5, 0.5], [0.5, 0.5]], [[1.0, 0.0], [0.0, 1.0]]])  # the second action shows the state
     sensor = am.Measurement.noisy("sensor", 0.1, probabilities=Z)
     P = np.repeat(np.eye(2)[:, None], 2, axis=1)
     model = am.Model.from_arrays(P, np.zeros((2, 2)), measurements=[sensor], initial=[0.5, 0.5])
