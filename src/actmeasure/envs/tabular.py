@@ -237,7 +237,7 @@ class TabularEnv(gymnasium.Env[Any, Any]):
             entry = choose(offsets, probabilities, row, self.np_random.random())
             reward = rewards[entry if per_entry else row]
             if measurement:
-                cost = self.model.measurements[measurement - 1].of(state, control)
+                cost = self._prices[measurement](state, control)
             self._state = state = successors[entry]
             self._running = not terminal[state]
         else:
@@ -321,6 +321,7 @@ class TabularEnv(gymnasium.Env[Any, Any]):
             _view(model.terminal),
         )
         self._start = _chooser(np.array([0, len(model.initial_states)]), model.initial_probabilities)
+        self._prices: tuple[Any, ...] = (None, *(measurement.of for measurement in model.measurements))
         self._allowed = None if model.allowed_decisions.all() else _view(model.allowed_decisions)
         if not model.looks_are_exact:
             laws = outcome_tables(model)
@@ -331,8 +332,8 @@ class TabularEnv(gymnasium.Env[Any, Any]):
             self._law_rows = _chooser(laws.offsets, laws.probabilities)
 
     def __getstate__(self) -> dict[str, Any]:
-        # Memory views cannot be copied or pickled; `__setstate__` makes them again.
-        views = ("_table", "_start", "_allowed", "_laws", "_law_rows")
+        # Memory views cannot be copied or pickled; `__setstate__` makes all that is read from the model again.
+        views = ("_table", "_start", "_prices", "_allowed", "_laws", "_law_rows")
         return {name: value for name, value in vars(self).items() if name not in views}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -97,7 +97,7 @@ class Pomdp:
     ) -> FloatArray:
         """Return the rewards of steps, given as arrays of one length."""
         sizes = (self.actions.count, self.states.count, self.states.count, self.observations.count)
-        return self.sign * self.rewards.at((actions, states, successors, observations), sizes)
+        return self.sign * self.rewards.at((actions, states, successors, observations), sizes) + 0.0  # without -0.0
 
     def uniform_start(self) -> bool:
         """Return whether the start is uniform over all states, as it is where the file has no `start`."""
@@ -133,6 +133,7 @@ class _Reader:
         self.sign: float | None = None
         self.words = {kind: Words(kind) for kind in ("state", "action", "observation")}
         self.start: FloatArray | None = None
+        self.has_reset = False
         self.transitions = ProbabilityTable(0, 0)
         self.shown = ProbabilityTable(0, 0)
         self.rewards = RewardTable()
@@ -253,6 +254,8 @@ class _Reader:
             raise tokens.error("'start' comes before 'states'; put it after the preamble", back=1)
         if self.start is not None:
             raise tokens.error("'start' is given a second time; remove one of the two", back=1)
+        if self.has_reset:
+            raise tokens.error("'start' comes after a 'reset', which leads there; put it after the preamble", back=1)
         mode = tokens.take() if tokens.peek() in ("include", "exclude") else "start"
         tokens.expect(":", repr(mode))
         self.start = np.zeros(n_states)
@@ -339,6 +342,7 @@ class _Reader:
         elif tokens.accept("uniform"):
             table.set_uniform(actions, states)
         elif what == "transition" and tokens.accept("reset"):
+            self.has_reset = True
             start = np.full(n_states, 1 / n_states) if self.start is None else self.start
             table.set_rows(actions, states, start.tolist())
         else:

@@ -17,7 +17,7 @@ from xml.parsers import expat
 
 import numpy as np
 
-from actmeasure.errors import ModelError
+from actmeasure.errors import ModelError, first_repeated
 from actmeasure.files.checks import decimal_index, quote, unknown
 from actmeasure.files.pomdp_model import observed_model
 from actmeasure.files.pomdp_reader import ENTRY_ERROR, ROW_ERROR, IndexArray, Rows, Tables
@@ -132,9 +132,8 @@ class _Network:
             raise ModelError("<Variable> has no <StateVar> or no <ActionVar>; add it")
         every = [*self.before, *self.after, *self.actions, *self.observations]
         self.variable = {variable.name: variable for variable in every}
-        if len(self.variable) != len(every):
-            names = [variable.name for variable in every]
-            twice = next(name for name in names if names.count(name) > 1)
+        twice = first_repeated(variable.name for variable in every)
+        if twice is not None:
             raise ModelError(f"two variables are named {twice!r}; give each a name of its own")
         self.n_states, self.n_actions = _size(self.before), _size(self.actions)
         if self.n_states * self.n_actions > MOST_ENTRIES // 10:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -293,7 +294,7 @@ def _graph_lines(solution: Solution, most: int) -> list[str]:
         return []
     steps = solution.policy_graph().describe(solution.model).splitlines()
     more = [f"... and {len(steps) - most} more steps"] if len(steps) > most else []
-    return ["", *(shortened(step, STEP_WIDTH) for step in steps[:most]), *more]
+    return ["", *(textwrap.shorten(step, STEP_WIDTH, placeholder=" ...") for step in steps[:most]), *more]
 
 
 def solution_notes(solution: Solution) -> Iterator[str]:
