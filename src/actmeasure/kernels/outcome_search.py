@@ -217,7 +217,7 @@ def _node(rows: Rows, points: Points, grid: Grid | None, work: Work, size: int) 
     if grid is not None:
         bound = grid_bound(grid, points.states, points.probabilities, first, size) + rows.slack
         points.upper[node, 0] = min(points.upper[node, 0], bound)
-    return node
+    return int(node)
 
 
 @no_refcount
