@@ -213,7 +213,8 @@ class Solution:
         from actmeasure.planning.controllers import readable_controller
         from actmeasure.planning.outcome_search import OutcomeSearch
 
-        if within == 0 and (self.graph is None or len(self.graph) <= SMALL_GRAPH) and (self.schedule or self.graph):
+        is_found = self.search is None or self.stopped == "closed"
+        if within == 0 and is_found and (self.graph is None or len(self.graph) <= SMALL_GRAPH) and (self.schedule or self.graph):
             graph = self._whole_graph()
             if len(graph) <= nodes:
                 return graph
