@@ -214,7 +214,8 @@ class Solution:
         from actmeasure.planning.outcome_search import OutcomeSearch
 
         is_found = self.search is None or self.stopped == "closed"
-        if within == 0 and is_found and (self.graph is None or len(self.graph) <= SMALL_GRAPH) and (self.schedule or self.graph):
+        is_small = self.schedule is not None if self.graph is None else len(self.graph) <= SMALL_GRAPH
+        if within == 0 and is_found and is_small:
             graph = self._whole_graph()
             if len(graph) <= nodes:
                 return graph
