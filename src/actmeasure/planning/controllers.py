@@ -290,7 +290,7 @@ class Controllers:
             ]
             if found[0] is not None and found[1] is not None:
                 return found[0], found[1]
-        factors = linalg.splu(sparse.csc_array(sparse.eye_array(size) - moves))
+        factors: Any = linalg.splu(sparse.csc_array(sparse.eye_array(size) - moves))
         return np.asarray(factors.solve(rewards)), np.asarray(factors.solve(begin, "T"))
 
     # Flows and backups: (3)

@@ -152,7 +152,7 @@ class Solution:
             return self.evaluated
         if self.schedule is None and self.graph is None:
             return self.policy_graph(READABLE).evaluation
-        return evaluate(self.model, self.graph if self.schedule is None else self.schedule)  # type: ignore[arg-type]
+        return evaluate(self.model, self.graph if self.schedule is None else self.schedule)
 
     @property
     def policy(self) -> Policy:
