@@ -33,8 +33,17 @@ KRYLOV_SWEEPS = 100
 #: Largest accepted relative error of sums over many steps.
 LOST = 1e-6
 
+#: Chains with moves of at most this probability, and at most this many nodes, are solved by elimination without subtractions.
+RARE, MOST_DENSE = 1e-6, 300
+
 #: Relative error of one move, and relative error of a sum from which on it counts as unknown (NaN).
 MOVE_ERROR, UNCERTAIN = 2.0**-50, 0.01
+
+
+LOST_CHANCE = (
+    "part of the problem is left with a chance so small that it is lost in rounding, and sums over all time cannot be computed; "
+    "give a horizon, or a discount below 1"
+)
 
 
 class RoundingError(ScheduleError):
@@ -223,16 +232,60 @@ def recurrence(
     number = np.where(closed, np.cumsum(closed) - 1, -1)
     class_of_node = number[component]
     transient = class_of_node < 0
-    mass = np.where(transient, 0.0, start)
-    if transient.any() and not transient.all():
-        mass += _expected_visits(chain, transient, start, krylov) @ chain[transient]
     n_classes = int(closed.sum())
-    probability = np.bincount(class_of_node[~transient], weights=mass[~transient], minlength=n_classes).astype(
-        np.float64
-    )
+    probability = np.bincount(class_of_node[~transient], weights=start[~transient], minlength=n_classes)
+    if transient.any() and n_classes:
+        if _has_rare_moves(chain):
+            probability = probability + _reached_without_subtraction(chain, leaks, class_of_node, start)
+        else:
+            mass = np.where(transient, 0.0, start)
+            mass += _expected_visits(chain, transient, start, krylov) @ chain[transient]
+            probability = np.bincount(class_of_node[~transient], weights=mass[~transient], minlength=n_classes)
     classes = [np.flatnonzero(class_of_node == k) for k in range(n_classes)]
     visits = [_stationary(chain[nodes][:, nodes], krylov) for nodes in classes]
-    return Recurrence(class_of_node, probability, visits, leaks)
+    return Recurrence(class_of_node, probability.astype(np.float64), visits, leaks)
+
+
+def _has_rare_moves(chain: sparse.csr_array[np.float64]) -> bool:
+    """Whether a small chain has moves so rare that 1 minus the probability of staying among other nodes would lose digits."""
+    return bool(0 < chain.shape[0] <= MOST_DENSE and chain.nnz and chain.data.min() < RARE)
+
+
+def _eliminated(weights: FloatArray, first: int, last: int) -> FloatArray:
+    """Eliminate the nodes `first` <= k < `last` of a chain with the moves `weights`, shape (n, m), the last first; in place.
+
+    Moves to an eliminated node become moves to where it leads. This is the method of Grassmann, Taksar and Heyman: nothing is
+    subtracted, as a node is left with the sum of its moves to others, so that all digits stay however rare some moves are.
+    Column k of the result holds the moves into k divided by that sum.
+    """
+    for k in range(last - 1, first - 1, -1):
+        others = np.r_[0:k, last : weights.shape[1]]
+        leaving = weights[k, others].sum()
+        if not leaving > 0:
+            raise RoundingError(LOST_CHANCE)
+        weights[:k, k] /= leaving
+        weights[:k, others] += np.outer(weights[:k, k], weights[k, others])
+    return weights
+
+
+def _reached_without_subtraction(
+    chain: sparse.csr_array[np.float64], leaks: npt.NDArray[np.bool_], class_of_node: IntArray, start: FloatArray
+) -> FloatArray:
+    """Return the probability of getting from a transient start to each closed class, shape (n_classes,), to full precision.
+
+    Nodes are the start (0) and the transient ones; behind them there is a column for each class, and one for the end.
+    """
+    nodes = np.flatnonzero(class_of_node < 0)
+    n_classes, n_left = int(class_of_node.max()) + 1, len(nodes) + 1
+    weights = np.zeros((n_left, n_left + n_classes + 1))
+    weights[0, 1:n_left] = start[nodes]
+    rows = chain[nodes].toarray()
+    weights[1:, 1:n_left] = rows[:, nodes]
+    for number in range(n_classes):
+        weights[1:, n_left + number] = rows[:, class_of_node == number].sum(axis=1)
+    weights[1:, -1] = np.where(leaks[nodes], np.maximum(1 - rows.sum(axis=1), 0.0), 0.0)
+    reached = _eliminated(weights, 1, n_left)[0, n_left:]
+    return np.asarray(reached[:-1] * (start[nodes].sum() / max(reached.sum(), np.finfo(float).tiny)))
 
 
 def _expected_visits(
@@ -252,7 +305,11 @@ def _stationary(chain: sparse.csr_array[np.float64], krylov: bool = False) -> Fl
         if found is not None:
             return found
     weights = np.ones(size)
-    if size > 1:
+    if _has_rare_moves(chain):
+        moves = _eliminated(chain.toarray(), 1, size)
+        for k in range(1, size):
+            weights[k] = weights[:k] @ moves[:k, k]
+    elif size > 1:
         rest = sparse.eye_array(size - 1) - chain[1:, 1:].T
         weights[1:] = _solve(rest, chain[:1, 1:].toarray().ravel())
     return np.asarray(weights / weights.sum())
@@ -319,10 +376,7 @@ def _solve(matrix: Any, right: FloatArray, krylov: bool = False) -> FloatArray:
     try:
         return np.asarray(linalg.splu(sparse.csc_array(matrix)).solve(np.ascontiguousarray(right)))
     except RuntimeError as error:  # "exactly singular"
-        raise RoundingError(
-            "part of the problem is left with a chance so small that it is lost in rounding, and sums over all time cannot be "
-            "computed; give a horizon, or a discount below 1"
-        ) from error
+        raise RoundingError(LOST_CHANCE) from error
 
 
 def _solve_by_sweeps(
