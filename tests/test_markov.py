@@ -90,16 +90,16 @@ def test_closed_classes_are_reached_with_their_probabilities_however_rare_the_mo
     chain[0, :2] = 0.5
     chain[1] = 0.5, 0.5 - 4 * rare, rare, 3 * rare
     chain[2, 2] = chain[3, 3] = 1.0
-    leaks = np.zeros(4, dtype=bool)
-    found = markov.recurrence(sparse.csr_array(chain), leaks, np.array([0.5, 0.25, 0.125, 0.125]))
+    ending = np.zeros(4)
+    found = markov.recurrence(sparse.csr_array(chain), ending, np.array([0.5, 0.25, 0.125, 0.125]))
     assert found.probability[found.class_of_node[2:]] == pytest.approx([0.3125, 0.6875], rel=1e-14)
     # With an end in the first state, of probability 0.1: v_1 = 4 rare + 0.5 v_0 + (0.5 - 4 rare) v_1, v_0 = 0.45 (v_0 + v_1).
-    chain[0, :2], leaks[0] = 0.45, True
-    found = markov.recurrence(sparse.csr_array(chain), leaks, np.array([1.0, 0.0, 0.0, 0.0]))
+    chain[0, :2], ending[0] = 0.45, 0.1
+    found = markov.recurrence(sparse.csr_array(chain), ending, np.array([1.0, 0.0, 0.0, 0.0]))
     value = 4 * rare / (0.5 * (1 - 0.45 / 0.55) + 4 * rare) * 0.45 / 0.55
     assert found.probability[found.class_of_node[2:]] == pytest.approx([value / 4, value * 3 / 4], rel=1e-13, abs=0.0)
 
 
 def test_a_chance_that_is_lost_is_said():
     with pytest.raises(markov.RoundingError, match="a chance so small that it is lost in rounding"):
-        markov._eliminated(np.array([[0.0, 1.0, 0.0], [0.0, 1.0, 0.0]]), 1, 2)
+        markov._eliminate(np.array([[0.0, 1.0, 0.0], [0.0, 1.0, 0.0]]), 1, 2)

@@ -32,7 +32,7 @@ class Trace(NamedTuple):
     problem_state: int  # -1 for the start
     states: Any  # int64 (n_nodes,), -1 for a start that is not known
     plans: Any  # int64 (n_nodes,)
-    ends: Any  # bool (n_nodes,): whether the episode may end on the way
+    ending: Any  # float64 (n_nodes,): probability that the episode ends on the way, as a sum that keeps its digits
     step_offsets: Any  # int64 (n_nodes + 1,)
     step_rewards: Any  # float64 (n_steps,): expected reward of each step of a node's plan
     step_running: Any  # float64 (n_steps,): probability that the episode still runs when it is taken
@@ -48,7 +48,7 @@ class PlanEnd(NamedTuple):
 
     steps: int  # how many of its actions could be taken before the episode was surely over
     possible: int  # how many states are possible at its end
-    ends: bool
+    ending: float
     cost: float
     measured: float
 
@@ -59,7 +59,7 @@ class PlanRoom(NamedTuple):
     counts: Any  # int64 (4,): nodes followed, nodes known of, steps, entries
     states: Any  # from here on as in `Trace`, with spare capacity
     plans: Any
-    ends: Any
+    ending: Any
     step_offsets: Any
     costs: Any
     measured: Any
@@ -86,7 +86,7 @@ def trace_plans(model: Dynamics, plans: Plans, start_states: Any, start_weights:
     node, n_nodes, n_steps, n_entries = (int(count) for count in room.counts)
     return Trace(
         problem, int(room.states[node]) if problem != FITS else -1,
-        room.states[:n_nodes], room.plans[:node], room.ends[:node],
+        room.states[:n_nodes], room.plans[:node], room.ending[:node],
         room.step_offsets[: node + 1], room.step_rewards[:n_steps], room.step_running[:n_steps],
         room.costs[:node], room.measured[:node],
         room.entry_nodes[:n_entries], room.entry_states[:n_entries], room.entry_weights[:n_entries],
@@ -104,7 +104,7 @@ def _plan_room(n_states: int, start_states: Any, start_plan: int) -> PlanRoom:
         counts=np.array([0, count, 0, 0]),
         states=states,
         plans=np.empty(most, np.int64),
-        ends=np.empty(most, np.bool_),
+        ending=np.empty(most),
         step_offsets=np.zeros(most + 1, np.int64),
         costs=np.empty(most),
         measured=np.empty(most),
@@ -158,8 +158,7 @@ def follow_plans(
 def _follow(model: Dynamics, plans: Plans, plan: int, count: int, room: PlanRoom) -> PlanEnd:
     """Follow a plan from the first `count` weights of `room.current`, which then hold what it leads to."""
     current, scratch = room.current, room.scratch
-    ends = False
-    cost, measured = 0.0, 0.0
+    ending, cost, measured = 0.0, 0.0, 0.0
     first, steps, length = room.counts[STEPS], 0, plans.offsets[plan + 1] - plans.offsets[plan]
     while steps < length and count > 0:
         action = plans.actions[plans.offsets[plan] + steps]
@@ -172,9 +171,9 @@ def _follow(model: Dynamics, plans: Plans, plan: int, count: int, room: PlanRoom
         count, ended = push(model, action, current, count, scratch, room.position)
         for i in range(count):
             current.states[i], current.values[i] = scratch.states[i], scratch.values[i]
-        ends = ends or ended
+        ending += ended
         steps += 1
-    return PlanEnd(steps, count, ends, cost, measured)
+    return PlanEnd(steps, count, ending, cost, measured)
 
 
 @no_refcount
@@ -187,7 +186,7 @@ def _enter(plans: Plans, plan: int, node: int, outcome: PlanEnd, room: PlanRoom)
         return NOT_KNOWN
     if plans.then[plan] == END and outcome.possible > 0:
         return NOT_OVER
-    room.plans[node], room.ends[node] = plan, outcome.ends
+    room.plans[node], room.ending[node] = plan, outcome.ending
     room.costs[node], room.measured[node] = outcome.cost, outcome.measured
     for i in range(outcome.possible):
         successor = room.current.states[i]
@@ -209,7 +208,7 @@ class Tail(NamedTuple):
 
     states: Any  # int64 (n_nodes,)
     phases: Any  # int64 (n_nodes,)
-    ends: Any  # bool (n_nodes,)
+    ending: Any  # float64 (n_nodes,): probability that the episode ends with the step
     entry_nodes: Any  # int64 (n_entries,)
     entry_targets: Any  # int64 (n_entries,): nodes
     entry_weights: Any  # float64 (n_entries,)
@@ -220,7 +219,7 @@ class TailRoom(NamedTuple):
 
     counts: Any  # int64 (5,): nodes followed, nodes known of, unused, entries, nodes entered into `slots`
     nodes: Any  # int64 (room,): phase * n_states + state
-    ends: Any  # bool (room,)
+    ending: Any  # float64 (room,)
     slots: Any  # int64 (a power of two,): open addressing, -1 where free
     entry_nodes: Any
     entry_targets: Any
@@ -232,19 +231,19 @@ def trace_tail(model: Dynamics, actions: Any, first_states: Any) -> Tail:
     n_first, n_states = len(first_states), model.terminal.shape[0]
     size = max(FIRST_ROOM, 1 << n_first.bit_length())
     room = TailRoom(
-        np.array([0, n_first, 0, 0, 0]), np.empty(size, np.int64), np.empty(size, np.bool_),
+        np.array([0, n_first, 0, 0, 0]), np.empty(size, np.int64), np.empty(size),
         np.full(4 * size, -1), np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size),
     )  # fmt: skip
     room.nodes[:n_first] = first_states
     while not follow_tail(model, actions, room):
         room = TailRoom(
-            room.counts, _doubled(room.nodes), _doubled(room.ends), np.full(2 * len(room.slots), -1),
+            room.counts, _doubled(room.nodes), _doubled(room.ending), np.full(2 * len(room.slots), -1),
             _doubled(room.entry_nodes), _doubled(room.entry_targets), _doubled(room.entry_weights),
         )  # fmt: skip
         room.counts[ENTERED] = 0
     n_nodes, n_entries = room.counts[NODES], room.counts[ENTRIES]
     return Tail(
-        room.nodes[:n_nodes] % n_states, room.nodes[:n_nodes] // n_states, room.ends[:n_nodes],
+        room.nodes[:n_nodes] % n_states, room.nodes[:n_nodes] // n_states, room.ending[:n_nodes],
         room.entry_nodes[:n_entries], room.entry_targets[:n_entries], room.entry_weights[:n_entries],
     )  # fmt: skip
 
@@ -265,11 +264,11 @@ def follow_tail(model: Dynamics, actions: Any, room: TailRoom) -> bool:
         size = model.offsets[row + 1] - model.offsets[row]
         if room.counts[NODES] + size > room.nodes.shape[0] or room.counts[ENTRIES] + size > room.entry_nodes.shape[0]:
             return False
-        room.ends[node] = False
+        room.ending[node] = 0.0
         for entry in range(model.offsets[row], model.offsets[row + 1]):
             successor = model.successors[entry]
             if model.terminal[successor]:
-                room.ends[node] = True
+                room.ending[node] += model.probabilities[entry]
                 continue
             key = following + successor
             slot = _slot(room.slots, room.nodes, key)

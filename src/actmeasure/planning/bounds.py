@@ -105,8 +105,8 @@ def _undiscounted_rows(model: Model, rows: npt.NDArray[np.int64], rewards: Float
     running = np.flatnonzero(~model.terminal)
     taken = model.transitions.stacked()[rows[running]]
     moves = taken[:, running]
-    leaks = np.asarray(taken[:, np.flatnonzero(model.terminal)].sum(axis=1)).ravel() > 0
-    recurrent = markov.recurrence(moves, leaks, np.full(len(running), 1 / len(running)))
+    ending = np.asarray(taken[:, np.flatnonzero(model.terminal)].sum(axis=1), dtype=np.float64).ravel()
+    recurrent = markov.recurrence(moves, ending, np.full(len(running), 1 / len(running)))
     values = np.zeros(model.n_states)
     try:
         values[running] = markov.undiscounted_values(moves, recurrent, rewards[rows[running]][:, None])[:, 0]
