@@ -363,7 +363,9 @@ def test_a_chance_that_is_lost_leaves_the_discounted_figures(monkeypatch):
     P[0, 0, [0, 2]] = 1.0, 1e-17
     P[1, 0, 1] = P[2, 0, 2] = 1.0
     terminal = [False, False, True]
-    model = am.Model.from_arrays(P, [[1.0], [0.0], [0.0]], measuring_cost=0.1, terminal=terminal, initial=[0.5, 0.5, 0.0])
+    model = am.Model.from_arrays(
+        P, [[1.0], [0.0], [0.0]], measuring_cost=0.1, terminal=terminal, initial=[0.5, 0.5, 0.0]
+    )
     solution = am.solve(model.replace(discount=0.9))
     assert solution.value == pytest.approx(5.0)
     assert np.isnan(solution.evaluation.ending_probability)

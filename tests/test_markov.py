@@ -1,4 +1,4 @@
-"""Linear systems of chains: sweeps give what factors give, factors are there where sweeps take too long; rare moves keep digits."""
+"""Linear systems of chains: sweeps give what factors give, where these take long; rare moves keep their digits."""
 
 from fractions import Fraction
 
@@ -55,7 +55,7 @@ def test_small_systems_are_factored(monkeypatch):
 
 
 def exactly(chain):
-    """Stationary distribution of an irreducible chain in rational numbers: rows divided by their sums, Gauss-Jordan elimination."""
+    """Stationary distribution of an irreducible chain in rational numbers, by Gauss-Jordan elimination."""
     n = len(chain)
     rows = [[Fraction(float(entry)) for entry in row] for row in chain]
     rows = [[entry / sum(row) for entry in row] for row in rows]

@@ -173,9 +173,7 @@ def undiscounted_values(
     return values
 
 
-def _leaving(
-    rows: sparse.csr_array[np.float64], nodes: IntArray, ending: FloatArray
-) -> sparse.csr_array[np.float64]:
+def _leaving(rows: sparse.csr_array[np.float64], nodes: IntArray, ending: FloatArray) -> sparse.csr_array[np.float64]:
     """Return the identity minus the moves among some nodes, from their rows of the chain, shape (n, n_nodes).
 
     The diagonal is the probability of leaving a node, computed as a sum where ends are rare: 1 minus the probability of staying

@@ -50,7 +50,9 @@ def make_weights(n_states: int) -> Weights:
 
 
 @no_refcount
-def push(model: Dynamics, action: int, source: Weights, count: int, target: Weights, position: Any) -> tuple[int, float]:
+def push(
+    model: Dynamics, action: int, source: Weights, count: int, target: Weights, position: Any
+) -> tuple[int, float]:
     """Write the first `count` weights of `source`, moved by `action`, to `target`; mass that ends the episode is dropped.
 
     `position`, int64 (S,), holds -1 everywhere before and after. Returns the new count and the mass that was dropped,

@@ -326,7 +326,9 @@ def _undiscounted(model: Model) -> FloatArray:
     can_stay = np.zeros(n_groups, dtype=bool)
     can_stay[group_of[stays_free]] = True
     found = problem.best_values(can_stay)
-    if not np.any(problem.rewards > 0):  # then 0 is a bound, which is below what rounding may leave where ends are unlikely
+    if not np.any(
+        problem.rewards > 0
+    ):  # then 0 is a bound, which is below what rounding may leave where ends are unlikely
         found = np.zeros(n_groups) if found is None else np.minimum(found, 0.0)
     if found is None:
         raise PlanError(
