@@ -67,7 +67,7 @@ class Evaluation:
     ending_probability : float
         Probability that the episode ever ends; NaN where it is lost in rounding.
     average_return, average_reward, average_measurements : float or None
-        Long-run averages per step, given that the episode never ends; None if it surely ends, NaN where they are lost in rounding.
+        Long-run averages per step, given that the episode never ends; None if it surely ends, NaN where lost in rounding.
     values : float64 array, shape (S,)
         Discounted return from each state when it is known; NaN for states that the schedule never comes to know. Of a policy
         graph: from each state in which an episode may begin, in its first node; NaN for other states.

@@ -33,7 +33,7 @@ KRYLOV_SWEEPS = 100
 #: Largest accepted relative error of sums over many steps.
 LOST = 1e-6
 
-#: Chains of at most `MOST_DENSE` nodes with moves or ends that are rarer than this are solved by elimination without subtractions.
+#: Chains of at most `MOST_DENSE` nodes with moves or ends rarer than this are solved by elimination without subtractions.
 RARE, MOST_DENSE = 1e-6, 300
 
 #: Relative error of one move, and relative error of a sum from which on it counts as unknown (NaN).
@@ -318,7 +318,7 @@ def _reaching_by_elimination(
 
 
 def _sums_by_elimination(rows: FloatArray, nodes: IntArray, ending: FloatArray, rewards: FloatArray) -> FloatArray:
-    """Return the undiscounted sums of rewards from some nodes until others are reached, shape (n, k), from their rows of the chain."""
+    """Return undiscounted sums of rewards from some nodes until others are reached, shape (n, k), from the nodes' rows."""
     size = len(nodes)
     others = np.setdiff1d(np.arange(rows.shape[1]), nodes)
     weights = np.column_stack([rows[:, nodes], rows[:, others].sum(axis=1) + ending])

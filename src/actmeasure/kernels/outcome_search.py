@@ -513,9 +513,7 @@ def _decision_lower(rows: Rows, points: Points, vectors: Vectors, node: int, dec
 
 
 @no_refcount
-def _back_up_lower(
-    rows: Rows, points: Points, vectors: Vectors, work: Work, node: int, layer: int, least: float
-) -> None:
+def _back_up_lower(rows: Rows, points: Points, vectors: Vectors, work: Work, node: int, layer: int, least: float) -> None:
     """Add a vector, if one by (2) raises the lower bound of a node by more than `least`."""
     _renew_lower(rows, points, vectors, node, layer)
     first, best, value = points.row[node] * rows.n_decisions, -1, points.lower[node, layer] + least
@@ -623,9 +621,7 @@ def _store_vector(
 
 
 @compiled
-def add_vector(
-    rows: Rows, vectors: Vectors, work: Work, in_slice: int, layer: int, decision: int, chosen: Any, values: Any
-) -> int:
+def add_vector(rows: Rows, vectors: Vectors, work: Work, in_slice: int, layer: int, decision: int, chosen: Any, values: Any) -> int:
     """Add a vector with given values and continuations; returns its number, or -1 if another is nowhere below it."""
     before = vectors.counts[VECTORS]
     for i in range(values.shape[0]):
@@ -661,9 +657,7 @@ def _has_room(rows: Rows, points: Points, vectors: Vectors, work: Work, eager: b
 
 
 @no_refcount
-def _best_child(
-    rows: Rows, points: Points, vectors: Vectors, node: int, decision: int, layer: int, least: float
-) -> int:
+def _best_child(rows: Rows, points: Points, vectors: Vectors, node: int, decision: int, layer: int, least: float) -> int:
     """Return the child that contributes most to the gap beyond `least`, -1 if none does."""
     index, cell = points.slice_of[node] * rows.n_decisions + decision, points.row[node] * rows.n_decisions + decision
     best, highest = -1, 0.0
@@ -811,9 +805,7 @@ def sweep(
 
 
 @compiled
-def look_ahead(
-    rows: Rows, vectors: Vectors, work: Work, states: Any, probabilities: Any, layer: int, result: Any
-) -> None:
+def look_ahead(rows: Rows, vectors: Vectors, work: Work, states: Any, probabilities: Any, layer: int, result: Any) -> None:
     """Write lower bounds of all decisions in a belief of one slice to `result`, float64 (D,): one step, then the best vector."""
     n = rows.n_decisions
     in_slice = rows.slice_of[states[0]]

@@ -206,12 +206,7 @@ def _entries(model: Model, number: int, decision: Decision) -> _Entries:
         states, successors = np.repeat(states, sizes), np.repeat(successors, sizes)
         chances = np.repeat(chances, sizes) * law.probabilities[entries]
         possible = chances > 0
-        states, successors, outcomes, chances = (
-            states[possible],
-            successors[possible],
-            outcomes[possible],
-            chances[possible],
-        )
+        states, successors, outcomes, chances = states[possible], successors[possible], outcomes[possible], chances[possible]
     return _Entries(states, np.full(len(states), number), outcomes, successors, chances)
 
 
@@ -229,7 +224,9 @@ def _rewards(model: Model, decision: Decision) -> FloatArray:
     return rewards
 
 
-def _slices(model: Model, n: int, offsets: IntArray, outcomes: IntArray, successors: IntArray) -> tuple[IntArray, int]:
+def _slices(
+    model: Model, n: int, offsets: IntArray, outcomes: IntArray, successors: IntArray
+) -> tuple[IntArray, int]:
     """Return the slice of each state, -1 for states that are never reached, and the number of slices."""
     n_states, starts = model.n_states, model.initial_states
     capacity = 1 << max(10, int(4 * len(outcomes)).bit_length())
@@ -540,13 +537,7 @@ class OutcomeSearch:
                 )  # fmt: skip
                 spent = self.budget.elapsed - begun
                 if full != outcome_search.FULL:
-                    self._trials = (
-                        min(2 * self._trials, 1000)
-                        if spent < 0.05
-                        else max(1, self._trials // 2)
-                        if spent > 0.2
-                        else self._trials
-                    )
+                    self._trials = min(2 * self._trials, 1000) if spent < 0.05 else max(1, self._trials // 2) if spent > 0.2 else self._trials
                 credit += SWEEP_SHARE * spent
                 if credit > 0.02:
                     credit -= self._sweep(credit)
@@ -562,15 +553,7 @@ class OutcomeSearch:
             if self._sweep_row < 0:
                 self._sweep_row = int(self.points.counts[outcome_search.ROWS]) - 1
             row = outcome_search.sweep(
-                self.rows,
-                self.points,
-                self.vectors,
-                self.programme,
-                self.grid,
-                self.work,
-                self._sweep_row,
-                50,
-                self.upper - self.lower,
+                self.rows, self.points, self.vectors, self.programme, self.grid, self.work, self._sweep_row, 50, self.upper - self.lower,
                 self.interpolates,
             )
             self._sweep_row = self._sweep_row if row == -2 else row
@@ -579,19 +562,8 @@ class OutcomeSearch:
     def _raise_lower(self) -> None:
         """Compare the starts with the latest vectors."""
         outcome_search.run_trials(
-            self.rows,
-            self.points,
-            self.vectors,
-            self.programme,
-            self.grid,
-            self.work,
-            self.starts,
-            self.weights,
-            self.layer,
-            1,
-            np.inf,
-            self.eager,
-            self.interpolates,
+            self.rows, self.points, self.vectors, self.programme, self.grid, self.work, self.starts, self.weights, self.layer, 1,
+            np.inf, self.eager, self.interpolates,
         )
 
     def _stopped(self, tolerance: float, relative: float) -> Stopped | None:
@@ -684,19 +656,7 @@ class OutcomeSearch:
         if nodes + groups + 64 >= len(points.slice_of):
             size = 2 * len(points.slice_of) + groups
             grown |= dict.fromkeys(
-                (
-                    "slice_of",
-                    "mask",
-                    "upper",
-                    "lower",
-                    "best",
-                    "checked",
-                    "interpolated",
-                    "visited",
-                    "row",
-                    "next_point",
-                ),
-                size,
+                ("slice_of", "mask", "upper", "lower", "best", "checked", "interpolated", "visited", "row", "next_point"), size
             )
             grown["begin"] = size + 1
         if entries + slots + 64 >= len(points.states):
@@ -724,16 +684,12 @@ class OutcomeSearch:
             self._stop = "memory"
             return False
         if grown:
-            self.points = points._replace(
-                **{name: _longer(getattr(points, name), size) for name, size in grown.items()}
-            )
+            self.points = points._replace(**{name: _longer(getattr(points, name), size) for name, size in grown.items()})
             if "slice_of" in grown:
                 self.points = self.points._replace(table=np.full(_table_size(grown["slice_of"]), -1, np.int32))
                 outcome_search.rehash(self.points)
         if more:
-            self.vectors = vectors._replace(
-                **{name: _longer(getattr(vectors, name), size) for name, size in more.items()}
-            )
+            self.vectors = vectors._replace(**{name: _longer(getattr(vectors, name), size) for name, size in more.items()})
         return True
 
 
