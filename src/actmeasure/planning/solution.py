@@ -341,7 +341,9 @@ def _range(lower: float, upper: float) -> str:
 
 def _looks(result: Evaluation, is_discounted: bool) -> str:
     is_finite = math.isfinite(result.measurements)
-    often = f"{result.measurements:.4g} per episode" if is_finite else f"{result.average_measurements:.4g} per step"
+    count, per = (result.measurements, "episode") if is_finite else (result.average_measurements, "step")
+    is_known = count is not None and math.isfinite(count)
+    often = f"{count:.4g} per {per}" if is_known else "an unknown number, lost in rounding"
     return often + (f"  ({result.discounted_measurements:.4g} discounted)" if is_discounted else "")
 
 
@@ -357,4 +359,6 @@ def _looks_by_kind(solution: Solution) -> str:
 def _episode(steps: float, ending: float) -> str:
     if math.isfinite(steps):
         return f"{steps:.4g} steps"
+    if math.isnan(ending) or (math.isnan(steps) and ending == 1):
+        return "lasts so long that its length is lost in rounding"
     return "never ends" if ending == 0 else f"ends with probability {ending:.4g}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from actmeasure.errors import StudyError
 from actmeasure.interrupts import Interrupts
+from actmeasure.kernels.jit import running_time
 from actmeasure.studies.pool import error_sentence
 from actmeasure.studies.spec import Trial
 from actmeasure.studies.store import arrow
@@ -25,9 +25,10 @@ OTHER_CODE = (
     "the code that computes it is another where the worker runs than where the study was started; install the same there, or, "
     "if it was edited meanwhile, run the study again"
 )
-#: Result of `perform`: a packed table or None, seconds, why there is no table, and whether the seconds include loading.
+#: Result of `perform`: a packed table or None, seconds without compiling, why there is no table, and whether the seconds include
+#: importing modules.
 Report = tuple[bytes | None, float, str] | tuple[bytes | None, float, str, bool]
-#: Agents and methods that this process has run: the first trial of each also loads compiled code.
+#: Agents and methods that this process has run: the first trial of each also imports modules.
 _LOADED: set[str] = set()
 
 
@@ -89,7 +90,7 @@ class Engine(Protocol):
 
 def perform(packed: str, contents: bytes | None) -> Report:
     """Run a trial in a worker; an error is returned as a sentence."""
-    begun = time.perf_counter()
+    begun = running_time()
     try:
         from actmeasure.studies.code_digest import code_of
         from actmeasure.studies.trial import run_trial
@@ -100,14 +101,14 @@ def perform(packed: str, contents: bytes | None) -> Report:
             import_module(order["module"])  # which registers the planning method, if it has a name
         if code_of(trial) != order["code"]:
             raise StudyError(OTHER_CODE)
-        begun = time.perf_counter()  # without importing, which happens once
+        begun = running_time()  # without importing, which happens once
         name = trial.method if trial.agent is None else trial.agent.name
         table = _pack(run_trial(trial, contents))
     except Exception as error:  # one trial must not stop the others
-        return None, time.perf_counter() - begun, error_sentence(error)
+        return None, running_time() - begun, error_sentence(error)
     has_loaded = name not in _LOADED
     _LOADED.add(name)
-    return table, time.perf_counter() - begun, "", has_loaded
+    return table, running_time() - begun, "", has_loaded
 
 
 def _pack(table: pyarrow.Table) -> bytes:
