@@ -25,7 +25,7 @@ import os
 import re
 import tomllib
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -132,6 +132,14 @@ class Economics:
     def load(cls, path: str | os.PathLike[str]) -> Economics:
         """Read prices from a TOML file; anything wrong is a `FitError` that names the line."""
         return read_economics(path)
+
+    def per(self, period: str) -> Economics:
+        """Return the prices for another period: running costs and the discount are converted, prices for one time stay."""
+        if period == self.period:
+            return self
+        share = _days(period, "period") / _days(self.period, "period")
+        running = {state: share * price for state, price in self.running.items()}
+        return replace(self, period=period, running=running, discount=self.discount**share)
 
     def check_names(self, states: Sequence[str], actions: Sequence[str], dropped: Sequence[str] = ()) -> None:
         """Raise a `FitError` if a name is not that of a state or action (also a dropped one), or an action has no price."""

@@ -110,11 +110,15 @@ PROBLEMS: dict[str, str | Callable[[Mapping[str, Any]], str]] = {
     "time-negative": _time_problem("is negative; count times from 0 up"),
     "time-not-whole": _time_problem(
         "is not a whole number of periods; give the length of a period with period=0.5 (--period 0.5) to have times divided by "
-        "it and rounded down"
+        "it and rounded down, or use times as they are with time='continuous' (--time continuous)"
     ),
-    "time-not-read": _time_problem("is neither a number nor a date such as 2024-05-31; correct it"),
+    "time-not-read": _time_problem("is neither a number nor a date such as 2024-05-31, 31.5.2024, 05/31/2024 or May 2024; correct it, or give the form of "
+        "dates with date_format='%d.%m.%y' (--date-format %d.%m.%y)"),
+    "date-not-in-format": lambda details: f"the time {quoted(details['time'])} is no date of the form {details['format']}; correct it",
+    "age-unusable": lambda details: f"the age {quoted(details['age'])} is not a number that is 0 or more; correct it",
     "date-without-period": _time_problem(
-        f"is a date; say what a period is with period='month' (--period month), or one of: {', '.join(DAYS)}"
+        f"is a date; say what a period is with period='month' (--period month), or one of: {', '.join(DAYS)}; or use dates as they "
+        "are with time='continuous' (--time continuous)"
     ),
     "dates-and-numbers": "the time is a date where those before are numbers, or the other way round; use one of the two",
 }
@@ -142,6 +146,14 @@ def _actions_filled_in(details: Mapping[str, Any]) -> str:
     )
 
 
+def _contradictions_left_out(details: Mapping[str, Any]) -> str:
+    lines = ", ".join(f"{line:,}" for line in details["lines"]) + ", ..." * (details["count"] > len(details["lines"]))
+    return (
+        f"Left out, as requested: {counted(details['count'], 'gap')} of {details['all_gaps']:,} that cannot be with the structure "
+        f"and assumptions given; they end in line {lines}."
+    )
+
+
 def _assumption(details: Mapping[str, Any]) -> str:
     """Return the part of a sentence that says what was assumed; without a target state, the action changes nothing."""
     effect = f"leads to {details['target']}" if "target" in details else "changes nothing"
@@ -151,7 +163,8 @@ def _assumption(details: Mapping[str, Any]) -> str:
 def _little_exposure(details: Mapping[str, Any]) -> str:
     pairs = zip(details["states"], details["periods"], strict=True)
     each = ", ".join(f"{state} ({periods:.1f})" for state, periods in pairs)
-    return f"Action {details['action']!r} has fewer than {details['least']:.0f} periods of data in state {each}."
+    least, unit = plain_number(details["least"]), details.get("unit", "periods")
+    return f"Action {details['action']!r} has fewer than {least} {unit} of data in state {each}."
 
 
 def _flat_directions(details: Mapping[str, Any]) -> str:
@@ -249,9 +262,19 @@ SENTENCES: dict[str, str | Callable[[Mapping[str, Any]], str]] = {
     "dates-to-periods": "Dates were assigned to the {period} they fall in: a state counts as seen at its beginning, an action as "
     "done during it.",
     "times-divided": "Times were divided by {length:g} and rounded down to whole periods.",
+    "dates-with-two-readings": "{dates:,} dates could be read in two ways; the {first} is taken to come first, as in {example}.",
+    "months-without-day": "Dates that name only a month count as its day {day}.",
+    "cells-missing": "Cells that say {texts} count as empty.",
+    "columns-ignored": "Columns whose name is no time were not read: {columns}.",
+    "states-sorted": lambda details: f"The states are in the order in which they sort, {' < '.join(details['states'])}; give another "
+    "order, the best first, with states=[...] (--states ...).",
+    "contradicted-records-left-out": "Left out, as requested: what was recorded at {times:,} times at which a unit has two states or "
+    "actions.",
     "records-merged": "Merged with another record of the same unit and time, with which they agree: {records:,}.",
     "default-action-not-recorded": "No record names the default action {action!r}; the records name {recorded}.",
     "actions-filled-in": _actions_filled_in,
+    "actions-filled-in-between": "After {periods:,} records without an action that goes on, {action!r} went on.",
+    "contradictions-left-out": _contradictions_left_out,
     "units-without-change": "{units:,} of {all_units:,} units were inspected only once or never; they contain no information "
     "about transitions.",
     "times-look-like-dates": "The times look like dates without dashes, but were read as numbers of periods; write 2024-05-31.",
@@ -267,7 +290,12 @@ SENTENCES: dict[str, str | Callable[[Mapping[str, Any]], str]] = {
     "action-without-data-in-states": "Action {action!r} was never observed in {states}: a model cannot contain it without an "
     "assumption there.",
     "little-exposure": _little_exposure,
-    "estimation-not-converged": "The maximisation of the likelihood did not converge; the probabilities are rough.",
+    "estimation-not-converged": "The maximisation of the likelihood did not settle at a maximum; the estimates are rough. A structure "
+    "with fewer transitions, or longer periods, usually helps.",
+    "intensity-at-limit": "{action} from {begin} to {end} is faster than the records can show; its intensity is a lower limit.",
+    "errors-confounded": "The records hardly tell apart how often {state} is recorded as {recorded} and how fast units go from {begin} "
+    "to {end} ({action}): their estimates have a correlation of {correlation:.2f}, and the first a standard error of "
+    "{standard_error:.2f}. Give the probability of that error, if it is known, or add pairs of inspections soon after each other.",
     "intervals-incomplete": "Intervals come from {done} of {requested} replicates: stopped early.",
     "goodness-incomplete": "Goodness of fit: {done} of {requested} simulated sets of records; too few gaps, or stopped early.",
     "flat-directions": _flat_directions,
