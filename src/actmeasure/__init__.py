@@ -42,7 +42,7 @@ if TYPE_CHECKING:
         StudyError,
     )
     from actmeasure.evaluation import Evaluation, evaluate
-    from actmeasure.inspection import Economics, Fit, fit
+    from actmeasure.inspection import DetectionFit, Economics, Fit, GroupFits, fit, fit_detection, fit_groups
     from actmeasure.learning.train import train
     from actmeasure.model import Measurement, Model, lifetime
     from actmeasure.planning.bounds import q_mdp
@@ -66,12 +66,14 @@ _HOME = {
     "Belief": "belief",
     "BlindPlan": "schedule",
     "Decision": "decision",
+    "DetectionFit": "inspection",
     "Economics": "inspection",
     "Episodes": "episodes",
     "Evaluation": "evaluation",
     "Fit": "inspection",
     "FitError": "errors",
     "Frontier": "planning.frontier",
+    "GroupFits": "inspection",
     "Measurement": "model",
     "MissingExtraError": "errors",
     "Model": "model",
@@ -88,6 +90,8 @@ _HOME = {
     "Solution": "planning.solution",
     "evaluate": "evaluation",
     "fit": "inspection",
+    "fit_detection": "inspection",
+    "fit_groups": "inspection",
     "lifetime": "model",
     "q_mdp": "planning.bounds",
     "run_study": "studies.runner",
@@ -112,12 +116,14 @@ __all__ = [
     "Belief",
     "BlindPlan",
     "Decision",
+    "DetectionFit",
     "Economics",
     "Episodes",
     "Evaluation",
     "Fit",
     "FitError",
     "Frontier",
+    "GroupFits",
     "Measurement",
     "MissingExtraError",
     "Model",
@@ -139,6 +145,8 @@ __all__ = [
     "experiments",
     "files",
     "fit",
+    "fit_detection",
+    "fit_groups",
     "inspection",
     "learning",
     "lifetime",

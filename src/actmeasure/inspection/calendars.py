@@ -37,7 +37,9 @@ SLASHED = re.compile(r"(\d{1,2})[/-](\d{1,2})[/-](\d{4})")
 #: 2012/04/13
 YEAR_FIRST = re.compile(r"(\d{4})[/.](\d{1,2})[/.](\d{1,2})")
 #: 13 Apr 2012, Apr 13, 2012, Apr 2012, April 2012, 2012 Apr
-WORDED = re.compile(r"(?:(\d{1,2})[.\s-]*)?([A-Za-z]{3,9})\.?[\s-]*(?:(\d{1,2}),?\s+)?(\d{4})|(\d{4})[\s-]+([A-Za-z]{3,9})\.?")
+WORDED = re.compile(
+    r"(?:(\d{1,2})[.\s-]*)?([A-Za-z]{3,9})\.?[\s-]*(?:(\d{1,2}),?\s+)?(\d{4})|(\d{4})[\s-]+([A-Za-z]{3,9})\.?"
+)
 #: 2012-04, and 04/2012
 YEAR_MONTH = re.compile(r"(\d{4})-(\d{1,2})|(\d{1,2})/(\d{4})")
 #: The two readings of dates such as 03/04/2012.
@@ -118,7 +120,7 @@ class PeriodCalendar:
 
     def _formatted(self, text: str) -> date:
         try:
-            return datetime.strptime(text, str(self.date_format)).date()  # noqa: DTZ007
+            return datetime.strptime(text, str(self.date_format)).date()
         except ValueError:
             raise BrokenLineError("date-not-in-format", time=text, format=str(self.date_format)) from None
 
@@ -223,7 +225,9 @@ class PeriodCalendar:
         if self._pending:
             form, example = next(iter(self._readings.items()))
             reading = "month" if form == MONTH_FIRST else "day"
-            found.append(diagnostic("dates-with-two-readings", dates=len(self._pending), first=reading, example=example))
+            found.append(
+                diagnostic("dates-with-two-readings", dates=len(self._pending), first=reading, example=example)
+            )
         if self._months and (self.continuous or self.period in ("day", "week")):
             found.append(diagnostic("months-without-day", day=MIDDLE_OF_MONTH))
         return found

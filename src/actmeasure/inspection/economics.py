@@ -148,7 +148,13 @@ class Economics:
         self._known("state", self.failure_states, states, "failure_states")
         self._known("state", self.terminal, states, "terminal")
         self._known("action", self.inspection_by_action, [*actions, *dropped], "inspection_by_action")
-        self._known("action", self.actions, [*actions, *dropped], "actions")
+        for action in self.actions:
+            if action not in (*actions, *dropped):
+                raise FitError(
+                    f"{self.location(('actions', action))}{unknown_name('action', action, [*actions, *dropped])}; if the records "
+                    f"contain none, say what it does when fitting: assume={{{action!r}: {states[0]!r}}} (actmeasure fit --assume "
+                    f"{action}:{states[0]}), or leave its price out"
+                )
         for action in actions:
             if action not in self.actions:
                 raise FitError(

@@ -176,7 +176,9 @@ class _Step:
         """Return the parameters with rows of probabilities that sum to 1, and with the fixed ones."""
         chosen = np.where(self.free, parameters, 0.0)
         with np.errstate(invalid="ignore", divide="ignore"):
-            rows = np.where(self.rates, np.minimum(chosen, self.fastest), self.room * chosen / chosen.sum(axis=2, keepdims=True))
+            rows = np.where(
+                self.rates, np.minimum(chosen, self.fastest), self.room * chosen / chosen.sum(axis=2, keepdims=True)
+            )
         return np.where(self.free, rows, self.fixed)
 
     def extrapolated(self, now: FloatArray, once: FloatArray, twice: FloatArray) -> FloatArray:
@@ -235,9 +237,7 @@ def better(estimate: ChainEstimate, other: ChainEstimate) -> ChainEstimate:
     return other if other.log_likelihood > estimate.log_likelihood + LEAST_IMPROVEMENT else estimate
 
 
-def is_maximum(
-    likelihood: Likelihood, data: Data, estimate: ChainEstimate, free: BoolArray, fixed: FloatArray
-) -> bool:
+def is_maximum(likelihood: Likelihood, data: Data, estimate: ChainEstimate, free: BoolArray, fixed: FloatArray) -> bool:
     """Return whether the gradient vanishes where parameters are above 0, and points outward where they are 0.
 
     With m the multiplier of a row (what one transition more from the state is worth; for intensities the time in the state), the
@@ -248,7 +248,9 @@ def is_maximum(
         return False
     slope, multiplier = _slopes(estimate.parameters, gradient, fixed, likelihood.rates)
     count = estimate.parameters * gradient
-    residual = np.abs(estimate.parameters * slope) > np.maximum(RESIDUAL * np.sqrt(np.maximum(count, 0)), LEAST_RESIDUAL)
+    residual = np.abs(estimate.parameters * slope) > np.maximum(
+        RESIDUAL * np.sqrt(np.maximum(count, 0)), LEAST_RESIDUAL
+    )
     at_limit = likelihood.rates & (estimate.parameters >= 0.999 * FASTEST / likelihood.mean_length)
     inside = free & (estimate.parameters > 0) & ~at_limit
     # A slope at 0 matters if a transition that is expected once would raise the likelihood noticeably.

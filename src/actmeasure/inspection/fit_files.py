@@ -287,7 +287,9 @@ def _check_kind(about: _FitDescription, arrays: Arrays) -> None:
     else:
         plain = list(about.action_names)
     if not set(about.at_once) <= set(plain) or (about.at_once and about.default_action not in plain):
-        raise FitError(f"'at_once' is {quote(list(about.at_once))}, which does not fit its actions; the file is damaged")
+        raise FitError(
+            f"'at_once' is {quote(list(about.at_once))}, which does not fit its actions; the file is damaged"
+        )
 
 
 def _check_dynamics(about: _FitDescription, arrays: Arrays) -> None:

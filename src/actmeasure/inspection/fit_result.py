@@ -318,7 +318,9 @@ class Fit:
         assumed = [
             name
             for number, name in enumerate(self.plain_actions)
-            if self.assumed[number::count].all() and self.dynamics is None and (self.probabilities[number::count] == new).all()
+            if self.assumed[number::count].all()
+            and self.dynamics is None
+            and (self.probabilities[number::count] == new).all()
         ]
         return (*self.at_once, *assumed)
 
@@ -377,7 +379,9 @@ class Fit:
         )
 
 
-def over_period(dynamics: FloatArray, at_once: npt.NDArray[np.bool_], default: npt.NDArray[np.int64], length: float) -> FloatArray:
+def over_period(
+    dynamics: FloatArray, at_once: npt.NDArray[np.bool_], default: npt.NDArray[np.int64], length: float
+) -> FloatArray:
     """Return the transition probabilities of a period, (A, S, S).
 
     Parameters

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+from scipy import stats
 
 from actmeasure.errors import FitError, quoted, unknown_name
 from actmeasure.inspection.diagnostics import Diagnostic, diagnostic
@@ -25,7 +26,7 @@ from actmeasure.inspection.estimation import (
 )
 from actmeasure.inspection.fit_result import Fit, age_names, over_period
 from actmeasure.inspection.gaps import Gaps, find_gaps, unit_events
-from actmeasure.inspection.goodness import Goodness, gap_events, goodness_of_fit
+from actmeasure.inspection.goodness import SIGNIFICANT, Goodness, gap_events, goodness_of_fit
 from actmeasure.inspection.likelihood import DRAWN, SEEN, Likelihood, RecordErrors
 from actmeasure.inspection.records import Progress, Records, ignore_progress, read_records
 from actmeasure.inspection.structures import allowed_transitions, assumed_rows, check_assumptions, possible_errors
@@ -77,6 +78,7 @@ class FitSettings:
     start: str = SEEN
     age_breaks: tuple[float, ...] = ()
     skip_contradictions: bool = False
+    by_group: bool = False
 
 
 def fit(
@@ -199,12 +201,45 @@ def fit(
     >>> found.probabilities[0, 0].round(3).tolist()
     [0.333, 0.667]
     """
+    read, settings = prepared(
+        records, states=states, actions=actions, structure=structure, noticed=noticed, default_action=default_action,
+        assume=assume, drop=drop, time=time, at_once=at_once, errors=errors, start=start, age_breaks=age_breaks,
+        columns=columns, period=period, delimiter=delimiter, encoding=encoding, skip_broken=skip_broken,
+        skip_contradictions=skip_contradictions, date_format=date_format, wide=wide, header=header, sheet=sheet,
+        progress=progress,
+    )  # fmt: skip
+    check_numbers(bootstrap, goodness, level, seed)
+    fitted = run_fit(read, settings, seed, progress, bootstrap, goodness, float(level))
+    return fitted.without(drop) if drop else fitted
+
+
+def check_numbers(bootstrap: int, goodness: int, level: float, seed: int | np.random.Generator) -> None:
+    """Raise a `FitError` if a number of replicates, the level or the seed is not valid."""
     whole(bootstrap, "bootstrap", 0, MOST_REPLICATES, FitError)
     whole(goodness, "goodness", 0, MOST_REPLICATES, FitError)
     if not isinstance(seed, np.random.Generator):
         whole(seed, "seed", error=FitError)
     if not 0 < real(level, "level", FitError) < 1:
         raise FitError(f"level is {quoted(level)}, expected a number between 0 and 1 such as 0.9")
+
+
+def prepared(
+    records: Any,
+    *,
+    structure: Any,
+    noticed: Sequence[str],
+    default_action: str | None,
+    assume: Mapping[str, str] | None,
+    drop: Sequence[str],
+    time: str,
+    at_once: Sequence[str],
+    errors: Mapping[str, Any] | None,
+    start: str,
+    age_breaks: Sequence[float],
+    skip_contradictions: bool,
+    **reading: Any,
+) -> tuple[Records, FitSettings]:
+    """Return the records, read as `reading` says, and what is to be fitted; raise a `FitError` if they do not go together."""
     assumptions = dict(assume or {})
     if time not in ("discrete", "continuous"):
         raise FitError(unknown_name("time", time, ("discrete", "continuous")))
@@ -212,13 +247,18 @@ def fit(
     if at_once and not continuous:
         raise FitError("at_once is for continuous time; give time='continuous' (--time continuous), or leave it out")
     if errors is None and start != SEEN:
-        raise FitError(f"start is {quoted(start)}, but records are taken to be right; say how they may be wrong with errors=...")
+        raise FitError(
+            f"start is {quoted(start)}, but records are taken to be right; say how they may be wrong with errors=..."
+        )
+    breaks = _checked_breaks(age_breaks)
     read = read_records(
-        records, states=states, actions=actions, default_action=default_action, untried=list(assumptions),
-        columns=columns, period=period, delimiter=delimiter, encoding=encoding, skip_broken=skip_broken,
-        progress=progress, continuous=continuous, date_format=date_format, wide=wide, header=header, sheet=sheet,
+        records,
+        default_action=default_action,
+        untried=list(assumptions),
+        continuous=continuous,
         skip_contradictions=skip_contradictions,
-    )  # fmt: skip
+        **reading,
+    )
     for action in drop:
         if action not in read.action_names:
             raise FitError(unknown_name("action to drop", action, read.action_names))
@@ -232,11 +272,42 @@ def fit(
         at_once=tuple(dict.fromkeys([*at_once, *jumping])),
         errors=errors,
         start=start,
-        age_breaks=_checked_breaks(age_breaks),
+        age_breaks=breaks,
         skip_contradictions=skip_contradictions,
     )
-    fitted = EstimationRun(read, settings, np.random.default_rng(seed), progress).fit(bootstrap, goodness, float(level))
-    return fitted.without(drop) if drop else fitted
+    return read, settings
+
+
+def run_fit(
+    records: Records,
+    settings: FitSettings,
+    seed: int | np.random.Generator,
+    progress: Progress,
+    bootstrap: int,
+    goodness: int,
+    level: float,
+) -> Fit:
+    """Return the fit; with breaks of age, with a diagnostic of whether these make a difference."""
+    nested = None
+    if settings.age_breaks:
+        constant = EstimationRun(records, replace(settings, age_breaks=()), np.random.default_rng(0), ignore_progress)
+        without = constant.fit(0, 0, level)
+        nested = constant.estimate
+    run = EstimationRun(records, settings, np.random.default_rng(seed), progress, nested)
+    fitted = run.fit(bootstrap, goodness, level)
+    if settings.age_breaks:
+        statistic, degrees, p_value = likelihood_ratio(without, fitted)
+        code = "age-matters" if p_value <= SIGNIFICANT else "age-does-not-matter"
+        note = diagnostic(code, statistic=statistic, degrees=degrees, p_value=p_value)
+        fitted = replace(fitted, notes=(*fitted.notes, note))
+    return fitted
+
+
+def likelihood_ratio(smaller: Fit, larger: Fit) -> tuple[float, int, float]:
+    """Return the likelihood ratio statistic of two nested fits, its degrees of freedom and the p-value (chi-squared)."""
+    statistic = max(0.0, 2 * (larger.log_likelihood - smaller.log_likelihood))
+    degrees = max(1, larger.free_parameters - smaller.free_parameters)
+    return statistic, degrees, float(stats.chi2.sf(statistic, degrees))
 
 
 def _checked_breaks(breaks: Sequence[float]) -> tuple[float, ...]:
@@ -256,23 +327,52 @@ class EstimationRun:
     settings : FitSettings
     rng : numpy Generator
     progress : function of (task, done, total)
+    nested : ChainEstimate, optional
+        The estimate without groups and breaks of age, where another search starts.
+
+    Attributes
+    ----------
+    estimate : ChainEstimate
+        After `fit`: the estimate.
     """
 
-    def __init__(self, records: Records, settings: FitSettings, rng: np.random.Generator, progress: Progress) -> None:
-        self._records, self._settings, self._progress = records, settings, progress
+    estimate: ChainEstimate
+
+    def __init__(
+        self,
+        records: Records,
+        settings: FitSettings,
+        rng: np.random.Generator,
+        progress: Progress,
+        nested: ChainEstimate | None = None,
+    ) -> None:
+        self._records, self._settings, self._progress, self._nested = records, settings, progress, nested
         self._starts_rng, self._bootstrap_rng, self._goodness_rng = rng.spawn(3)
         self._notes = list(records.notes)
-        self._use(find_gaps(records, settings.default_action, settings.noticed, settings.at_once, settings.age_breaks))
+        self._use(self._find_gaps())
         self._check_possible()
         self._notes += _data_diagnostics(self._records, self._gaps)
+
+    def _find_gaps(self) -> Gaps:
+        settings = self._settings
+        return find_gaps(
+            self._records,
+            settings.default_action,
+            settings.noticed,
+            settings.at_once,
+            settings.age_breaks,
+            settings.by_group,
+        )
 
     def _use(self, gaps: Gaps) -> None:
         """Set the gaps, and what follows from them: the likelihood and which parameters there are."""
         records, settings = self._records, self._settings
         self._gaps = gaps
-        size, repeats = gaps.n_states, 1 + len(gaps.age_breaks)
+        size, repeats = gaps.n_states, gaps.n_strata
         rates = ~gaps.at_once if gaps.continuous else None
-        masks, self._structures = allowed_transitions(settings.structure, records.action_names, size, rates)
+        masks, self._structures = allowed_transitions(
+            settings.structure, records.action_names, records.state_names, rates
+        )
         blocks, known = [np.tile(masks, (repeats, 1, 1))], [np.full((gaps.n_blocks, size, size), np.nan)]
         errors = None
         if settings.errors is not None:
@@ -299,6 +399,7 @@ class EstimationRun:
         inspected = self._inspected()
         estimate, unknown, fixed, assumed = self._first_estimate(inspected)
         estimate, others, starts = self._best(estimate, fixed)
+        self.estimate = estimate
         flat = flat_directions(self._likelihood, estimate, fixed)
         confounded = confounded_errors(self._likelihood, estimate, fixed)
         replication = Replication(
@@ -325,7 +426,7 @@ class EstimationRun:
             inspected=inspected,
             exposure=estimate.exposure[: gaps.n_blocks],
             assumed=assumed,
-            structure=self._structures * (1 + len(gaps.age_breaks)),
+            structure=self._structures * gaps.n_strata,
             noticed=tuple(np.array(records.state_names)[gaps.noticed].tolist()),
             dropped=(),
             period=records.period,
@@ -346,14 +447,18 @@ class EstimationRun:
     def _block_names(self) -> tuple[str, ...]:
         """Return the names of the blocks of actions: with breaks of age, each action with its interval of age."""
         names, breaks = self._records.action_names, self._gaps.age_breaks
-        if not breaks:
-            return names
-        return tuple(f"{name}, {interval}" for interval in age_names(breaks) for name in names)
+        if breaks:
+            names = tuple(f"{name}, {interval}" for interval in age_names(breaks) for name in names)
+        if self._settings.by_group:
+            names = tuple(f"{group}: {name}" for group in self._records.group_names for name in names)
+        return names
 
     def _inspected(self) -> npt.NDArray[np.int64]:
         """Return how often a unit was inspected in a state and the action was done next, by block, (n_blocks, S)."""
         gaps, action = self._gaps, self._records.action[self._gaps.record]
         interval = np.searchsorted(np.array(gaps.age_breaks), gaps.age, side="right")
+        if self._settings.by_group and self._records.group is not None:
+            interval += self._records.group[gaps.unit] * (1 + len(gaps.age_breaks))
         block = interval * gaps.n_actions + np.where(action < 0, gaps.default, action)
         table = np.zeros((gaps.n_blocks, gaps.n_states), dtype=np.int64)
         np.add.at(table, (block, gaps.begin), 1)
@@ -411,13 +516,12 @@ class EstimationRun:
             raise FitError(self._contradiction(wrong))
         records, gaps = self._records, self._gaps
         lines = sorted(records.line[gaps.last_record[wrong]].tolist())
-        note = diagnostic("contradictions-left-out", count=len(wrong), all_gaps=len(gaps.begin), lines=lines[:SHOWN_LINES])
+        note = diagnostic(
+            "contradictions-left-out", count=len(wrong), all_gaps=len(gaps.begin), lines=lines[:SHOWN_LINES]
+        )
         self._notes.append(note)
         self._records = records.split(gaps.last_record[wrong])
-        settings = self._settings
-        self._use(
-            find_gaps(self._records, settings.default_action, settings.noticed, settings.at_once, settings.age_breaks)
-        )
+        self._use(self._find_gaps())
 
     def _contradictions(self, start: FloatArray) -> npt.NDArray[np.int64]:
         """Return the gaps that are impossible."""
@@ -471,7 +575,8 @@ class EstimationRun:
         likelihood, data = self._likelihood, self._data
         best = refine(likelihood, data, estimate, self._allowed, fixed)
         informed = estimate.exposure[: self._gaps.n_blocks] >= LEAST_EXPOSURE
-        if self._is_plain and (one_step_counts(likelihood)[informed] >= ENOUGH_SHORT_GAPS).all():
+        plain = self._is_plain and self._gaps.n_strata == 1
+        if plain and (one_step_counts(likelihood)[informed] >= ENOUGH_SHORT_GAPS).all():
             return best, [], 0
         for one in self._other_starts(fixed):
             if one.log_likelihood > best.log_likelihood - PROMISING:
@@ -489,6 +594,15 @@ class EstimationRun:
         likelihood, data = self._likelihood, self._data
         if self._is_plain:
             yield maximise(likelihood, data, counted_start(likelihood, self._allowed, fixed), fixed)
+        if self._nested is not None:
+            dynamic = len(self._nested.parameters) - (likelihood.n_blocks - self._gaps.n_blocks)
+            repeats = self._gaps.n_blocks // dynamic
+            whole = np.concatenate(
+                [np.tile(self._nested.parameters[:dynamic], (repeats, 1, 1)), self._nested.parameters[dynamic:]]
+            )
+            whole = np.where(np.isnan(fixed), whole, fixed)
+            if np.isfinite(likelihood.gradient(whole, data)[0]):
+                yield maximise(likelihood, data, whole, fixed)
         for mask in nested_masks(self._allowed, self._gaps.n_blocks, self._gaps.n_actions):
             start = self._start(mask, fixed)
             if np.isfinite(likelihood.gradient(start, data)[0]):
@@ -572,7 +686,7 @@ class _Results:
         """Return the transition probabilities of a period of length 1, with intervals from the replicates."""
         gaps, fitted = self._gaps, dynamics[""]
         assert fitted is not None
-        jumps = np.tile(gaps.at_once, 1 + len(gaps.age_breaks))
+        jumps = np.tile(gaps.at_once, gaps.n_strata)
         default = np.arange(gaps.n_blocks) // gaps.n_actions * gaps.n_actions + gaps.default
         probabilities = over_period(fitted, jumps, default, 1.0)
         drawn = dynamics["bootstrap_"]

@@ -73,7 +73,10 @@ class Gaps:
     at_once : bool array, shape (A,)
         In continuous time: actions that act at once, with transition probabilities; the others have intensities.
     age_breaks : tuple of float
-        Ages, in the unit of the times, at which the parameters change; block `k * A + a` is action `a` in the interval `k` of age.
+        Ages, in the unit of the times, at which the parameters change.
+    n_strata : int
+        Number of groups of units times that of intervals of age; block `k * A + a` is action `a` in stratum `k`, which counts the
+        intervals of the first group, then those of the second and so on.
     group, begin, end, unit, record : int64 arrays, shape (N,)
         For each gap: its group, first and last state (S where the unit's records end without an inspection), the number of its
         unit, and the record of the inspection at its beginning.
@@ -98,6 +101,7 @@ class Gaps:
     continuous: bool
     at_once: npt.NDArray[np.bool_]
     age_breaks: tuple[float, ...]
+    n_strata: int
     group: IntArray
     begin: IntArray
     end: IntArray
@@ -123,13 +127,13 @@ class Gaps:
 
     @property
     def n_blocks(self) -> int:
-        """The number of blocks of parameters: one for every action and interval of age."""
-        return self.n_actions * (1 + len(self.age_breaks))
+        """The number of blocks of parameters: one for every action, interval of age and group."""
+        return self.n_actions * self.n_strata
 
     @property
     def rate_blocks(self) -> npt.NDArray[np.bool_]:
         """Which blocks hold intensities, not probabilities, shape (n_blocks,)."""
-        return np.tile(~self.at_once & self.continuous, 1 + len(self.age_breaks))
+        return np.tile(~self.at_once & self.continuous, self.n_strata)
 
     def counts(self, weights: FloatArray | None = None, end: IntArray | None = None) -> FloatArray:
         """Return how often each group ended in each state, shape (G, S + 1); optionally of weighted units, or with other ends.
@@ -155,10 +159,11 @@ def find_gaps(
     noticed: Sequence[str] = (),
     at_once: Sequence[str] = (),
     age_breaks: Sequence[float] = (),
+    by_group: bool = False,
 ) -> Gaps:
     """Return the gaps of the records; periods without a recorded action have the default one.
 
-    In continuous time an action goes on until the unit's next record, except those that act `at_once`, after which the default
+    With `by_group`, every group of units has its own blocks of parameters. In continuous time an action goes on until the unit's next record, except those that act `at_once`, after which the default
     action goes on. Raises a `FitError` if a default is needed and not given: several actions were recorded.
     """
     for name in noticed:
@@ -190,8 +195,13 @@ def find_gaps(
         runs = _durations(records, used, span, gap_of, default, jumps)
     else:
         runs = _periods(records, used, span, gap_of, default)
-    runs = _cut_at_ages(runs, age, age_breaks, n_actions)
-    n_blocks = n_actions * (1 + len(age_breaks))
+    n_strata = 1 + len(age_breaks)
+    stratum = np.zeros(len(opening), dtype=np.int64)
+    if by_group and records.group is not None:
+        stratum = records.group[records.unit[opening]] * n_strata
+        n_strata *= len(records.group_names)
+    n_blocks = n_actions * n_strata
+    runs = _cut_at_ages(runs, age, age_breaks, n_actions, stratum, n_blocks)
     if noticed:
         entering = np.r_[noticed_states, False][end]
         if records.continuous:  # a unit that stays in a noticed state does not enter it
@@ -217,6 +227,7 @@ def find_gaps(
         continuous=records.continuous,
         at_once=jumps,
         age_breaks=tuple(age_breaks),
+        n_strata=n_strata,
         group=group.astype(np.int64),
         begin=begin,
         end=end,
@@ -307,7 +318,11 @@ class _Runs(NamedTuple):
 
 
 def _periods(
-    records: Records, used: npt.NDArray[np.bool_], span: npt.NDArray[np.int64] | FloatArray, gap_of: IntArray, default: int
+    records: Records,
+    used: npt.NDArray[np.bool_],
+    span: npt.NDArray[np.int64] | FloatArray,
+    gap_of: IntArray,
+    default: int,
 ) -> _Runs:
     """Return the runs in discrete time: each record's action for one period, then the default until the next record."""
     action = np.where(records.action == NONE, default, records.action)[used]
@@ -335,9 +350,17 @@ def _durations(
 
 
 def _cut_at_ages(
-    runs: _Runs, age: npt.NDArray[np.int64] | FloatArray, breaks: Sequence[float], n_actions: int
+    runs: _Runs,
+    age: npt.NDArray[np.int64] | FloatArray,
+    breaks: Sequence[float],
+    n_actions: int,
+    stratum: IntArray,
+    n_blocks: int,
 ) -> _Runs:
-    """Return the runs cut where the age passes a break, with blocks in place of actions; `age` is that of each gap's beginning."""
+    """Return the runs cut where the age passes a break, with blocks in place of actions.
+
+    `age` is that of each gap's beginning, and `stratum` the first stratum of its unit, to which the interval of age is added.
+    """
     letter, length, gap = runs
     jumps = letter >= JUMP_OFFSET
     letter = np.where(jumps, letter - JUMP * JUMP_OFFSET, letter)
@@ -351,8 +374,7 @@ def _cut_at_ages(
         length = np.insert(length, across + 1, rest)
         letter, gap, jumps = (np.insert(part, across + 1, part[across]) for part in (letter, gap, jumps))
     interval = np.searchsorted(np.array(breaks) - SAME_AGE, _run_ages(length, gap, age), side="right")
-    n_blocks = n_actions * (1 + len(breaks))
-    return _Runs(interval * n_actions + letter + jumps * (JUMP * n_blocks), length, gap)
+    return _Runs((interval + stratum[gap]) * n_actions + letter + jumps * (JUMP * n_blocks), length, gap)
 
 
 def _run_ages(

@@ -155,7 +155,9 @@ def _with_errors(
         return None
 
     def statistics(found: dict[str, tuple[_Comparison, FloatArray, Gaps]]) -> list[float]:
-        return [found[kind][0].statistic(found[kind][1], found[kind][2].end) if kind in found else 0.0 for kind in observed]
+        return [
+            found[kind][0].statistic(found[kind][1], found[kind][2].end) if kind in found else 0.0 for kind in observed
+        ]
 
     def replicate() -> list[float]:
         simulated = likelihood.simulated(replication.fitted, events, rng)

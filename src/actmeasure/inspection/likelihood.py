@@ -203,14 +203,18 @@ class Likelihood:
         kernel.predictions(events, self._nodes, errors, initial, self._forward, chances)
         return chances
 
-    def simulated(self, parameters: FloatArray, events: kernel.UnitEvents, rng: np.random.Generator) -> kernel.UnitEvents:
+    def simulated(
+        self, parameters: FloatArray, events: kernel.UnitEvents, rng: np.random.Generator
+    ) -> kernel.UnitEvents:
         """Return the events with records that are simulated from the parameters, errors included."""
         kernel.run_matrices(self.gaps.words, self._letters(parameters), self._nodes)
         result = np.empty_like(events.event)
         errors, initial = np.ascontiguousarray(parameters[self.gaps.n_blocks]), self._initial(parameters, events)
         drawn = rng.random((len(result), 2))
         noticed = self.gaps.noticed
-        kernel.simulate_records(events, self._nodes, errors, initial, noticed, drawn, result, np.zeros((2, len(noticed))))
+        kernel.simulate_records(
+            events, self._nodes, errors, initial, noticed, drawn, result, np.zeros((2, len(noticed)))
+        )
         begin = events.begin
         if self.errors is not None and self.errors.start != SEEN:
             first = np.minimum(events.offsets[:-1], len(result) - 1)

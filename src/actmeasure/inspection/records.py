@@ -157,7 +157,9 @@ def read_records(
         if given_actions is not None and name not in given_actions:
             raise FitError(unknown_name("action", name, given_actions))
     if wide and default_action is None:
-        raise FitError("a wide table has no actions; say what was always done with default_action='nothing' (--default-action)")
+        raise FitError(
+            "a wide table has no actions; say what was always done with default_action='nothing' (--default-action)"
+        )
     layout = Layout(columns or {}, default_action is not None, delimiter, encoding, wide, header, sheet)
     calendar = PeriodCalendar(period, continuous, date_format)
     known = (NameCodes("state", given_states, MOST_NAMES), NameCodes("action", given_actions, MOST_NAMES))
@@ -182,7 +184,9 @@ def _read_long(table: Table, coder: RowCoder, layout: Layout) -> None:
             extra = {name: row[position] for name, position in more.items()} if more else None
             coder.add(line, row[unit], row[time], row[state], row[action] if action >= 0 else "", extra)
         else:
-            coder.note(line, "wrong-width", {"fields": len(row), "expected": width, "delimiter": table.delimiter or ","})
+            coder.note(
+                line, "wrong-width", {"fields": len(row), "expected": width, "delimiter": table.delimiter or ","}
+            )
 
 
 def _read_wide(table: Table, coder: RowCoder, layout: Layout) -> None:
@@ -206,7 +210,9 @@ def _read_wide(table: Table, coder: RowCoder, layout: Layout) -> None:
     width = len(table.names)
     for line, row in table.rows:
         if len(row) != width:
-            coder.note(line, "wrong-width", {"fields": len(row), "expected": width, "delimiter": table.delimiter or ","})
+            coder.note(
+                line, "wrong-width", {"fields": len(row), "expected": width, "delimiter": table.delimiter or ","}
+            )
             continue
         extra = {name: row[position] for name, position in more.items()} if more else None
         for position in times:
@@ -350,7 +356,9 @@ def _unit_groups(coder: RowCoder, source: str) -> IntArray | None:
         )
     if (of_unit == NONE).any():
         name = list(coder.units.codes)[int(np.argmax(of_unit == NONE))]
-        raise FitError(f"{source.removesuffix(', line')}: unit {name!r} is in no group; fill its cell in the column of groups")
+        raise FitError(
+            f"{source.removesuffix(', line')}: unit {name!r} is in no group; fill its cell in the column of groups"
+        )
     return of_unit
 
 

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Mapping, Sequence
-from typing import Any
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from actmeasure.errors import FitError, quoted, unknown_name
+from actmeasure.files.atomic import explain
 from actmeasure.inspection.diagnostics import Diagnostic, diagnostic
 from actmeasure.settings import probability
 
-__all__ = ["STAY", "STRUCTURES", "allowed_transitions", "assumed_rows", "check_assumptions", "possible_errors"]
+__all__ = [
+    "STAY",
+    "STRUCTURES",
+    "NamedMask",
+    "allowed_transitions",
+    "assumed_rows",
+    "check_assumptions",
+    "possible_errors",
+    "read_mask",
+]
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
@@ -28,6 +41,8 @@ STRUCTURES = {
     "by-steps": lambda i, j, n: abs(i - j) <= 1,
     "absorbing": lambda i, j, n: (i < n - 1) | (j == i),
 }
+#: Largest number of lines of a file with a structure.
+MOST_MASK_ROWS = 1000
 #: What stands between names of structures that hold together.
 AND = "+"
 #: The name of a structure that was given as a mask.
@@ -38,8 +53,53 @@ OTHERS = "*"
 STAY = "stay"
 
 
+class NamedMask(NamedTuple):
+    """Which states may follow which, by name: a table that was read from a file."""
+
+    states: tuple[str, ...]
+    table: BoolArray
+    path: str
+
+
+def read_mask(path: str) -> NamedMask:
+    """Return the structure in a CSV file: states as its first row and column, and 0 or 1 in its cells."""
+    try:
+        with Path(path).open(encoding="utf-8-sig", newline="") as file:
+            rows = [[cell.strip() for cell in row] for row in csv.reader(islice(file, MOST_MASK_ROWS)) if any(row)]
+    except OSError as error:
+        raise FitError(str(explain(error, Path(path), "read"))) from error
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise FitError(f"{path} cannot be read as CSV ({error}); save it as UTF-8") from error
+    states = tuple(rows[0][1:]) if rows else ()
+    if not states or tuple(row[0] for row in rows[1:]) != states or any(len(row) != len(rows[0]) for row in rows):
+        raise FitError(
+            f"{path} is no structure; expected a table with the same states as its first row and its first column"
+        )
+    for row in rows[1:]:
+        wrong = [cell for cell in row[1:] if cell not in ("0", "1")]
+        if wrong:
+            raise FitError(
+                f"{path}: the row of {row[0]!r} has {quoted(wrong[0])}, expected 0 (impossible) or 1 (possible)"
+            )
+    return NamedMask(states, np.array([[cell == "1" for cell in row[1:]] for row in rows[1:]]), path)
+
+
+def _in_order(mask: NamedMask, states: Sequence[str]) -> BoolArray:
+    """Return a mask that was read from a file in the order of the states."""
+    if set(mask.states) != set(states) or len(mask.states) != len(states):
+        missing = [name for name in states if name not in mask.states]
+        problem = (
+            f"has no row of {missing[0]!r}"
+            if missing
+            else f"has states that the records do not have: {', '.join(mask.states)}"
+        )
+        raise FitError(f"{mask.path} {problem}; expected the states {', '.join(states)}")
+    order = [mask.states.index(name) for name in states]
+    return mask.table[np.ix_(order, order)]
+
+
 def allowed_transitions(
-    structure: Any, action_names: Sequence[str], n_states: int, rates: BoolArray | None = None
+    structure: Any, action_names: Sequence[str], state_names: Sequence[str], rates: BoolArray | None = None
 ) -> tuple[BoolArray, tuple[str, ...]]:
     """Return a mask of shape (A, S, S) and the name of each action's structure.
 
@@ -54,10 +114,10 @@ def allowed_transitions(
         each = [structure.get(action, structure.get(OTHERS, "any")) for action in action_names]
     else:
         each = ["any" if structure is None else structure] * len(action_names)
+    n_states = len(state_names)
+    each = [_in_order(one, state_names) if isinstance(one, NamedMask) else one for one in each]
     is_rate = [False] * len(action_names) if rates is None else rates.tolist()
-    masks = [
-        _mask(one, action, n_states, rate) for one, action, rate in zip(each, action_names, is_rate, strict=True)
-    ]
+    masks = [_mask(one, action, n_states, rate) for one, action, rate in zip(each, action_names, is_rate, strict=True)]
     return np.array(masks), tuple(one if isinstance(one, str) else MASK for one in each)
 
 
@@ -86,9 +146,7 @@ def _mask(structure: Any, action: str, n_states: int, is_rate: bool) -> BoolArra
     return mask
 
 
-def possible_errors(
-    errors: Any, states: Sequence[str], noticed: Sequence[str]
-) -> tuple[BoolArray, FloatArray]:
+def possible_errors(errors: Any, states: Sequence[str], noticed: Sequence[str]) -> tuple[BoolArray, FloatArray]:
     """Return which states may be recorded in place of each state, (S, S), and the known probabilities of that, NaN elsewhere.
 
     `errors` maps a true state to the states that may be recorded instead: a list of names, whose probabilities are estimated, or a
@@ -103,7 +161,9 @@ def possible_errors(
         if true not in numbers:
             raise FitError(f"errors: {unknown_name('state', true, states)}")
         if isinstance(recorded, str) or not isinstance(recorded, (Mapping, Sequence)):
-            raise FitError(f"errors[{true!r}] is {quoted(recorded)}, expected a list of states or a mapping to probabilities")
+            raise FitError(
+                f"errors[{true!r}] is {quoted(recorded)}, expected a list of states or a mapping to probabilities"
+            )
         given = recorded if isinstance(recorded, Mapping) else dict.fromkeys(recorded)
         for name, chance in given.items():
             if name not in numbers:
@@ -119,7 +179,9 @@ def possible_errors(
                 known[numbers[true], numbers[name]] = probability(chance, f"errors[{true!r}][{name!r}]", FitError)
         total = np.nansum(known[numbers[true]])
         if total >= 1:
-            raise FitError(f"errors[{true!r}] has probabilities that sum to {total:g}; they must leave some for {true!r} itself")
+            raise FitError(
+                f"errors[{true!r}] has probabilities that sum to {total:g}; they must leave some for {true!r} itself"
+            )
     return allowed, known
 
 

@@ -57,7 +57,11 @@ class Layout:
         for column in self.columns:
             if column not in (*COLUMNS, *MORE_COLUMNS):
                 raise FitError(unknown_name("column to rename", column, (*COLUMNS, *MORE_COLUMNS)))
-        if isinstance(self.header, bool) or not isinstance(self.header, int) or not 1 <= self.header <= MOST_HEADER_ROWS:
+        if (
+            isinstance(self.header, bool)
+            or not isinstance(self.header, int)
+            or not 1 <= self.header <= MOST_HEADER_ROWS
+        ):
             raise FitError(f"header is {quoted(self.header)}, expected a number of rows from 1 to {MOST_HEADER_ROWS}")
 
 
