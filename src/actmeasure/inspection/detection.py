@@ -70,11 +70,12 @@ class DetectionFit:
     def interval(self, sizes: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
         """Return the low and high ends of the intervals of `pod` for each size."""
         z = (_logarithm(sizes) - self.location) / self.spread
+        if not self.converged:
+            return np.zeros_like(z), np.ones_like(z)
         # The standardised size is nearly normally distributed, with derivatives -1 / spread and -z by the two parameters.
         rates = np.stack([np.full_like(z, -1.0 / self.spread), -z * (self.kind != "exponential")])
-        with np.errstate(invalid="ignore", over="ignore"):
-            error = np.sqrt(np.einsum("i...,ij,j...->...", rates, self.covariance, rates))
-            width = np.where(np.isfinite(error), error, 0.0) * stats.norm.ppf((1 + self.level) / 2)
+        error = np.sqrt(np.einsum("i...,ij,j...->...", rates, self.covariance, rates))
+        width = error * stats.norm.ppf((1 + self.level) / 2)
         return self._pod(z - width), self._pod(z + width)
 
     def size(self, probability: float = 0.9) -> tuple[float, float, float]:
@@ -89,8 +90,10 @@ class DetectionFit:
         }
         z = float(inverse[self.kind](chance))
         rates = np.array([1.0, z * self.spread * (self.kind != "exponential")])
-        width = float(stats.norm.ppf((1 + self.level) / 2) * np.sqrt(rates @ self.covariance @ rates))
         centre = self.location + self.spread * z
+        if not self.converged:
+            return float(np.exp(centre)), 0.0, np.inf
+        width = float(stats.norm.ppf((1 + self.level) / 2) * np.sqrt(rates @ self.covariance @ rates))
         return float(np.exp(centre)), float(np.exp(centre - width)), float(np.exp(centre + width))
 
     def measurement(

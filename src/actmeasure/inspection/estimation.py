@@ -37,8 +37,8 @@ Data = FloatArray | WeightedUnits
 
 #: Estimated probabilities below this are set to 0: EM approaches 0 without reaching it.
 NEGLIGIBLE = 1e-7
-#: Largest number of rounds of `maximise`.
-MOST_ROUNDS = 3000
+#: Largest number of rounds of `maximise`, and in continuous time and with errors.
+MOST_ROUNDS, FEW_ROUNDS = 3000, 100
 #: An extrapolated step keeps at least this fraction of each probability of the plain EM step.
 SMALLEST_FRACTION = 0.01
 #: Intensities are at most this many transitions in a gap of mean length: records do not tell larger ones apart.
@@ -97,7 +97,7 @@ def maximise(
     fixed: FloatArray,
     prior: FloatArray | None = None,
     least_gain: float = 1e-7,
-    most_rounds: int = MOST_ROUNDS,
+    most_rounds: int | None = None,
 ) -> ChainEstimate:
     """Maximise the likelihood by the EM algorithm from a start; probabilities that are 0 there stay 0.
 
@@ -117,12 +117,15 @@ def maximise(
         part of what is maximised.
     least_gain : float
         The iteration has converged when a round increases the log-likelihood by less than this.
-    most_rounds : int
+    most_rounds : int, optional
+        By default `MOST_ROUNDS`, or `FEW_ROUNDS` in continuous time and with errors, where rounds take longer and `refine` follows.
     """
     now, converged = start, False
     path: list[float] = []
     rates = likelihood.rates
     step = _Step(fixed, rates, FASTEST / likelihood.mean_length)
+    if most_rounds is None:
+        most_rounds = MOST_ROUNDS if likelihood.errors is None and not rates.any() else FEW_ROUNDS
 
     def expect(probabilities: FloatArray) -> tuple[float, FloatArray]:
         value, transitions = likelihood.expected(probabilities, data)
@@ -164,7 +167,7 @@ class _Step:
         """Return expected transitions divided by row sums, or by the time in the state; rows without any stay as they were."""
         chosen = np.where(self.free, expected, 0.0) + 0.0  # without negative zeros
         total = chosen.sum(axis=2, keepdims=True)
-        with np.errstate(invalid="ignore", divide="ignore"):
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
             rows = np.where(total > 0, self.room * chosen / total, before)
             if self.rates.any():
                 time = expected.diagonal(axis1=1, axis2=2)[:, :, None]

@@ -268,10 +268,13 @@ class Fit:
             terminal, initial = np.tile(terminal, copies), np.r_[initial, np.zeros(len(initial) * (copies - 1))]
         looks: dict[str, Any] = {"measuring_cost": cost}
         if errors is not None:
-            shown_states = errors if copies == 1 else np.tile(errors, (copies, 1))
+            # No outcome for states that end an episode, if nothing else is recorded as one.
+            seen = (errors[~terminal[: len(errors)]] > 0).any(axis=0)
+            outcomes = tuple(name for name, possible in zip(self.state_names, seen, strict=True) if possible)
+            rows = np.where(terminal[: len(errors), None], seen / seen.sum(), errors)[:, seen]
             looks = {
                 "measurements": [
-                    Measurement.noisy(INSPECTION, cost=cost, outcomes=self.state_names, probabilities=shown_states)
+                    Measurement.noisy(INSPECTION, cost=cost, outcomes=outcomes, probabilities=np.tile(rows, (copies, 1)))
                 ]
             }
         return Model.from_arrays(

@@ -105,7 +105,7 @@ def allowed_transitions(
 
     `structure` is a name, or names that hold together such as "by-steps+absorbing", for all actions, a mask of shape (S, S) for
     all, or a mapping from actions to names or masks; actions that it does not name have that of "*", or else "any". For actions
-    with intensities, `rates` (A,), the diagonal of a mask is ignored.
+    with intensities, `rates` (A,), the diagonal of a mask is ignored; those that act at once may do anything unless they are named.
     """
     if isinstance(structure, Mapping):
         for action in structure:
@@ -114,6 +114,11 @@ def allowed_transitions(
         each = [structure.get(action, structure.get(OTHERS, "any")) for action in action_names]
     else:
         each = ["any" if structure is None else structure] * len(action_names)
+    if rates is not None:  # a structure of intensities says nothing about actions that act at once, unless it names them
+        named = structure if isinstance(structure, Mapping) else {}
+        each = [
+            one if rate or action in named else "any" for one, action, rate in zip(each, action_names, rates, strict=True)
+        ]
     n_states = len(state_names)
     each = [_in_order(one, state_names) if isinstance(one, NamedMask) else one for one in each]
     is_rate = [False] * len(action_names) if rates is None else rates.tolist()
