@@ -12,7 +12,11 @@ RNG = np.random.default_rng
 def trials(kind, n, rng, location=1.0, spread=0.6):
     sizes = rng.lognormal(1.0, 0.8, size=n)
     z = (np.log(sizes) - location) / spread
-    chance = {"log-normal": special.ndtr(z), "log-logistic": special.expit(z), "exponential": 1 - np.exp(-sizes / np.exp(location))}
+    chance = {
+        "log-normal": special.ndtr(z),
+        "log-logistic": special.expit(z),
+        "exponential": 1 - np.exp(-sizes / np.exp(location)),
+    }
     return sizes, rng.random(n) < chance[kind]
 
 

@@ -18,7 +18,13 @@ RNG = np.random.default_rng
 
 
 def quick(records, **settings):
-    given_settings = {"time": "continuous", "default_action": "wait", "states": list("1234"), "bootstrap": 0, "goodness": 0}
+    given_settings = {
+        "time": "continuous",
+        "default_action": "wait",
+        "states": list("1234"),
+        "bootstrap": 0,
+        "goodness": 0,
+    }
     return am.fit(records, **(given_settings | settings))
 
 
@@ -39,7 +45,9 @@ def test_transition_probabilities_are_matrix_exponentials_and_so_is_their_gradie
     above, below = intensities.copy(), intensities.copy()
     above[i, j] += step
     below[i, j] -= step
-    by_hand = sum((c * (expm(above * t) - expm(below * t))).sum() for c, t in zip(change, durations, strict=True)) / (2 * step)
+    by_hand = sum((c * (expm(above * t) - expm(below * t))).sum() for c, t in zip(change, durations, strict=True)) / (
+        2 * step
+    )
     assert slope[i, j] == pytest.approx(by_hand, rel=1e-4, abs=1e-4)
 
 
@@ -69,7 +77,7 @@ def slow_log_likelihood(records, q, noticed=None):
 
 @pytest.mark.parametrize("noticed", [(), ("4",)])
 def test_the_likelihood_is_that_of_dense_exponentials(noticed):
-    records = visits(40, RNG(1), exact=bool(noticed))
+    records = visits(15, RNG(1), exact=bool(noticed))
     read = read_records(records, states=list("1234"), default_action="wait", continuous=True)
     likelihood = Likelihood(find_gaps(read, "wait", noticed))
     rates = RNG(2).exponential(size=(1, 4, 4)) * ~np.eye(4, dtype=bool)
@@ -149,7 +157,9 @@ def test_any_period_can_be_planned_for():
     np.testing.assert_allclose(year[wait], expm(found.intensities[wait])[:3], atol=1e-9)
     month = np.concatenate([yearly_matrix(monthly), np.tile(np.eye(4)[None, 3:], (2, 1, 1))], axis=1)
     np.testing.assert_allclose(np.linalg.matrix_power(month[wait], 12)[:3], year[wait], atol=1e-9)
-    np.testing.assert_allclose(month[renew][:3], np.tile(month[wait][0], (3, 1)), atol=1e-12)  # renewed at once, then it goes on
+    np.testing.assert_allclose(
+        month[renew][:3], np.tile(month[wait][0], (3, 1)), atol=1e-12
+    )  # renewed at once, then it goes on
     assert monthly.rewards.min() >= -101
     assert PRICES.per("month").running["3"] == pytest.approx(1.0)
     assert found.at_once == ("renew",)
@@ -201,7 +211,9 @@ def test_dates_are_used_as_they_are():
 
 def test_a_fit_in_continuous_time_is_saved_and_loaded(tmp_path):
     records = visits(60, RNG(8), exact=True)
-    before = quick(records, structure=Q > 0, noticed=["4"], errors={"1": ["2"]}, assume={"renew": "1"}, bootstrap=3, goodness=2)
+    before = quick(
+        records, structure=Q > 0, noticed=["4"], errors={"1": ["2"]}, assume={"renew": "1"}, bootstrap=3, goodness=2
+    )
     before.save(tmp_path / "fit.npz")
     after = am.Fit.load(tmp_path / "fit.npz")
     assert after.summary() == before.summary()
@@ -225,15 +237,25 @@ def test_age_can_matter():
     settings = {"states": list("123"), "structure": "deteriorate-by-steps", "period": "year", "assume": {"renew": "1"}}
     found = quick(records, age_breaks=[5], bootstrap=2, **settings)
     assert [note.code for note in found.notes if "age" in note.code] == ["age-matters"]
-    assert found.action_names == ("renew, age 0 to 5", "wait, age 0 to 5", "renew, age 5 or more", "wait, age 5 or more")
+    assert found.action_names == (
+        "renew, age 0 to 5",
+        "wait, age 0 to 5",
+        "renew, age 5 or more",
+        "wait, age 5 or more",
+    )
     young, old = found.intensities[1], found.intensities[3]
     assert young[0, 1] == pytest.approx(0.1, abs=0.04)
     assert old[0, 1] == pytest.approx(0.6, abs=0.15)
-    prices = am.Economics("EUR", "year", 0.9, 1, actions={"wait": 0, "renew": 5}, failure_states=("3",), failure_price=30)
+    prices = am.Economics(
+        "EUR", "year", 0.9, 1, actions={"wait": 0, "renew": 5}, failure_states=("3",), failure_price=30
+    )
     model = found.model(prices)
     assert model.n_states == 6 * 3
     assert model.state_names[:4] == ("1, age 0", "2, age 0", "3, age 0", "1, age 1")
-    constant = [note.code for note in quick(visits(80, RNG(1), exact=True), structure=Q > 0, noticed=["4"], age_breaks=[2]).notes]
+    constant = [
+        note.code
+        for note in quick(visits(80, RNG(1), exact=True), structure=Q > 0, noticed=["4"], age_breaks=[2]).notes
+    ]
     assert "age-does-not-matter" in constant or "age-matters" in constant
     with pytest.raises(am.FitError, match="ascending"):
         quick(records, age_breaks=[5, 5], **settings)

@@ -29,7 +29,9 @@ def by_enumeration(rows, chain, errors, start, initial):
             if start == "seen":
                 weight = float(path[0] == seen[first])
             else:
-                weight = (initial[path[0]] if start == "drawn" else float(path[0] == start)) * errors[path[0], seen[first]]
+                weight = (initial[path[0]] if start == "drawn" else float(path[0] == start)) * errors[
+                    path[0], seen[first]
+                ]
             for step in range(1, len(path)):
                 weight *= chain[path[step - 1], path[step]]
                 if first + step in seen:
@@ -75,7 +77,13 @@ CONFUSIONS = {"1": ["2"], "2": ["1", "3"], "3": ["2"]}
 
 
 def quick(records, **settings):
-    usual = {"time": "continuous", "default_action": "wait", "states": list("1234"), "noticed": ["4"], "structure": Q > 0}
+    usual = {
+        "time": "continuous",
+        "default_action": "wait",
+        "states": list("1234"),
+        "noticed": ["4"],
+        "structure": Q > 0,
+    }
     return am.fit(records, **(usual | {"bootstrap": 0, "goodness": 0} | settings))
 
 
@@ -124,7 +132,9 @@ def test_no_errors_is_nested_in_errors():
 def test_the_start_is_seen_drawn_or_given(wrong):
     found = {start: quick(wrong, errors=CONFUSIONS, start=start) for start in ("seen", "drawn")}
     assert found["seen"].initial.sum() == pytest.approx(1)
-    given_start = quick(visits(60, RNG(3), exact=True, errors=ERRORS), errors=CONFUSIONS | {"1": ["2", "3"]}, start="1")
+    given_start = quick(
+        visits(40, RNG(3), exact=True, errors=ERRORS, most=4), errors=CONFUSIONS | {"1": ["2", "3"]}, start="1"
+    )
     assert given_start.initial.tolist() == [1, 0, 0, 0]
     with pytest.raises(am.FitError, match="unknown start '7'"):
         quick(wrong, errors=CONFUSIONS, start="7")
@@ -152,7 +162,13 @@ def test_what_cannot_be_told_apart_is_said():
         worse = rng.random() < 0.4
         rows += [(unit, 0.0, "1"), (unit, 2.0, "2" if worse and rng.random() < 0.7 else "1")]
     records = dict(zip(("unit", "time", "state"), zip(*rows, strict=True), strict=True))
-    settings = {"time": "continuous", "default_action": "wait", "structure": "deteriorate", "bootstrap": 0, "goodness": 0}
+    settings = {
+        "time": "continuous",
+        "default_action": "wait",
+        "structure": "deteriorate",
+        "bootstrap": 0,
+        "goodness": 0,
+    }
     found = am.fit(records, errors={"2": ["1"]}, **settings)
     codes = {one.code for one in found.identifiability}
     assert codes & {"errors-confounded", "flat-directions"}

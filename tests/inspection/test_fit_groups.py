@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from simulated import Q, WEAR, records, visits
+from simulated import WEAR, Q, records, visits
 
 import actmeasure as am
 
@@ -28,7 +28,8 @@ def test_groups_that_differ_are_told_apart_and_are_separate_fits(tmp_path):
     assert found.degrees == 4
     assert set(found.fits) == {"clay", "steel"}
     alone = {
-        name: am.fit({key: [v for v, m in zip(column, seen["material"], strict=True) if m == name] for key, column in seen.items()},
+        name: am.fit({key: [v for v, m in zip(column, seen["material"], strict=True) if m == name] for key, column in
+        seen.items()},
                      **settings)
         for name in found.fits
     }  # fmt: skip

@@ -39,8 +39,8 @@ Structure = Annotated[
     typer.Option(
         metavar="[ACTION=]KIND",
         help="Which transitions are possible: any, deteriorate (or no-healing), deteriorate-by-steps, improve, improve-by-steps, "
-        "by-steps, absorbing (the last state), several joined by +, or a .csv table of 0 and 1 with the states as its first row and "
-        "column; for one action, or for all that have none of their own. May be repeated.",
+        "by-steps, absorbing (the last state), several joined by +, or a .csv table of 0 and 1 with the states as its first "
+        "row and column; for one action, or for all that have none of their own. May be repeated.",
     ),
 ]
 Noticed = Annotated[

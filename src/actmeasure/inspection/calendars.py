@@ -169,10 +169,10 @@ class PeriodCalendar:
             self._months = True
             return date(int(match[1] or match[4]), int(match[2] or match[3]), MIDDLE_OF_MONTH)
         if match := WORDED.fullmatch(text):
-            year, word, day = match[4] or match[5], match[2] or match[6], match[1] or match[3]
+            written_year, word, day = match[4] or match[5], match[2] or match[6], match[1] or match[3]
             month = MONTHS.index(word[:3].lower()) + 1
             self._months |= day is None
-            return date(int(year), month, MIDDLE_OF_MONTH if day is None else int(day))
+            return date(int(written_year), month, MIDDLE_OF_MONTH if day is None else int(day))
         raise ValueError(text)
 
     def _two_readings(self, parts: tuple[int, int, int], text: str) -> float:
@@ -207,8 +207,9 @@ class PeriodCalendar:
             one, other = (date(year, first, second), date(year, second, first))
             proof = f", and others prove both ({' and '.join(self._readings.values())})" if self._readings else ""
             raise FitError(
-                f"{len(self._pending):,} dates such as {written} can be read as {one.isoformat()} or as {other.isoformat()}{proof}; "
-                f"say which with date_format={MONTH_FIRST!r} or {DAY_FIRST!r} (--date-format {MONTH_FIRST} or {DAY_FIRST})"
+                f"{len(self._pending):,} dates such as {written} can be read as {one.isoformat()} or as {other.isoformat()}"
+                f"{proof}; say which with date_format={MONTH_FIRST!r} or {DAY_FIRST!r} "
+                f"(--date-format {MONTH_FIRST} or {DAY_FIRST})"
             )
         month_first = MONTH_FIRST in self._readings
         days = [date(y, a, b) if month_first else date(y, b, a) for a, b, y in self._pending]
@@ -257,7 +258,7 @@ def _period_of(day: date, period: str) -> int:
 
 
 def as_cell(value: Any) -> str:
-    """Return a cell of a table as text: empty for missing values, and 3 for 3.0, as pandas has whole numbers beside missing ones."""
+    """Return a cell of a table as text: empty for missing values, and 3 for 3.0, as pandas has for whole numbers."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
     if isinstance(value, float) and value.is_integer():

@@ -44,7 +44,8 @@ class DetectionFit:
     kind : {"log-normal", "log-logistic", "exponential"}
     location, spread : float
     covariance : float64 array, shape (2, 2)
-        Of the estimates of `location` and log `spread`, from the curvature of the likelihood; 0 for a spread that is not estimated.
+        Of the estimates of `location` and log `spread`, from the curvature of the likelihood; 0 for a spread that is not
+        estimated.
     level : float
         Coverage probability of the intervals.
     log_likelihood : float
@@ -83,10 +84,10 @@ class DetectionFit:
         chance = real(probability, "the probability", FitError)
         if not 0 < chance < 1:
             raise FitError(f"the probability is {quoted(probability)}, expected a number between 0 and 1 such as 0.9")
-        inverse = {
+        inverse: dict[str, Callable[[float], float]] = {
             "log-normal": special.ndtri,
             "log-logistic": special.logit,
-            "exponential": lambda p: np.log(-np.log1p(-p)),
+            "exponential": lambda p: float(np.log(-np.log1p(-p))),
         }
         z = float(inverse[self.kind](chance))
         rates = np.array([1.0, z * self.spread * (self.kind != "exponential")])

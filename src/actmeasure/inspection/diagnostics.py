@@ -22,7 +22,8 @@ CODES: dict[Severity, tuple[str, ...]] = {
         # How the records were read, and what was assumed where they contain no information.
         "lines-skipped", "dates-to-periods", "times-divided", "dates-with-two-readings", "months-without-day", "cells-missing",
         "columns-ignored", "states-sorted", "contradicted-records-left-out", "records-merged", "default-action-not-recorded",
-        "actions-filled-in", "actions-filled-in-between", "contradictions-left-out", "units-without-change", "assumed-transitions", "assumption-not-needed",
+        "actions-filled-in", "actions-filled-in-between", "contradictions-left-out",
+        "units-without-change", "assumed-transitions", "assumption-not-needed",
         "age-matters", "age-does-not-matter",
         # Parts of the fit and of the advice that were left out.
         "intervals-incomplete", "goodness-incomplete", "flat-directions-not-checked", "plan-from-other-search",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ import numpy.typing as npt
 from scipy import optimize
 
 from actmeasure.inspection.likelihood import Likelihood, WeightedUnits
-from actmeasure.inspection.structures import STRUCTURES
+from actmeasure.inspection.structures import STRUCTURES, named_mask
 
 __all__ = [
     "FASTEST",
@@ -118,7 +119,8 @@ def maximise(
     least_gain : float
         The iteration has converged when a round increases the log-likelihood by less than this.
     most_rounds : int, optional
-        By default `MOST_ROUNDS`, or `FEW_ROUNDS` in continuous time and with errors, where rounds take longer and `refine` follows.
+        By default `MOST_ROUNDS`, or `FEW_ROUNDS` in continuous time and with errors, where rounds take longer and `refine`
+        follows.
     """
     now, converged = start, False
     path: list[float] = []
@@ -154,7 +156,7 @@ def maximise(
 
 
 class _Step:
-    """Steps of the EM algorithm; `fixed`, (B, S, S), is NaN where parameters are estimated, and `rates`, (B, 1, 1), marks intensities."""
+    """Steps of the EM algorithm; `fixed` is NaN where parameters are estimated, and `rates` marks intensities."""
 
     def __init__(self, fixed: FloatArray, rates: BoolArray, fastest: float) -> None:
         self.fixed, self.rates, self.fastest = fixed, rates, fastest
@@ -278,8 +280,8 @@ def _quasi_newton(
 ) -> ChainEstimate:
     """Return the estimate after a search with L-BFGS-B.
 
-    Its variables are weights of 0 or more: intensities, or weights that are divided by their row sum. Each is scaled by the standard
-    error it would have if every transition had been seen.
+    Its variables are weights of 0 or more: intensities, or weights that are divided by their row sum. Each is scaled by the
+    standard error it would have if every transition had been seen.
     """
     rates = likelihood.rates
     step = _Step(fixed, rates, FASTEST / likelihood.mean_length)
@@ -370,7 +372,7 @@ def counted_start(likelihood: Likelihood, allowed: BoolArray, fixed: FloatArray)
         time[block] += length[action]
         for begin, end in np.argwhere(number[action]):
             path = paths.get((int(begin), int(end)), ())
-            for here, there in zip(path, path[1:], strict=False):
+            for here, there in pairwise(path):
                 counts[block, here, there] += number[action, begin, end]
     rates = likelihood.rates
     steps = np.where(rates, counts / time[:, :, None], counts)
@@ -410,8 +412,8 @@ def nested_masks(allowed: BoolArray, n_dynamic: int, n_actions: int) -> Iterator
     size = allowed.shape[1]
     seen = {allowed.tobytes()}
     diagonal = np.eye(size, dtype=bool)
-    for structure in STRUCTURES.values():
-        mask = np.asarray(structure(*np.indices((size, size)), size)) | diagonal
+    for name in STRUCTURES:
+        mask = named_mask(name, size) | diagonal
         for action in range(-1, n_actions if n_actions > 1 else 0):
             nested = allowed.copy()
             blocks: Any = slice(0, n_dynamic) if action < 0 else slice(action, n_dynamic, n_actions)

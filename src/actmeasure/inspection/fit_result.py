@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -35,8 +36,8 @@ MOST_AGES = 1000
 class Fit:
     """Transition probabilities fitted to records, with intervals, goodness of fit and diagnostics.
 
-    Returned by `actmeasure.fit`; arrays are read-only. A, S and B are the numbers of actions, states and bootstrap replicates. With
-    breaks of age, every action is there once for each interval of age, named `nothing, age 0 to 10`.
+    Returned by `actmeasure.fit`; arrays are read-only. A, S and B are the numbers of actions, states and bootstrap replicates.
+    With breaks of age, every action is there once for each interval of age, named `nothing, age 0 to 10`.
 
     Attributes
     ----------
@@ -178,13 +179,14 @@ class Fit:
     def model(self, economics: Economics | str | os.PathLike[str], period: str | None = None) -> Model:
         """Return the model with these probabilities and prices, the latter from an `Economics` or its file.
 
-        A fit in continuous time gives a model for any period: that of the prices, or `period`, to which running costs and discount
-        are converted. The start is distributed as the states at first inspections. Where records may be wrong, inspections of the
-        model are, too. With breaks of age, a state of the model is an age in periods and a state, named `3, age 12`, and the age is
-        always known; only actions of `at_once` or an assumption with the first state as target start a new life at age 0.
+        A fit in continuous time gives a model for any period: that of the prices, or `period`, to which running costs and
+        discount are converted. The start is distributed as the states at first inspections. Where records may be wrong,
+        inspections of the model are, too. With breaks of age, a state of the model is an age in periods and a state, named `3,
+        age 12`, and the age is always known; only actions of `at_once` or an assumption with the first state as target start a
+        new life at age 0.
 
-        Raises `FitError` if the prices do not match the fit, or if a row of probabilities is not known: then drop the action, or give
-        an assumption, when fitting.
+        Raises `FitError` if the prices do not match the fit, or if a row of probabilities is not known: then drop the action, or
+        give an assumption, when fitting.
         """
         prices = self._checked(economics, period)
         return self._model(prices, self._over(prices, self.dynamics, self.probabilities), self.errors)
@@ -213,8 +215,8 @@ class Fit:
                 if self.period != prices.period:
                     raise FitError(
                         f"{prices.location(('period',))}the prices are for a period of a {prices.period}, and the unit of the "
-                        f"records' times {unit}, so that its length is not known; fit with period='year' (--period year), or what "
-                        f"times are counted in, and give prices for one of: {', '.join(DAYS)}"
+                        f"records' times {unit}, so that its length is not known; fit with period='year' (--period year), or "
+                        f"what times are counted in, and give prices for one of: {', '.join(DAYS)}"
                     )
         elif self.period is not None and self.period != prices.period:
             remedy = f'period = "{self.period}"' if self.period in DAYS else f'period = "{self.period}" and its prices'
@@ -269,12 +271,14 @@ class Fit:
         looks: dict[str, Any] = {"measuring_cost": cost}
         if errors is not None:
             # No outcome for states that end an episode, if nothing else is recorded as one.
-            seen = (errors[~terminal[: len(errors)]] > 0).any(axis=0)
+            seen = np.asarray((errors[~terminal[: len(errors)]] > 0).any(axis=0))
             outcomes = tuple(name for name, possible in zip(self.state_names, seen, strict=True) if possible)
             rows = np.where(terminal[: len(errors), None], seen / seen.sum(), errors)[:, seen]
             looks = {
                 "measurements": [
-                    Measurement.noisy(INSPECTION, cost=cost, outcomes=outcomes, probabilities=np.tile(rows, (copies, 1)))
+                    Measurement.noisy(
+                        INSPECTION, cost=cost, outcomes=outcomes, probabilities=np.tile(rows, (copies, 1))
+                    )
                 ]
             }
         return Model.from_arrays(
@@ -399,7 +403,7 @@ def over_period(
     """
     flows = transition_probabilities(np.where(at_once[:, None, None], 0.0, dynamics), length)
     following = flows[default]
-    unknown = np.isnan(following).any(axis=2, keepdims=True)
+    unknown = np.asarray(np.isnan(following).any(axis=2, keepdims=True))
     after = dynamics @ np.nan_to_num(following)
     after = np.where((dynamics * unknown.transpose(0, 2, 1)).sum(axis=2, keepdims=True) > 0, np.nan, after)
     return np.where(at_once[:, None, None], after, flows)
@@ -408,5 +412,5 @@ def over_period(
 def age_names(breaks: Sequence[float]) -> tuple[str, ...]:
     """Return the names of the intervals of age: `age 0 to 10`, `age 10 or more`."""
     limits = [0.0, *breaks]
-    spans = [f"age {low:g} to {high:g}" for low, high in zip(limits, limits[1:], strict=False)]
+    spans = [f"age {low:g} to {high:g}" for low, high in pairwise(limits)]
     return (*spans, f"age {limits[-1]:g} or more")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -131,10 +132,10 @@ def fit(
         All actions; by default those of the records.
     structure : str, mask, or mapping from action to either, optional
         Which transitions are possible: "any", "deteriorate" (stay or get worse), "deteriorate-by-steps" (stay or the next),
-        "improve", "improve-by-steps", "no-healing" (the same as "deteriorate"), "by-steps" (stay or a neighbour), "absorbing" (the
-        last state is not left), several joined by "+", or truth values of shape (S, S). One for all actions, or a mapping; actions
-        that it does not name have that of "*", or else may do anything. In continuous time it says which intensities may be above
-        0, and the diagonal is ignored.
+        "improve", "improve-by-steps", "no-healing" (the same as "deteriorate"), "by-steps" (stay or a neighbour), "absorbing"
+        (the last state is not left), several joined by "+", or truth values of shape (S, S). One for all actions, or a mapping;
+        actions that it does not name have that of "*", or else may do anything. In continuous time it says which intensities
+        may be above 0, and the diagonal is ignored.
     noticed : list of str
         States that are noticed, and recorded, as soon as they are entered, without an inspection, such as a breakdown. So until
         a unit's last record it entered such states only where a record says so. In continuous time their records are exact times.
@@ -154,8 +155,8 @@ def fit(
         Recorded states may be wrong: from a state to those that may be recorded instead, as a list, `{"1": ["2"]}`, or with known
         probabilities, `{"1": {"2": 0.1, "3": None}}`, of which None are estimated. Noticed states are recorded without error.
     start : "seen", "drawn" or the name of a state
-        With `errors`, the state at a unit's first record: as recorded; drawn from a distribution that is estimated; or that state. In
-        the last two cases the first record may be wrong like any other.
+        With `errors`, the state at a unit's first record: as recorded; drawn from a distribution that is estimated; or that
+        state. In the last two cases the first record may be wrong like any other.
     age_breaks : list of float
         Ages, in periods or in the unit of time, at which the parameters change; the age is that of the column `age`, if `columns`
         names one, or else time since a unit's first record.
@@ -163,8 +164,8 @@ def fit(
         Other names of the columns, such as `{"unit": "pipe"}`.
     period : float or str, optional
         By default times are whole numbers. A number: times are divided by it and rounded down. "day", "week", "month",
-        "quarter" or "year": times are such whole numbers, or dates, which fall into periods of the calendar. In continuous time it is
-        the unit of intensities, by default a year for dates and 1 for numbers, and nothing is rounded.
+        "quarter" or "year": times are such whole numbers, or dates, which fall into periods of the calendar. In continuous
+        time it is the unit of intensities, by default a year for dates and 1 for numbers, and nothing is rounded.
     delimiter, encoding : str
         Of the CSV file.
     skip_broken : bool
@@ -172,7 +173,7 @@ def fit(
     skip_contradictions : bool
         Leave out what cannot be, with a diagnostic: gaps that the structure excludes, and times at which a unit has two states.
     date_format : str, optional
-        How dates are written, such as "%d.%m.%Y"; by default 2012-04-13, 13.4.2012, 04/13/2012, Apr 2012 and the like are recognised.
+        How dates are written, such as "%d.%m.%Y"; by default 2012-04-13, 13.4.2012, 04/13/2012 and Apr 2012 are recognised.
     wide : bool
         The table has a row for each unit and a column for each time, which hold states; `default_action` is what was done.
     header : int
@@ -313,7 +314,7 @@ def likelihood_ratio(smaller: Fit, larger: Fit) -> tuple[float, int, float]:
 def _checked_breaks(breaks: Sequence[float]) -> tuple[float, ...]:
     """Return breaks of age as numbers; raise a `FitError` if they are not above 0 and ascending."""
     found = tuple(amount(one, "a break of age", above_zero=True, error=FitError) for one in breaks)
-    if any(later <= earlier for earlier, later in zip(found, found[1:], strict=False)):
+    if any(later <= earlier for earlier, later in pairwise(found)):
         raise FitError(f"the breaks of age are {', '.join(f'{one:g}' for one in found)}, expected ascending numbers")
     return found
 
@@ -410,7 +411,8 @@ class EstimationRun:
         drawn = self._resampled(replication, bootstrap)
         low, high = (None, None) if drawn is None else self._intervals(estimate, fixed, drawn, level)
         results = _Results(self._likelihood, missing, estimate, drawn, low, high, level)
-        counts = fit_counts(records, gaps)
+        counts: dict[str, Any] = fit_counts(records, gaps)
+        arrays: dict[str, Any] = results.arrays()
         return Fit(
             state_names=records.state_names,
             action_names=self._block_names(),
@@ -435,7 +437,7 @@ class EstimationRun:
             default_action=records.action_names[gaps.default],
             age_breaks=tuple(float(one) for one in gaps.age_breaks),
             start=None if self._likelihood.errors is None else self._settings.start,
-            **results.arrays(),
+            **arrays,
             **counts,
         )
 
@@ -468,9 +470,11 @@ class EstimationRun:
         """Return the distribution of the state at the units' first inspections."""
         gaps, errors = self._gaps, self._likelihood.errors
         if errors is not None and errors.start == DRAWN:
-            return estimate.parameters[-1, 0].copy()
+            drawn: FloatArray = estimate.parameters[-1, 0].copy()
+            return drawn
         if errors is not None and errors.start != SEEN:
-            return np.eye(gaps.n_states)[int(errors.start)]
+            given: FloatArray = np.eye(gaps.n_states)[int(errors.start)]
+            return given
         first = np.unique(gaps.unit, return_index=True)[1]
         return np.bincount(gaps.begin[first], minlength=gaps.n_states) / len(first)
 

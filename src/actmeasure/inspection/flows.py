@@ -35,7 +35,7 @@ def transition_probabilities(rates: FloatArray, duration: float) -> FloatArray:
     """Return expm(Q t), (..., S, S), of intensities whose off-diagonal entries are `rates`, (..., S, S); NaN where these are."""
     flat = rates.reshape(-1, *rates.shape[-2:])
     found = [Flows(np.array([duration])).matrices(generator(one))[0] for one in np.nan_to_num(flat)]
-    unknown = np.isnan(rates * ~np.eye(rates.shape[-1], dtype=bool)).any(axis=-1, keepdims=True)
+    unknown = np.asarray(np.isnan(rates * ~np.eye(rates.shape[-1], dtype=bool)).any(axis=-1, keepdims=True))
     # A path through a state without known intensities is unknown, too.
     chances = np.array(found).reshape(rates.shape)
     reaches = (chances * unknown.swapaxes(-1, -2)).sum(axis=-1, keepdims=True) > 0

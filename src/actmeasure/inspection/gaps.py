@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,8 @@ __all__ = ["Gaps", "LetterKind", "Letters", "distinct_words", "find_gaps", "run_
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
+#: Lengths and ages: whole periods in discrete time, real numbers in continuous time.
+Numbers = npt.NDArray[Any]
 
 #: Decimals of differences of times: gaps that differ by less are equal.
 DECIMALS = 9
@@ -105,12 +107,12 @@ class Gaps:
     group: IntArray
     begin: IntArray
     end: IntArray
-    length: npt.NDArray[np.int64] | FloatArray
+    length: Numbers
     unit: IntArray
     record: IntArray
     last_record: IntArray
     before: IntArray
-    age: npt.NDArray[np.int64] | FloatArray
+    age: Numbers
     action: IntArray
     noticed: npt.NDArray[np.bool_]
     n_states: int
@@ -163,8 +165,9 @@ def find_gaps(
 ) -> Gaps:
     """Return the gaps of the records; periods without a recorded action have the default one.
 
-    With `by_group`, every group of units has its own blocks of parameters. In continuous time an action goes on until the unit's next record, except those that act `at_once`, after which the default
-    action goes on. Raises a `FitError` if a default is needed and not given: several actions were recorded.
+    With `by_group`, every group of units has its own blocks of parameters. In continuous time an action goes on until the
+    unit's next record, except those that act `at_once`, after which the default action goes on. Raises a `FitError` if a
+    default is needed and not given: several actions were recorded.
     """
     for name in noticed:
         if name not in records.state_names:
@@ -250,7 +253,7 @@ def find_gaps(
 
 def _used_records(
     records: Records, seen: npt.NDArray[np.bool_], to_the_end: bool
-) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.int64] | FloatArray]:
+) -> tuple[npt.NDArray[np.bool_], Numbers]:
     """Return which records are part of a gap, and the periods from each record to the next.
 
     With `to_the_end`, the time from the last inspection of a unit to its last record is a gap, too.
@@ -270,7 +273,7 @@ def _used_records(
 def _default(
     records: Records,
     used: npt.NDArray[np.bool_],
-    span: npt.NDArray[np.int64] | FloatArray,
+    span: Numbers,
     default_action: str | None,
     at_once: npt.NDArray[np.bool_],
 ) -> tuple[int, int]:
@@ -308,7 +311,7 @@ class _Runs(NamedTuple):
     """
 
     letter: IntArray
-    length: npt.NDArray[np.int64] | FloatArray
+    length: Numbers
     gap: IntArray
 
     def joined(self) -> _Runs:
@@ -320,7 +323,7 @@ class _Runs(NamedTuple):
 def _periods(
     records: Records,
     used: npt.NDArray[np.bool_],
-    span: npt.NDArray[np.int64] | FloatArray,
+    span: Numbers,
     gap_of: IntArray,
     default: int,
 ) -> _Runs:
@@ -335,7 +338,7 @@ def _periods(
 def _durations(
     records: Records,
     used: npt.NDArray[np.bool_],
-    span: npt.NDArray[np.int64] | FloatArray,
+    span: Numbers,
     gap_of: IntArray,
     default: int,
     at_once: npt.NDArray[np.bool_],
@@ -351,7 +354,7 @@ def _durations(
 
 def _cut_at_ages(
     runs: _Runs,
-    age: npt.NDArray[np.int64] | FloatArray,
+    age: Numbers,
     breaks: Sequence[float],
     n_actions: int,
     stratum: IntArray,
@@ -372,14 +375,13 @@ def _cut_at_ages(
         length = length.copy()
         length[across] = before
         length = np.insert(length, across + 1, rest)
-        letter, gap, jumps = (np.insert(part, across + 1, part[across]) for part in (letter, gap, jumps))
+        letter, gap = np.insert(letter, across + 1, letter[across]), np.insert(gap, across + 1, gap[across])
+        jumps = np.insert(jumps, across + 1, jumps[across])
     interval = np.searchsorted(np.array(breaks) - SAME_AGE, _run_ages(length, gap, age), side="right")
     return _Runs((interval + stratum[gap]) * n_actions + letter + jumps * (JUMP * n_blocks), length, gap)
 
 
-def _run_ages(
-    length: npt.NDArray[np.int64] | FloatArray, gap: IntArray, age: npt.NDArray[np.int64] | FloatArray
-) -> FloatArray:
+def _run_ages(length: Numbers, gap: IntArray, age: Numbers) -> FloatArray:
     """Return the age at the beginning of each run, shape (n_runs,)."""
     before = np.cumsum(length) - length
     first = np.searchsorted(gap, gap)
@@ -424,14 +426,14 @@ def _states_before(records: Records, opening: IntArray, seen: npt.NDArray[np.boo
     return np.where(same, records.state[earlier], NONE)
 
 
-def _ages(records: Records) -> npt.NDArray[np.int64] | FloatArray:
+def _ages(records: Records) -> Numbers:
     """Return the age at each record: that of the column, or else time since the unit's first record."""
     if records.age is not None:
         return records.age
     first = np.full(len(records.unit_names), np.inf)
     np.minimum.at(first, records.unit, records.time)
     age = records.time - first[records.unit]
-    return age / records.unit_length if records.continuous else age.astype(np.int64)
+    return np.asarray(age / records.unit_length if records.continuous else age.astype(np.int64))
 
 
 def run_graph(runs: Iterable[tuple[int, int]]) -> tuple[dict[tuple[int, int], int], IntArray, IntArray, IntArray]:
@@ -473,9 +475,7 @@ def _halves(length: int) -> tuple[int, int]:
     return (length - lowest, lowest) if lowest != length else (length // 2, length // 2)
 
 
-def distinct_words(
-    letters: IntArray, lengths: npt.NDArray[np.int64] | FloatArray, offsets: IntArray
-) -> tuple[IntArray, IntArray]:
+def distinct_words(letters: IntArray, lengths: Numbers, offsets: IntArray) -> tuple[IntArray, IntArray]:
     """Return the number of each gap's word, and for each word the first gap that has it.
 
     Parameters
@@ -505,7 +505,7 @@ def words_of(
     noticed: bool,
     continuous: bool,
 ) -> tuple[GapWords, Letters]:
-    """Return the `GapWords` of groups (words, first states), and their letters; a word's runs are those of its representative gap."""
+    """Return the `GapWords` of groups (words, first states) and their letters; a word has the runs of its representative gap."""
     distinct = set(zip(runs.letter.tolist(), runs.length.tolist(), strict=True))
     if continuous:
         numbers = {run: number for number, run in enumerate(sorted(distinct))}

@@ -326,7 +326,8 @@ def _findings(
 
 def _by_gap(gaps: Gaps) -> _Split:
     """Split by the quartile of the length: do probabilities after long gaps follow from those after short ones?"""
-    limits = np.unique(np.quantile(gaps.length, [0, 0.25, 0.5, 0.75], method="higher")).astype(gaps.length.dtype)
+    limits: IntArray | FloatArray = np.unique(np.quantile(gaps.length, [0, 0.25, 0.5, 0.75], method="higher"))
+    limits = limits if gaps.continuous else limits.astype(np.int64)
     return _split("gap", gaps, np.searchsorted(limits, gaps.length, side="right") - 1, limits)
 
 

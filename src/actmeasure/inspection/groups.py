@@ -90,7 +90,7 @@ class GroupFits:
         place = checked_path(path)
         self.shared.save(place)
         paths = {}
-        for name, one in self.fits.items():
+        for name in self.fits:
             plain = "".join(sign if sign.isalnum() or sign in "-_" else "_" for sign in name) or "_"
             paths[name] = place.with_name(f"{place.stem}-{plain}{place.suffix}")
         if len(set(paths.values())) < len(paths):

@@ -174,7 +174,8 @@ class Likelihood:
         if start == DRAWN:
             return np.tile(parameters[-1, 0], (self.gaps.n_units, 1))
         numbers = events.begin if start == SEEN else np.full(self.gaps.n_units, int(start))
-        return np.eye(size)[np.maximum(numbers, 0)]
+        known: FloatArray = np.eye(size)[np.maximum(numbers, 0)]
+        return known
 
     def end_probabilities(self, parameters: FloatArray) -> FloatArray:
         """Return the distribution of the last state of a gap of each group, (G, S).

@@ -109,7 +109,7 @@ class Records:
         return replace(few, warnings=_odd_states(few))
 
     def split(self, first: IntArray) -> Records:
-        """Return the records with units cut before some records, so that there is no gap between one of them and that before it."""
+        """Return the records with units cut before some records, so that no gap ends at one of them."""
         new = np.zeros(len(self.unit), dtype=bool)
         new[first] = True
         starts = np.flatnonzero(np.r_[True, self.unit[1:] != self.unit[:-1]] | new)
@@ -297,7 +297,8 @@ def _sorted(
         notes.append(diagnostic("states-sorted", states=state_names))
     age = None if coder.age is None else np.array(coder.age)
     order = np.lexsort((line, time, unit))
-    unit, time, state, action, line = (column[order] for column in (unit, time, state, action, line))
+    unit, state, action, line = (column[order] for column in (unit, state, action, line))
+    time = time[order]
     records = Records(
         unit=unit,
         time=time,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,6 +23,7 @@ __all__ = [
     "allowed_transitions",
     "assumed_rows",
     "check_assumptions",
+    "named_mask",
     "possible_errors",
     "read_mask",
 ]
@@ -31,7 +32,7 @@ FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 
 #: By name, which states `j` may follow state `i` of `n`; states are in order, the best first.
-STRUCTURES = {
+STRUCTURES: dict[str, Callable[[Any, Any, int], Any]] = {
     "any": lambda i, j, n: (i >= 0) & (j >= 0),
     "deteriorate": lambda i, j, n: j >= i,
     "deteriorate-by-steps": lambda i, j, n: (j == i) | (j == i + 1),
@@ -105,7 +106,8 @@ def allowed_transitions(
 
     `structure` is a name, or names that hold together such as "by-steps+absorbing", for all actions, a mask of shape (S, S) for
     all, or a mapping from actions to names or masks; actions that it does not name have that of "*", or else "any". For actions
-    with intensities, `rates` (A,), the diagonal of a mask is ignored; those that act at once may do anything unless they are named.
+    with intensities, `rates` (A,), the diagonal of a mask is ignored; those that act at once may do anything unless they are
+    named.
     """
     if isinstance(structure, Mapping):
         for action in structure:
@@ -114,16 +116,25 @@ def allowed_transitions(
         each = [structure.get(action, structure.get(OTHERS, "any")) for action in action_names]
     else:
         each = ["any" if structure is None else structure] * len(action_names)
-    if rates is not None:  # a structure of intensities says nothing about actions that act at once, unless it names them
+    if (
+        rates is not None
+    ):  # a structure of intensities says nothing about actions that act at once, unless it names them
         named = structure if isinstance(structure, Mapping) else {}
         each = [
-            one if rate or action in named else "any" for one, action, rate in zip(each, action_names, rates, strict=True)
+            one if rate or action in named else "any"
+            for one, action, rate in zip(each, action_names, rates, strict=True)
         ]
     n_states = len(state_names)
     each = [_in_order(one, state_names) if isinstance(one, NamedMask) else one for one in each]
     is_rate = [False] * len(action_names) if rates is None else rates.tolist()
     masks = [_mask(one, action, n_states, rate) for one, action, rate in zip(each, action_names, is_rate, strict=True)]
     return np.array(masks), tuple(one if isinstance(one, str) else MASK for one in each)
+
+
+def named_mask(name: str, n_states: int) -> BoolArray:
+    """Return which transitions a named structure allows, (S, S)."""
+    i, j = np.indices((n_states, n_states))
+    return np.asarray(STRUCTURES[name](i, j, n_states))
 
 
 def _mask(structure: Any, action: str, n_states: int, is_rate: bool) -> BoolArray:
@@ -133,7 +144,7 @@ def _mask(structure: Any, action: str, n_states: int, is_rate: bool) -> BoolArra
         for name in structure.split(AND):
             if name.strip() not in STRUCTURES:
                 raise FitError(unknown_name(f"structure of action {action!r}", name, STRUCTURES))
-            mask &= STRUCTURES[name.strip()](*np.indices((n_states, n_states)), n_states)
+            mask &= named_mask(name.strip(), n_states)
         return mask & ~np.eye(n_states, dtype=bool) if is_rate else mask
     mask = np.asarray(structure)
     if mask.shape != (n_states, n_states) or mask.dtype != np.bool_:
@@ -154,8 +165,8 @@ def _mask(structure: Any, action: str, n_states: int, is_rate: bool) -> BoolArra
 def possible_errors(errors: Any, states: Sequence[str], noticed: Sequence[str]) -> tuple[BoolArray, FloatArray]:
     """Return which states may be recorded in place of each state, (S, S), and the known probabilities of that, NaN elsewhere.
 
-    `errors` maps a true state to the states that may be recorded instead: a list of names, whose probabilities are estimated, or a
-    mapping from names to probabilities, of which None are estimated. The diagonal is possible in every row.
+    `errors` maps a true state to the states that may be recorded instead: a list of names, whose probabilities are estimated,
+    or a mapping from names to probabilities, of which None are estimated. The diagonal is possible in every row.
     """
     size, numbers = len(states), {name: number for number, name in enumerate(states)}
     allowed = np.eye(size, dtype=bool)
@@ -177,7 +188,8 @@ def possible_errors(errors: Any, states: Sequence[str], noticed: Sequence[str]) 
                 raise FitError(f"errors[{true!r}] names the state itself, which is what remains; leave it out")
             if true in noticed or name in noticed:
                 raise FitError(
-                    f"errors[{true!r}] names {name!r}, but states that are noticed at once are recorded without error; leave it out"
+                    f"errors[{true!r}] names {name!r}, but states that are noticed at once are recorded without "
+                    "error; leave it out"
                 )
             allowed[numbers[true], numbers[name]] = True
             if chance is not None:
@@ -202,8 +214,8 @@ def assumed_rows(
 ) -> tuple[FloatArray, BoolArray, list[Diagnostic]]:
     """Return the rows given by assumptions: (A, S, S) with NaN in all others, a mask of them (A, S), and diagnostics.
 
-    Only rows of `unknown`, bool (A, S), are assumed: those about which the records contain no information. With breaks of age there
-    are several blocks for each action. An action with intensities, `rates` (A,), can only be assumed to stay.
+    Only rows of `unknown`, bool (A, S), are assumed: those about which the records contain no information. With breaks of age
+    there are several blocks for each action. An action with intensities, `rates` (A,), can only be assumed to stay.
     """
     fixed = np.full((*unknown.shape, len(states)), np.nan)
     assumed = np.zeros_like(unknown)

@@ -123,8 +123,8 @@ PROBLEMS: dict[str, str | Callable[[Mapping[str, Any]], str]] = {
     ),
     "age-unusable": lambda details: f"the age {quoted(details['age'])} is not a number that is 0 or more; correct it",
     "date-without-period": _time_problem(
-        f"is a date; say what a period is with period='month' (--period month), or one of: {', '.join(DAYS)}; or use dates as they "
-        "are with time='continuous' (--time continuous)"
+        f"is a date; say what a period is with period='month' (--period month), or one of: {', '.join(DAYS)}; or use dates "
+        "as they are with time='continuous' (--time continuous)"
     ),
     "dates-and-numbers": "the time is a date where those before are numbers, or the other way round; use one of the two",
 }
@@ -155,8 +155,8 @@ def _actions_filled_in(details: Mapping[str, Any]) -> str:
 def _contradictions_left_out(details: Mapping[str, Any]) -> str:
     lines = ", ".join(f"{line:,}" for line in details["lines"]) + ", ..." * (details["count"] > len(details["lines"]))
     return (
-        f"Left out, as requested: {counted(details['count'], 'gap')} of {details['all_gaps']:,} that cannot be with the structure "
-        f"and assumptions given; they end in line {lines}."
+        f"Left out, as requested: {counted(details['count'], 'gap')} of {details['all_gaps']:,} that cannot be with the "
+        f"structure and assumptions given; they end in line {lines}."
     )
 
 
@@ -274,10 +274,10 @@ SENTENCES: dict[str, str | Callable[[Mapping[str, Any]], str]] = {
     "months-without-day": "Dates that name only a month count as its day {day}.",
     "cells-missing": "Cells that say {texts} count as empty.",
     "columns-ignored": "Columns whose name is no time were not read: {columns}.",
-    "states-sorted": lambda details: f"The states are in the order in which they sort, {' < '.join(details['states'])}; give another "
-    "order, the best first, with states=[...] (--states ...).",
-    "contradicted-records-left-out": "Left out, as requested: what was recorded at {times:,} times at which a unit has two states or "
-    "actions.",
+    "states-sorted": lambda details: f"The states are in the order in which they sort, {' < '.join(details['states'])}; give "
+    "another order, the best first, with states=[...] (--states ...).",
+    "contradicted-records-left-out": "Left out, as requested: what was recorded at {times:,} times at which a unit has two "
+    "states or actions.",
     "records-merged": "Merged with another record of the same unit and time, with which they agree: {records:,}.",
     "default-action-not-recorded": "No record names the default action {action!r}; the records name {recorded}.",
     "actions-filled-in": _actions_filled_in,
@@ -292,8 +292,8 @@ SENTENCES: dict[str, str | Callable[[Mapping[str, Any]], str]] = {
     "no information about that.",
     "assumption-not-needed": lambda details: f"{_assumption(details)} where the records contain no information; they contain "
     "some about all states, so nothing was assumed.",
-    "age-matters": "The parameters differ significantly between the intervals of age: likelihood ratio {statistic:.2f} with {degrees} "
-    "degrees of freedom, p = {p_value:.3g}.",
+    "age-matters": "The parameters differ significantly between the intervals of age: likelihood ratio {statistic:.2f} with "
+    "{degrees} degrees of freedom, p = {p_value:.3g}.",
     "age-does-not-matter": "The parameters do not differ significantly between the intervals of age, so that none may be needed: "
     "likelihood ratio {statistic:.2f} with {degrees} degrees of freedom, p = {p_value:.3g}.",
     "few-units": "Units inspected twice or more: {units:,}; the intervals, which resample units, are rough.",
@@ -302,12 +302,13 @@ SENTENCES: dict[str, str | Callable[[Mapping[str, Any]], str]] = {
     "action-without-data-in-states": "Action {action!r} was never observed in {states}: a model cannot contain it without an "
     "assumption there.",
     "little-exposure": _little_exposure,
-    "estimation-not-converged": "The maximisation of the likelihood did not settle at a maximum; the estimates are rough. A structure "
-    "with fewer transitions, or longer periods, usually helps.",
+    "estimation-not-converged": "The maximisation of the likelihood did not settle at a maximum; the estimates are rough. A "
+    "structure with fewer transitions, or longer periods, usually helps.",
     "intensity-at-limit": "{action} from {begin} to {end} is faster than the records can show; its intensity is a lower limit.",
-    "errors-confounded": "The records hardly tell apart how often {state} is recorded as {recorded} and how fast units go from {begin} "
-    "to {end} ({action}): their estimates have a correlation of {correlation:.2f}, and the first a standard error of "
-    "{standard_error:.2f}. Give the probability of that error, if it is known, or add pairs of inspections soon after each other.",
+    "errors-confounded": "The records hardly tell apart how often {state} is recorded as {recorded} and how fast units go "
+    "from {begin} to {end} ({action}): their estimates have a correlation of {correlation:.2f}, and the first a standard "
+    "error of {standard_error:.2f}. Give the probability of that error, if it is known, or add pairs "
+    "of inspections soon after each other.",
     "intervals-incomplete": "Intervals come from {done} of {requested} replicates: stopped early.",
     "goodness-incomplete": "Goodness of fit: {done} of {requested} simulated sets of records; too few gaps, or stopped early.",
     "flat-directions": _flat_directions,

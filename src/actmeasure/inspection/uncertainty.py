@@ -48,8 +48,8 @@ FLAT_OBSERVED = 1e-5
 DIFFERENCE_STEP = 0.01
 #: Smallest eigenvalue of the information, relative to that of complete records, that is used for standard errors.
 LEAST_INFORMATION = 1e-6
-#: An error and a transition are hardly told apart if the correlation of their estimates is above the first, and the standard error
-#: of the error above the second or that of the transition above the third times its estimate.
+#: An error and a transition are hardly told apart if the correlation of their estimates is above the first, and the standard
+#: error of the error above the second or that of the transition above the third times its estimate.
 CONFOUNDED, VAGUE_ERROR, VAGUE_RATE = 0.9, 0.1, 0.5
 #: Number of groups of gaps for the first computation of flat directions, which are then checked with all groups.
 SOME_GROUPS = 1000
@@ -132,7 +132,8 @@ def intervals(
     """Return the low and high ends, shape (B, S, S), of intervals with coverage probability `level`.
 
     They are quantiles of the replicates, widened to contain the estimate. A transition that the records do not show may be
-    impossible, so its interval begins at 0; the interval of the only transition that they show ends at 1, but not for intensities.
+    impossible, so its interval begins at 0; the interval of the only transition that they show ends at 1, unless it is an
+    intensity.
 
     Parameters
     ----------

@@ -37,9 +37,9 @@ class GapWords(NamedTuple):
 class UnitEvents(NamedTuple):
     """What happened to each of U units in order, where recorded states may be wrong.
 
-    `event` are the events of all units, one unit after another; those of unit `u` begin at `offsets[u]`, (U + 1,). An event `n` of
-    0 or more is a run with the matrix of node `n`; `-1 - o` is an inspection that recorded state `o`; and `-1 - S` is the end of
-    the records without an inspection. `begin` (U,) is the state recorded first; -1 without any.
+    `event` are the events of all units, one unit after another; those of unit `u` begin at `offsets[u]`, (U + 1,). An event `n`
+    of 0 or more is a run with the matrix of node `n`; `-1 - o` is an inspection that recorded state `o`; and `-1 - S` is the
+    end of the records without an inspection. `begin` (U,) is the state recorded first; -1 without any.
     """
 
     event: Any
@@ -337,7 +337,7 @@ def filter_unit(events: UnitEvents, unit: int, nodes: Any, errors: Any, initial:
 def predictions(events: UnitEvents, nodes: Any, errors: Any, initial: Any, forward: Any, chances: Any) -> None:
     """Compute the distribution of each recorded state given the unit's earlier records into `chances`, float64 (n_events, S).
 
-    Rows of events that are not inspections are 0. A row sums to less than 1 where a noticed state could have ended the gap before.
+    Rows of events that are not inspections are 0. A row sums to less than 1 where a noticed state could have ended the gap.
     """
     size = errors.shape[0]
     chances[:] = 0.0
