@@ -39,7 +39,7 @@ Data = FloatArray | WeightedUnits
 #: Estimated probabilities below this are set to 0: EM approaches 0 without reaching it.
 NEGLIGIBLE = 1e-7
 #: Largest number of rounds of `maximise`, and in continuous time and with errors.
-MOST_ROUNDS, FEW_ROUNDS = 3000, 100
+MOST_ROUNDS, FEW_ROUNDS = 3000, 300
 #: An extrapolated step keeps at least this fraction of each probability of the plain EM step.
 SMALLEST_FRACTION = 0.01
 #: Intensities are at most this many transitions in a gap of mean length: records do not tell larger ones apart.

@@ -32,8 +32,8 @@ T = TypeVar("T")
 
 #: A replicate starts this fraction of the way from the estimate to the first start, because probabilities of 0 stay 0.
 TOWARDS_START = 0.05
-#: `least_gain` of `maximise` for a replicate.
-LEAST_GAIN = 1e-3
+#: `least_gain` of `maximise` for a replicate, and where recorded states may be wrong, in which case the steps are smaller.
+LEAST_GAIN, LEAST_GAIN_WITH_ERRORS = 1e-3, 1e-4
 #: Number of transitions that a replicate adds to every row, distributed at random over the allowed ones.
 ADDED = 1.0
 #: Smallest number that is added to an allowed transition, so that its probability is not 0.
@@ -89,7 +89,8 @@ class Replication:
     def fit(self, data: Data, added: FloatArray | None = None) -> FloatArray:
         """Return the parameters for other records, see `Likelihood.data`, and numbers of added transitions, (B, S, S)."""
         begin = (1 - TOWARDS_START) * self.fitted + TOWARDS_START * self.start
-        return maximise(self.likelihood, data, begin, self.fixed, added, LEAST_GAIN).parameters
+        gain = LEAST_GAIN if self.likelihood.errors is None else LEAST_GAIN_WITH_ERRORS
+        return maximise(self.likelihood, data, begin, self.fixed, added, gain).parameters
 
     def repeat(self, task: str, replicates: int, replicate: Callable[[], T]) -> list[T]:
         """Return the results of calling `replicate` `replicates` times; after Ctrl-C, those that are done."""
