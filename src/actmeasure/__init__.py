@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from actmeasure.inspection import DetectionFit, Economics, Fit, GroupFits, fit, fit_detection, fit_groups
     from actmeasure.learning.train import train
     from actmeasure.model import Measurement, Model, lifetime
+    from actmeasure.model.system import Component, system
     from actmeasure.planning.bounds import q_mdp
     from actmeasure.planning.frontier import Frontier
     from actmeasure.planning.solution import Solution
@@ -65,6 +66,7 @@ _HOME = {
     "AgentError": "errors",
     "Belief": "belief",
     "BlindPlan": "schedule",
+    "Component": "model",
     "Decision": "decision",
     "DetectionFit": "inspection",
     "Economics": "inspection",
@@ -96,6 +98,7 @@ _HOME = {
     "q_mdp": "planning.bounds",
     "run_study": "studies.runner",
     "solve": "planning.solve",
+    "system": "model",
     "tradeoff": "planning.tradeoff",
     "train": "learning.train",
     "train_seeds": "studies",
@@ -115,6 +118,7 @@ __all__ = [
     "AgentError",
     "Belief",
     "BlindPlan",
+    "Component",
     "Decision",
     "DetectionFit",
     "Economics",
@@ -159,6 +163,7 @@ __all__ = [
     "run_study",
     "solve",
     "studies",
+    "system",
     "testing",
     "tradeoff",
     "train",

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from actmeasure.errors import ModelError, quoted, shown, unknown_name
+from actmeasure.decision import Decision
+from actmeasure.errors import ModelError, first_repeated, quoted, shown, unknown_name
 from actmeasure.model import arrays, gymnasium_tables, structure
 from actmeasure.model.measurement import DEFAULT_NAME, Measurement, Sizes
 from actmeasure.model.transitions import FloatArray, Transitions
@@ -62,7 +63,7 @@ class Model:
     passive: Measurement | None = None
     state_names: tuple[str, ...] | None = None
     action_names: tuple[str, ...] | None = None
-    #: How the model was made from others, for planners (see `actmeasure.lifetime`); not part of its contents.
+    #: How the model was made from others, for planners (see `lifetime` and `system`); not part of its contents.
     origin: Any = None
 
     def __post_init__(self) -> None:
@@ -373,6 +374,24 @@ class Model:
         allowed.setflags(write=False)
         return allowed
 
+    def decision(self, choices: Sequence[Any]) -> Decision:
+        """Return the decision of a system's model (`actmeasure.system`) for a choice of each component.
+
+        Parameters
+        ----------
+        choices : sequence of N choices
+            For each component the name of an action, without a measurement; the name of a measurement that goes with one action
+            only; or a pair (action, measurement), by name or number. A number alone is an action.
+        """
+        find = getattr(self.origin, "decision", None)
+        if find is None:
+            raise ModelError(
+                "this model is not that of a system, or was changed since, so that it has no components to choose for; use "
+                "Decision(action, measurement)"
+            )
+        found: Decision = find(choices)
+        return found
+
     def _sizes(self) -> Sizes:
         return Sizes(self.n_states, self.n_actions, self.terminal, self.state_names, self.action_names)
 
@@ -504,8 +523,8 @@ def _bound_measurements(
     if not is_list or not all(isinstance(one, Measurement) for one in given):
         raise ModelError(f"measurements are {quoted(measurements)}, expected a list of Measurement")
     names = [one.name for one in given]
-    if len(set(names)) != len(names):
-        twice = next(name for name in names if names.count(name) > 1)
+    twice = first_repeated(names)
+    if twice is not None:
         raise ModelError(f"two measurements are named {twice!r}; give each a name of its own")
     return tuple(one.bound(sizes) for one in given)
 
