@@ -155,8 +155,8 @@ def groups(seed: int, replicates: int) -> Ends:
     """Two groups of 120 units, the second twice as fast."""
     first, second = _visits(120, seed, True), _visits(120, seed + 10_000, True, rates=2 * RATES)
     both: Records = {name: [*first[name], *second[name]] for name in first}
-    both["unit"] = [*(f"a{one}" for one in first["unit"]), *(f"b{one}" for one in second["unit"])]
-    both["kind"] = ["a"] * len(first["unit"]) + ["b"] * len(second["unit"])
+    both["unit"] = [*(("a", one) for one in first["unit"]), *(("b", one) for one in second["unit"])]
+    both["kind"] = [*("a" for _ in first["unit"]), *("b" for _ in second["unit"])]
     settings = _settings(seed, replicates) | {"noticed": ["4"]}
     found = am.fit_groups(both, "kind", **settings)
     return [_rates(found.fits["a"], RATES), _rates(found.fits["b"], 2 * RATES)]

@@ -117,7 +117,7 @@ class Records:
         return replace(self, unit=number, unit_names=tuple(self.unit_names[one] for one in self.unit[starts]))
 
     def when(self, record: int, later: int = 0) -> str:
-        """Return the time of a record, or so many periods later, for messages."""
+        """Return the time of a record, or a given number of periods later, for messages."""
         if self.continuous and self.has_dates:
             return date.fromordinal(int(self.time[record])).isoformat()
         return f"{self.time[record] + later:g}" if self.continuous else str(self.time[record] + later)
