@@ -259,3 +259,15 @@ def test_age_can_matter():
     assert "age-does-not-matter" in constant or "age-matters" in constant
     with pytest.raises(am.FitError, match="ascending"):
         quick(records, age_breaks=[5, 5], **settings)
+
+
+def test_a_terminal_state_needs_no_intensities():
+    """Without a structure that closes it, leaving the last state is unknown; where it ends an episode, that does not matter."""
+    found = quick(visits(60, RNG(10), exact=True), structure="by-steps", noticed=["4"], assume={"renew": "1"}, period="year")
+    assert found.unknown == (("wait", "4"),)
+    model = found.model(PRICES)
+    wait = found.intensities[found.action_names.index("wait")].copy()
+    wait[3] = 0
+    np.testing.assert_allclose(yearly_matrix(model)[found.action_names.index("wait")], expm(wait)[:3], atol=1e-9)
+    with pytest.raises(am.FitError, match="no information about 'wait' in state '4'"):
+        found.model(am.Economics("EUR", "year", 0.9, 10, actions={"wait": 0, "renew": 100}))

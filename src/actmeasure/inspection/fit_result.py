@@ -403,9 +403,8 @@ def over_period(
     """
     flows = transition_probabilities(np.where(at_once[:, None, None], 0.0, dynamics), length)
     following = flows[default]
-    unknown = np.asarray(np.isnan(following).any(axis=2, keepdims=True))
-    after = dynamics @ np.nan_to_num(following)
-    after = np.where((dynamics * unknown.transpose(0, 2, 1)).sum(axis=2, keepdims=True) > 0, np.nan, after)
+    stays = np.where(np.isnan(following), np.eye(following.shape[1]), following)  # states without known intensities
+    after = dynamics @ stays
     return np.where(at_once[:, None, None], after, flows)
 
 

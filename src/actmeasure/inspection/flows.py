@@ -32,14 +32,14 @@ def generator(rates: FloatArray) -> FloatArray:
 
 
 def transition_probabilities(rates: FloatArray, duration: float) -> FloatArray:
-    """Return expm(Q t), (..., S, S), of intensities whose off-diagonal entries are `rates`, (..., S, S); NaN where these are."""
+    """Return expm(Q t), (..., S, S), of intensities whose off-diagonal entries are `rates`, (..., S, S).
+
+    Rows of states without known intensities (NaN) are NaN; for the others such a state is not left, as where it ends an episode.
+    """
     flat = rates.reshape(-1, *rates.shape[-2:])
     found = [Flows(np.array([duration])).matrices(generator(one))[0] for one in np.nan_to_num(flat)]
     unknown = np.asarray(np.isnan(rates * ~np.eye(rates.shape[-1], dtype=bool)).any(axis=-1, keepdims=True))
-    # A path through a state without known intensities is unknown, too.
-    chances = np.array(found).reshape(rates.shape)
-    reaches = (chances * unknown.swapaxes(-1, -2)).sum(axis=-1, keepdims=True) > 0
-    return np.where(unknown | reaches, np.nan, chances)
+    return np.where(unknown, np.nan, np.array(found).reshape(rates.shape))
 
 
 class Flows:
