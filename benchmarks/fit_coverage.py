@@ -1,4 +1,4 @@
-"""How often the intervals of a fit cover what made the records: `python -m benchmarks.fit_coverage` (hours; 20 60 is a short run).
+"""How often the intervals of a fit cover what made the records: `python -m benchmarks.fit_coverage` (hours; 20 60: a short run).
 
 Pooled are the probabilities that are well observed: at least ten expected transitions of the kind, and ten others from the same
 state with the same action.

@@ -133,8 +133,12 @@ def maximise(
         value, transitions = likelihood.expected(probabilities, data)
         if prior is None:
             return value, transitions
+        if rates.any():  # the diagonal of intensities holds time, which counts against leaving the state
+            time = np.where(rates & step.diagonal, prior, 0.0).sum(axis=2)
+            value -= float((time * np.where(rates, probabilities, 0.0).sum(axis=2)).sum())
+        counts = np.where(rates & step.diagonal, 0.0, prior)
         with np.errstate(divide="ignore"):
-            return value + float((prior * np.log(np.where(prior > 0, probabilities, 1.0))).sum()), transitions + prior
+            return value + float((counts * np.log(np.where(counts > 0, probabilities, 1.0))).sum()), transitions + prior
 
     value, expected = expect(now)
     while len(path) < most_rounds:

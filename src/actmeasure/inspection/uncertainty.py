@@ -114,11 +114,16 @@ def resample(replication: Replication, replicates: int, rng: np.random.Generator
     gaps, allowed = replication.likelihood.gaps, replication.start > 0
     shares = np.where(allowed, ADDED / np.maximum(allowed.sum(axis=2, keepdims=True), 1), 1.0)
 
+    # With intensities, the time of the added transitions is that of the estimate.
+    rates, diagonal = replication.likelihood.rates, np.eye(allowed.shape[1], dtype=bool)
+    leaving = np.where(rates, replication.fitted, 0.0).sum(axis=2, keepdims=True)
+    time = np.where(rates & diagonal & (leaving > 0), 1.0 / np.where(leaving > 0, leaving, 1.0), 0.0)
+
     def replicate() -> FloatArray:
         weights = rng.exponential(size=gaps.n_units)
         weights *= gaps.n_units / weights.sum()
         added = np.where(allowed, rng.gamma(shares) + LEAST_ADDED, 0.0)
-        return replication.fit(replication.likelihood.data(weights), added)
+        return replication.fit(replication.likelihood.data(weights), added + added.sum(axis=2, keepdims=True) * time)
 
     return np.array(replication.repeat("intervals", replicates, replicate)).reshape(-1, *replication.fitted.shape)
 
