@@ -59,6 +59,10 @@ Directory = Annotated[
         metavar="DIR", help="Folder that actmeasure run or actmeasure paper has written.", show_default=False
     ),
 ]
+Latex = Annotated[
+    bool, typer.Option("--latex", help="Also write every table as table-N.tex (booktabs), and figures as .pdf.")
+]
+Markdown = Annotated[bool, typer.Option("--markdown", help="Also write every table as table-N.md.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -71,7 +75,7 @@ def register(app: typer.Typer) -> None:
         epilog="Examples:  actmeasure paper --quick  |  actmeasure paper --out results/paper  |  "
         "actmeasure paper --engine ray --address 10.0.0.1:6379"
     )(paper)
-    app.command(epilog="Examples:  actmeasure report results/paper  |  actmeasure report results/mine")(report)
+    app.command(epilog="Examples:  actmeasure report results/paper  |  actmeasure report results/mine --latex")(report)
 
 
 def run(
@@ -120,15 +124,16 @@ def paper(
     _run_and_report(paper_study(quick), out, chosen, not no_report, as_json, None, quick, keep)
 
 
-def report(directory: Directory) -> None:
+def report(directory: Directory, latex: Latex = False, markdown: Markdown = False) -> None:
     """Make the report of a study anew from what is stored, whether it is finished or not.
 
-    Tables (.csv), figures (.svg and .png) and the page report.html go to the same folder; the same results give the same files.
+    Tables (.csv), figures (.svg and .png), the page report.html, and methods.md with all settings, seeds, versions and the
+    machine go to the same folder; the same results give the same files.
     """
     import actmeasure.paper  # noqa: F401  (registers its report)
     from actmeasure.studies.report import build
 
-    typer.echo(build(directory))
+    typer.echo(build(directory, latex, markdown))
 
 
 def _make_engine(name: str, address: str | None, workers: int | None) -> Engine:
