@@ -171,7 +171,7 @@ def test_registered_agents_are_made_and_sent_to_workers(folder, monkeypatch):
         am.agents.register("random", module.Looks)
     with pytest.raises(am.AgentError, match="without a colon"):
         am.agents.register("a:b", module.Looks)
-    with pytest.raises(am.AgentError, match="expected a subclass of actmeasure.agents.Agent"):
+    with pytest.raises(am.AgentError, match=r"expected a subclass of actmeasure\.agents\.Agent"):
         am.agents.register("other", dict)
 
 
@@ -207,7 +207,7 @@ def test_what_workers_cannot_import_is_a_sentence():
         Part("a", "A", ["chain"], [Local])
     with pytest.raises(am.AgentError, match=r"cannot be imported: ModuleNotFoundError: No module named 'nowhere'"):
         am.agents.make("nowhere:Mine")
-    with pytest.raises(am.ModelError, match="'problem_that' cannot|cannot be imported"):
+    with pytest.raises(am.ModelError, match="cannot be imported: ModuleNotFoundError"):
         am.problems.make("nowhere:problem")
 
 
@@ -218,7 +218,7 @@ def test_a_module_of_the_same_name_elsewhere_is_a_sentence(folder, tmp_path_fact
     sys.path.insert(0, str(place))
     __import__(name)
     (other / "study.toml").write_text((place / "study.toml").read_text())
-    with pytest.raises(am.StudyError, match="was imported from .*, but the study has another one beside it"):
+    with pytest.raises(am.StudyError, match=r"was imported from .*, but the study has another one beside it"):
         read_study(other / "study.toml")
 
 
@@ -319,7 +319,7 @@ def test_train_seeds_on_environments(world, more):
 def test_what_train_seeds_cannot_train_on_is_a_sentence():
     with pytest.raises(am.SpaceError, match="expected a Model, a Gymnasium environment, its id"):
         am.train_seeds("random", 3, 4)
-    with pytest.raises(am.SpaceError, match="gymnasium.make cannot make 'Nowhere-v0'"):
+    with pytest.raises(am.SpaceError, match=r"gymnasium\.make cannot make 'Nowhere-v0'"):
         am.train_seeds("random", "Nowhere-v0", 4)
     with pytest.raises(am.SpaceError, match="looking costs nothing in this environment"):
         am.train_seeds("random", "Taxi-v4", 4)

@@ -220,8 +220,8 @@ def _code(agent: str | None, problem: str | None, own: tuple[str, ...]) -> str:
     roots = [ROOT, *own]
     kind = None if agent is None else learning.class_of(agent)
     if agent is not None and kind is not None:
-        roots += [each.__module__ for each in kind.__mro__ if issubclass(each, Agent)] if not _is_ours(kind) else []
-        roots += [kind.__module__, *_import_module_of(agent)]
+        family = [kind] if _is_ours(kind) else [each for each in kind.__mro__ if issubclass(each, Agent)]
+        roots += [*map(_home_of, family), *_import_module_of(agent)]
     if problem in problems.PROBLEMS:
         roots.append(problems.PROBLEMS[problem].__module__)
     elif problem is not None:
@@ -234,6 +234,12 @@ def _code(agent: str | None, problem: str | None, own: tuple[str, ...]) -> str:
     for name in sorted(_reached(roots, left_out)):
         found.update(f"{name} {module_digest(name)}\n".encode())
     return found.hexdigest()[:DIGITS]
+
+
+def _home_of(kind: type[Any]) -> str:
+    """Return the module of a class, as a worker imports it: the main program by the name of its file."""
+    is_main = kind.__module__ == "__main__" and getattr(sys.modules["__main__"], "__file__", None) is not None
+    return import_name(kind, "the agent").partition(":")[0] if is_main else kind.__module__
 
 
 def _is_ours(kind: type[Any]) -> bool:

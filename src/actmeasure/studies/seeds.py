@@ -208,7 +208,10 @@ class WorldSource:
             try:
                 given = gymnasium.make(given)
             except (gymnasium.error.Error, ImportError) as error:
-                raise SpaceError(f"gymnasium.make cannot make {given!r}: {error}") from error
+                raise SpaceError(
+                    f"gymnasium.make cannot make {given!r}: {error}; expected a Model (actmeasure.problems.make makes one by "
+                    "name), an environment or its id"
+                ) from error
         elif callable(given) and not isinstance(given, (Model, gymnasium.Env)):
             given = given()
         if isinstance(given, gymnasium.Env) and self._cost is not None:

@@ -34,7 +34,9 @@ World = Model | gymnasium.Env[Any, Any]
 #: Settings of a problem that is a model file.
 OVERRIDES = ("measuring_cost", "discount")
 #: Agents that need something that a specification cannot hold, and what.
-NOT_BY_NAME = {"schedule": "a schedule", "pomcp": "a model to plan on"}
+NOT_BY_NAME = {"schedule": "a schedule"}
+#: The agent that is told the dynamics: it is given the model of the problem.
+PLANNER = "pomcp"
 
 
 def run_trial(trial: Trial, contents: bytes | None = None) -> pyarrow.Table:
@@ -152,8 +154,13 @@ def _grid_settings(given: Any) -> dict[str, Any]:
     return dict(given)
 
 
-def new_agent(agent: AgentSpec) -> Agent:
-    """Return a fresh agent."""
+def new_agent(agent: AgentSpec, world: World | None = None) -> Agent:
+    """Return a fresh agent for a world; without one, to see whether its settings are valid."""
+    if agent.name == PLANNER:
+        model = problems.make("measuring-value") if world is None else world
+        if not isinstance(model, Model):
+            raise AgentError(f"the agent {PLANNER!r} plans on the problem's model, but the problem is an environment")
+        return learning.make(PLANNER, model=model, **agent.settings)
     if agent.name in NOT_BY_NAME:
         needed = NOT_BY_NAME[agent.name]
         known = [name for name in learning.AGENTS if name not in NOT_BY_NAME]
@@ -167,7 +174,7 @@ def _train(trial: Trial, spec: AgentSpec, world: World) -> dict[str, Any]:
     discount = DISCOUNT if trial.problem.discount is None else trial.problem.discount
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "interrupted after", RuntimeWarning)  # said below
-        results = train(new_agent(spec), world, trial.episodes, trial.seed, trial.max_steps, discount)
+        results = train(new_agent(spec, world), world, trial.episodes, trial.seed, trial.max_steps, discount)
     if len(results) < trial.episodes:
         raise KeyboardInterrupt
     return {

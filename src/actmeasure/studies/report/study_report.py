@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from actmeasure.studies.report.figures import learning_curves, profile, sample_e
 from actmeasure.studies.report.tables import best_known
 from actmeasure.studies.results import Results, read_results
 
-__all__ = ["build_report", "study_report"]
+__all__ = ["build_report", "report_with", "study_report"]
 
 #: Most problems of a part for which learning curves are drawn.
 MOST_CURVES = 12
@@ -58,9 +58,25 @@ PAIRS = [
 
 def study_report(results: Results, directory: Path) -> tuple[Document, Outputs]:
     """Return the page, and the files beside it."""
+    return report_with(results, _commands(results.study, directory), {})
+
+
+def report_with(
+    results: Results, commands: list[str], bounds: Mapping[tuple[str, str], float]
+) -> tuple[Document, Outputs]:
+    """Return the page, and the files beside it.
+
+    Parameters
+    ----------
+    results : Results
+    commands : list of str
+        How the study is run again.
+    bounds : mapping
+        Largest returns of problems for which nothing can be planned, by part and label.
+    """
     outputs = Outputs()
     study, means = results.study, tables.run_means(results.episodes)
-    best = best_known(study, results.plans)
+    best = tables.with_bounds(best_known(study, results.plans), bounds)
     summaries = tables.summaries(means)
     found = summaries.merge(best, on=["part", "problem"], how="left")
     scale = tables.scales(study, means, best)
@@ -78,7 +94,7 @@ def study_report(results: Results, directory: Path) -> tuple[Document, Outputs]:
         here = {name: frame[frame["part"] == part["name"]] for name, frame in frames.items()}
         far = common.part_so_far(results, part["name"])
         sections.append(Section(part["title"], [*far, *_part(part["name"], here, outputs)]))
-    sections.append(common.machine(study, _commands(study, directory)))
+    sections.append(common.machine(study, commands))
     title, name = results.study["title"], results.study["name"]
     return Document(title, f"Report of the study {name}", common.warnings(results), sections), outputs
 

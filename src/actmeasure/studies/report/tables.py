@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations
 from typing import Any
 
@@ -15,7 +15,7 @@ from actmeasure.statistics import LAST, FloatArray
 
 __all__ = [
     "aggregates", "best_known", "curves", "efficiency", "improvements", "profiles", "run_means", "scales", "scores",
-    "sensitivities", "summaries",
+    "sensitivities", "summaries", "with_bounds",
 ]  # fmt: skip
 
 CELL = ["part", "problem", "agent"]
@@ -336,6 +336,14 @@ def best_known(study: dict[str, Any], plans: pd.DataFrame) -> pd.DataFrame:
         if (key := _key(problem, steps, without="discount")) in best
     ]
     return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def with_bounds(best: pd.DataFrame, bounds: Mapping[tuple[str, str], float]) -> pd.DataFrame:
+    """Return the best known results, with the largest return of problems for which nothing was planned, by part and label."""
+    known = set(zip(best["part"], best["problem"], strict=True))
+    rows = [(*where, bound, *[float("nan")] * 4) for where, bound in bounds.items() if where not in known]
+    more = pd.DataFrame(rows, columns=COLUMNS)
+    return more if best.empty else best if more.empty else pd.concat([best, more], ignore_index=True)
 
 
 def _row(part: str, label: str, best: Any, own: Any) -> tuple[Any, ...]:
