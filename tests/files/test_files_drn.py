@@ -85,9 +85,7 @@ def test_the_best_return_of_a_few_steps_is_that_of_the_model(tmp_path_factory, m
 def test_a_problem_with_exact_looks(tmp_path):
     model = am.problems.measuring_value(p=0.8, measuring_cost=0.1, discount=0.9)
     states = written(model, tmp_path)
-    assert (
-        len(states) == 6
-    )  # s0, s+ and s-, each seen or not, without s0 unseen at first but reached by a0; and the end
+    assert len(states) == 7  # s0, s+ and s-, each seen or not, and the end
     # The optimum with as many steps as matter: gamble, look, and go back if it failed.
     assert best_value(states, {0: 1.0}, 6) == pytest.approx(best_measuring_value(model, model.initial_distribution, 6))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from actmeasure.errors import StudyError
 from actmeasure.studies.report import register
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from actmeasure.studies.report.document import Document, Outputs
     from actmeasure.studies.results import Results
 
-__all__ = ["AGENTS", "BOUNDS", "IMPERFECT", "NAMES", "PROBLEMS", "SUITE", "added_agents", "bench_suite"]
+__all__ = ["AGENTS", "BOUNDS", "IMPERFECT", "NAMES", "PROBLEMS", "SMALL", "SUITE", "added_agents", "bench_suite"]
 
 VERSION = 1
 #: Names of the study, in full and quick, and of its parts.
 NAMES = (f"bench-suite-{VERSION}", f"bench-suite-{VERSION}-quick")
-SUITE, IMPERFECT, PATIENT = "suite", "imperfect-looks", "optima"
+SUITE, SMALL, IMPERFECT, BOUNDED, PATIENT = "suite", "small", "imperfect-looks", "bounds", "optima"
 EPISODES, SEEDS, MAX_STEPS = 500, 5, 200
 #: Simulations for each decision of agents that plan by simulation, so that the suite takes minutes.
 SIMULATIONS = 100
@@ -67,9 +67,11 @@ AGENTS = (
     AgentSpec("atmq", "atmq"),
     AgentSpec("amrl-q", "amrl-q"),
     AgentSpec("acno-otp", "acno-otp", {"simulations": SIMULATIONS}),
-    AgentSpec("acno-pomcp", "acno-pomcp", {"simulations": SIMULATIONS}),
     AgentSpec("random", "random"),
 )
+#: Keeps a probability of every transition, so that it is left out where there are many states.
+DENSE = AgentSpec("acno-pomcp", "acno-pomcp", {"simulations": SIMULATIONS})
+LARGE = ("sepsis", "drone")
 #: Agents that spend their time on simulations have fewer episodes and seeds.
 FEWER = {"acno-otp": (200, 3), "acno-pomcp": (200, 3), "pomcp": (100, 3)}
 
@@ -88,8 +90,9 @@ def bench_suite(quick: bool = False, added: Iterable[AgentSpec] = ()) -> Study:
     agents = [*map(_shortened, AGENTS), *own]
     planning = AgentSpec("pomcp, told the dynamics", "pomcp", {"simulations": SIMULATIONS})
     without = [agent for agent in own if not new_agent(agent).needs_exact_looks]
-    limits = {"max_steps": CART_POLE_STEPS, "tolerance": TOLERANCE, "beliefs": BELIEFS}
+    limits: dict[str, Any] = {"max_steps": CART_POLE_STEPS, "tolerance": TOLERANCE, "beliefs": BELIEFS}
     models = [problem for problem in PROBLEMS if problem.gymnasium is None]
+    small = [problem for problem in PROBLEMS if problem.label not in LARGE]
     patient = [replace(one, settings={**one.settings, "discount": PATIENCE}) for one in models]
     study = Study(
         NAMES[0],
@@ -100,7 +103,8 @@ def bench_suite(quick: bool = False, added: Iterable[AgentSpec] = ()) -> Study:
                 IMPERFECT, "Inspection with imperfect looks", [INSPECTION], [_shortened(planning), "random", *without],
                 EPISODES, SEEDS, max_steps=MAX_STEPS, methods=["optimal"], tolerance=TOLERANCE, beliefs=BELIEFS,
             ),
-            Part("bounds", "Optima at the problems' own discounts", models, methods=["optimal"], **limits),
+            Part(SMALL, "An agent for small problems", small, [_shortened(DENSE)], EPISODES, SEEDS, **limits),
+            Part(BOUNDED, "Optima at the problems' own discounts", models, methods=["optimal"], **limits),
             Part(PATIENT, f"Optima at a discount of {PATIENCE}", patient, methods=["optimal"], **limits),
         ],
     )  # fmt: skip
@@ -127,7 +131,7 @@ def added_agents(directory: Path, names: Sequence[str]) -> list[AgentSpec]:
         data = Store(directory).read_study() or {}
     except DamagedError:
         data = {}
-    shipped = {agent.label for agent in AGENTS}
+    shipped = {agent.label for agent in (*AGENTS, DENSE)}
     if data.get("name") in NAMES:
         stored = Study.from_json(data)
         suite = next((part for part in stored.parts if part.name == SUITE), None)
