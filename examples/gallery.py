@@ -20,7 +20,9 @@ from matplotlib.patches import Rectangle
 
 import actmeasure as am
 from actmeasure.problems import fatigue
+from actmeasure.problems.crack_life import detection
 from actmeasure.problems.drone import Corridor
+from actmeasure.problems.rock_sample import LAYOUTS
 from actmeasure.problems.sepsis import state_number
 
 FloatArray = npt.NDArray[np.float64]
@@ -188,6 +190,96 @@ def draw_inspection(axes: Axes) -> None:
     )
 
 
+def draw_tiger(axes: Axes) -> None:
+    """Draw the belief about the tiger by how much more often one side was heard, and what is best there."""
+    leads = np.arange(-3, 4)
+    likely = 1 / (1 + (0.15 / 0.85) ** leads)
+    axes.bar(leads, likely, color=[SHADES(0.1) if abs(lead) < 2 else LOOK for lead in leads])
+    for lead, chance in zip(leads.tolist(), likely.tolist(), strict=True):
+        axes.annotate(f"{chance:.3f}", (lead, chance), (0, 2), textcoords="offset points", ha="center", size=8)
+    axes.set(
+        xlabel="times left was heard more often than right",
+        ylabel="probability: tiger left",
+        ylim=(0, 1.1),
+        title="listen (green); open the other door (red)",
+    )
+
+
+def draw_pile_selection(axes: Axes) -> None:
+    """Draw what each test is worth, by the probability that a long pile is needed."""
+    chances = np.linspace(0, 1, 101)
+    Z = np.array([[0.6, 0.3, 0.1], [0.1, 0.2, 0.7]])
+    joint = np.stack([1 - chances, chances], axis=1)[:, :, None] * Z
+    values = {
+        "no test": np.maximum(-400 * chances, -100 * (1 - chances)),
+        "sonic": np.maximum(-400 * joint[:, 1], -100 * joint[:, 0]).sum(axis=1) - 20,
+        "drilling": np.full(101, -50.0),
+    }
+    for (name, value), colour in zip(values.items(), ("gray", "tab:blue", LOOK), strict=True):
+        axes.plot(chances, value, color=colour, label=name)
+    axes.set(xlabel="probability that a long pile is needed", ylabel="value", xlim=(0, 1), ylim=(-85, 2))
+    axes.set_title("tests, with the better pile after them", fontsize=10)
+    axes.legend(loc="lower right", fontsize=8)
+
+
+def draw_simple_fatigue(axes: Axes) -> None:
+    """Draw the probability of damage over time, without inspections and after inspections that found nothing."""
+    model = am.problems.simple_fatigue(periods=None)
+    unseen = along(model, 0, [0] * 12)
+    belief, clear = am.Belief.at(0), [0.0]
+    for _ in range(12):
+        belief = belief.update(model, 0, "inspection", "no defect")
+        clear.append(float(belief.dense(3)[1:].sum()))
+    axes.plot(unseen[:, 1:].sum(axis=1), "k-", label="not inspected")
+    axes.plot(clear, "o-", color=LOOK, markersize=3, label="inspected each period, no defect")
+    axes.set(xlabel="periods since it was intact", ylabel="probability: damaged or failed", xlim=(0, 12), ylim=(0, 0.5))
+    axes.legend(loc="upper left", fontsize=8)
+
+
+def draw_rock_sample(axes: Axes) -> None:
+    """Draw the map of RockSample(7, 8), and how reliable a check of one of the rocks is."""
+    x, y = np.meshgrid(np.arange(7), np.arange(7))
+    rocks = LAYOUTS[7, 8]
+    right = (1 + 2 ** (-np.hypot(x - rocks[3][0], y - rocks[3][1]) / 20)) / 2
+    picture = axes.imshow(right, origin="lower", cmap="viridis", vmin=0.8, vmax=1)
+    axes.figure.colorbar(picture, ax=axes, label="check of rock 4 is right", shrink=0.8)
+    for rock, cell in enumerate(rocks):
+        axes.annotate(str(rock + 1), cell, ha="center", va="center", bbox={"boxstyle": "circle", "fc": "white"})
+    axes.plot(0, 3, "s", color=LOOK, markersize=10)
+    axes.axvline(6.5, color="tab:green", linewidth=4)
+    axes.set(title="rover (red), rocks, and the exit", xlabel="x", ylabel="y", xlim=(-0.5, 6.6))
+    axes.title.set_fontsize(9)
+
+
+def draw_component_line(axes: Axes) -> None:
+    """Draw the probability that each of three components has failed, without repairs."""
+    model = am.problems.component_line(3)
+    beliefs = along(model, int(model.initial_states[0]), [0] * 25)
+    failed = np.array([[name[2 * k] == "3" for k in range(3)] for name in model.state_names or ()])
+    shares = beliefs @ failed
+    axes.plot(shares[:, 1], "-", color=LOOK, label="the middle one")
+    axes.plot(shares[:, 0], "k--", label="each of the outer ones")
+    axes.plot(along(am.problems.component_line(1), 1, [0] * 25)[:, 3], ":", color="gray", label="one alone")
+    axes.set(
+        xlabel="steps", ylabel="probability: failed", xlim=(0, 25), ylim=(0, 1), title="three in a line, no repairs"
+    )
+    axes.legend(loc="lower right", fontsize=8)
+
+
+def draw_crack_life(axes: Axes) -> None:
+    """Draw the size classes after 20 years without repairs, and the probability of detection."""
+    share, ageing = fatigue.growth(20, 100_000, np.random.default_rng(0))
+    for changes in ageing:
+        share = share @ changes
+    edges = np.concatenate([[5e-5], fatigue.crack_bins(), [28.0]])
+    axes.stairs(100 * share, edges, fill=True, color="lightgray")
+    axes.set(xscale="log", xlim=(0.01, 28), xlabel="crack, mm", ylabel="welds after 20 years, %")
+    found = axes.twinx()
+    found.stairs(100 * detection(8.0), edges, color=LOOK, baseline=None)
+    found.set(ylabel="detected by an inspection, %", ylim=(0, 100))
+    found.yaxis.label.set_color(LOOK)
+
+
 PICTURES: dict[str, Callable[[Axes], None]] = {
     "chain": draw_chain,
     "sepsis": draw_sepsis,
@@ -198,6 +290,12 @@ PICTURES: dict[str, Callable[[Axes], None]] = {
     "fatigue-crack": draw_fatigue,
     "inventory": draw_inventory,
     "inspection": draw_inspection,
+    "tiger": draw_tiger,
+    "pile-selection": draw_pile_selection,
+    "simple-fatigue": draw_simple_fatigue,
+    "rock-sample": draw_rock_sample,
+    "component-line": draw_component_line,
+    "crack-life": draw_crack_life,
 }
 
 

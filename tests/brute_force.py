@@ -42,31 +42,10 @@ def optimal_value(model):
 
 
 def fatigue(discount=0.95):
-    """Simplified fatigue: three conditions, an inspection that may be wrong while nothing is done, and a repair."""
-    wear = np.array([[0.95, 0.05, 0.0], [0.0, 0.95, 0.05], [0.0, 0.0, 1.0]])
-    P = np.stack([wear, np.tile([0.95, 0.05, 0.0], (3, 1))], axis=1)
-    R = np.array([[0.0, -20.0], [-50.0, -20.0], [0.0, -20.0]])
-    found = np.array([0.8, 0.15, 0.05])
-    inspection = am.Measurement.noisy(
-        "inspection", 1.0, probabilities=np.stack([found, 1 - found], axis=1), outcomes=("no defect", "defect"),
-        with_actions=("nothing",),
-    )  # fmt: skip
-    return am.Model.from_arrays(
-        P, R, measurements=[inspection], discount=discount, action_names=["nothing", "repair"],
-        state_names=["intact", "damaged", "failed"],
-    )  # fmt: skip
+    """Simplified fatigue over an infinite horizon."""
+    return am.problems.simple_fatigue(periods=None, discount=discount)
 
 
 def pile_selection(probability_long):
-    """Benjamin and Cornell's pile: two steps, first a test or none, then the order of a short or a long pile."""
-    P = np.zeros((5, 2, 5))  # (before, layer), (after, layer), ordered
-    P[0, :, 2] = P[1, :, 3] = P[2, :, 4] = P[3, :, 4] = P[4, :, 4] = 1.0
-    R = np.zeros((5, 2))  # actions: short, long; the first of them only passes time
-    R[3, 0], R[2, 1] = -400.0, -100.0
-    Z = np.array([[0.6, 0.3, 0.1], [0.1, 0.2, 0.7]])
-    sonic = am.Measurement.noisy("sonic", 20.0, outcomes=("40 ft", "45 ft", "50 ft"), probabilities=Z[[0, 1, 0, 1, 0]])
-    drilling = am.Measurement.exact("drilling", 50.0)
-    return am.Model.from_arrays(
-        P, R, measurements=[sonic, drilling], discount=1.0, terminal=[False] * 4 + [True],
-        initial=[1 - probability_long, probability_long, 0.0, 0.0, 0.0],
-    )  # fmt: skip
+    """Benjamin and Cornell's pile."""
+    return am.problems.pile_selection(probability_long)

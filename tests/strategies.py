@@ -110,3 +110,40 @@ def general_models(draw, max_states=5, max_actions=3, discounts=(0.5, 0.9), pass
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", am.ModelWarning)  # random laws may have outcomes that no state can produce
         return base.replace(measurements=looks, passive=free)
+
+
+def random_component(rng, n_states, n_actions, names=None):
+    """A component with sparse matrices, costs that may depend on the state, and up to two measurements of any kind."""
+    P = rng.dirichlet(np.ones(n_states), size=(n_actions, n_states))
+    P[rng.random(P.shape) < 0.3] = 0.0
+    P[..., -1] += P.sum(axis=2) == 0
+    P /= P.sum(axis=2, keepdims=True)
+    costs = {f"a{a}": rng.random() if rng.random() < 0.5 else rng.normal(size=n_states) for a in range(1, n_actions)}
+    looks = [random_measurement(rng, f"m{i}", n_states, n_actions) for i in range(rng.integers(0, 3))]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", am.ModelWarning)
+        return am.Component(
+            {f"a{a}": P[a] for a in range(n_actions)},
+            costs=costs,
+            start=rng.dirichlet(np.ones(n_states)),
+            measurements=looks,
+            state_names=names,
+        )
+
+
+@st.composite
+def systems(draw, max_components=3, max_states=3, max_actions=2, discounts=(0.5, 0.9)):
+    """Systems of independent components with random penalties and perhaps mobilisation."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    count = draw(st.integers(1, max_components))
+    parts = [
+        random_component(rng, int(rng.integers(2, max_states + 1)), int(rng.integers(1, max_actions + 1)))
+        for _ in range(count)
+    ]
+    penalties = rng.random((max_states,) * count) * draw(st.sampled_from([0.0, 1.0, 10.0]))
+    return am.system(
+        parts,
+        penalty=lambda states: float(penalties[states]),
+        mobilisation=draw(st.sampled_from([0.0, 0.3])),
+        discount=draw(st.sampled_from(discounts)),
+    )

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from actmeasure.inspection import Economics, Fit, fit
     from actmeasure.learning.train import train
     from actmeasure.model import Measurement, Model, lifetime
+    from actmeasure.model.system import Component, system
     from actmeasure.planning.bounds import q_mdp
     from actmeasure.planning.frontier import Frontier
     from actmeasure.planning.solution import Solution
@@ -65,6 +66,7 @@ _HOME = {
     "AgentError": "errors",
     "Belief": "belief",
     "BlindPlan": "schedule",
+    "Component": "model",
     "Decision": "decision",
     "Economics": "inspection",
     "Episodes": "episodes",
@@ -92,6 +94,7 @@ _HOME = {
     "q_mdp": "planning.bounds",
     "run_study": "studies.runner",
     "solve": "planning.solve",
+    "system": "model",
     "tradeoff": "planning.tradeoff",
     "train": "learning.train",
     "train_seeds": "studies",
@@ -111,6 +114,7 @@ __all__ = [
     "AgentError",
     "Belief",
     "BlindPlan",
+    "Component",
     "Decision",
     "Economics",
     "Episodes",
@@ -151,6 +155,7 @@ __all__ = [
     "run_study",
     "solve",
     "studies",
+    "system",
     "testing",
     "tradeoff",
     "train",

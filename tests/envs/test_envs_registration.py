@@ -20,6 +20,7 @@ IDS = [environment_id(name) for name in PROBLEM_NAMES]
 SMALLER = {
     "actmeasure/Drone-v0": {"size": 5, "width": 3, "top_speed": 1},
     "actmeasure/FatigueCrack-v0": {"years": 5, "samples": 2_000},
+    "actmeasure/CrackLife-v0": {"periods": 5, "samples": 2_000},
 }
 SETTINGS = {"actmeasure/FrozenLake-v0": {"size": 8, "variant": "slippery", "measuring_cost": 0.02}} | SMALLER
 

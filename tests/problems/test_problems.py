@@ -7,7 +7,11 @@ import actmeasure as am
 from actmeasure.problems import PROBLEMS
 
 #: Settings with which large problems are checked quickly.
-SMALLER = {"drone": {"size": 9, "width": 4, "top_speed": 2}, "fatigue-crack": {"years": 8, "samples": 2_000}}
+SMALLER = {
+    "drone": {"size": 9, "width": 4, "top_speed": 2},
+    "fatigue-crack": {"years": 8, "samples": 2_000},
+    "crack-life": {"periods": 8, "samples": 2_000},
+}
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
@@ -21,11 +25,11 @@ def test_unknown_names_and_settings():
     with pytest.raises(am.ModelError, match="did you mean 'variant'"):
         am.problems.make("frozen-lake", varient="slippery")
     with pytest.raises(
-        am.ModelError, match=r"unknown problem \['x'\]; choose one of: chain, drone, fatigue-crack, frozen-lake"
+        am.ModelError, match=r"unknown problem \['x'\]; choose one of: chain, component-line, crack-life, drone"
     ):
         am.problems.make(["x"])
     with pytest.raises(
-        am.ModelError, match="unknown problem 'zzzz'; choose one of: chain, drone, fatigue-crack, frozen-lake"
+        am.ModelError, match="unknown problem 'zzzz'; choose one of: chain, component-line, crack-life, drone"
     ):
         am.problems.make("zzzz")
 

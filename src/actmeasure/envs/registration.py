@@ -16,6 +16,7 @@ __all__ = ["PROBLEM_NAMES", "environment_id", "register_environments", "runs_as_
 PROBLEM_NAMES = (
     "measuring-value", "frozen-lake", "most-likely-successor", "two-state-belief", "tight-bound", "chain", "maintenance",
     "sepsis", "snake-maze", "drone", "sewer", "fatigue-crack", "inventory", "inspection",
+    "tiger", "pile-selection", "simple-fatigue", "rock-sample", "component-line", "crack-life", "k-out-of-n",
 )  # fmt: skip
 
 #: Problems with an environment class of their own; the others share one.

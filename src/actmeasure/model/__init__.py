@@ -3,5 +3,6 @@
 from actmeasure.model.finite_life import lifetime
 from actmeasure.model.measurement import Measurement
 from actmeasure.model.model import Model
+from actmeasure.model.system import Component, system
 
-__all__ = ["Measurement", "Model", "lifetime"]
+__all__ = ["Component", "Measurement", "Model", "lifetime", "system"]

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from actmeasure.decision import Decision
 from actmeasure.errors import ModelError, quoted, shown, unknown_name
 from actmeasure.model import arrays, gymnasium_tables, structure
 from actmeasure.model.measurement import DEFAULT_NAME, Measurement, Sizes
@@ -62,7 +63,7 @@ class Model:
     passive: Measurement | None = None
     state_names: tuple[str, ...] | None = None
     action_names: tuple[str, ...] | None = None
-    #: How the model was made from others, for planners (see `actmeasure.lifetime`); not part of its contents.
+    #: How the model was made from others, for planners (see `lifetime` and `system`); not part of its contents.
     origin: Any = None
 
     def __post_init__(self) -> None:
@@ -372,6 +373,24 @@ class Model:
                 allowed[:, number] = np.isin(np.arange(self.n_actions), np.array(measurement.with_actions))
         allowed.setflags(write=False)
         return allowed
+
+    def decision(self, choices: Sequence[Any]) -> Decision:
+        """Return the decision of a system's model (`actmeasure.system`) for a choice of each component.
+
+        Parameters
+        ----------
+        choices : sequence of N choices
+            For each component the name of an action, without a measurement; the name of a measurement that goes with one action
+            only; or a pair (action, measurement), by name or number. A number alone is an action.
+        """
+        find = getattr(self.origin, "decision", None)
+        if find is None:
+            raise ModelError(
+                "this model is not that of a system, or was changed since, so that it has no components to choose for; use "
+                "Decision(action, measurement)"
+            )
+        found: Decision = find(choices)
+        return found
 
     def _sizes(self) -> Sizes:
         return Sizes(self.n_states, self.n_actions, self.terminal, self.state_names, self.action_names)

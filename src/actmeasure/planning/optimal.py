@@ -39,6 +39,7 @@ from actmeasure.planning.belief_graph import (
 from actmeasure.planning.belief_plans import never_plan
 from actmeasure.planning.bounds import ALMOST_ONE, PROHIBITIVE, first_bounds, informed_bounds, mean_bound, start_bound
 from actmeasure.planning.budget import Budget, Stopped
+from actmeasure.planning.outcome_search import outcome_plan
 from actmeasure.planning.solution import Plan
 from actmeasure.schedule import Schedule
 
@@ -67,19 +68,22 @@ class Optimal:
     ----------
     tolerance : float
         Planning ends when upper - lower is at most this.
-    relative_tolerance : float
-        It also ends when upper - lower is at most this share of |lower|.
+    relative_tolerance : float, optional
+        It also ends when upper - lower is at most this share of |lower| (of |upper| where looks are not exact); by default 0, and
+        1e-3 where looks are not exact.
     """
 
     tolerance: float = 1e-6
-    relative_tolerance: float = 0.0
+    relative_tolerance: float | None = None
 
     def solve(self, model: Model, budget: Budget) -> Plan:
-        """Return the best schedule found within the budget and bounds on the optimum."""
-        model.require_exact_looks(
-            "the method optimal", "use atm, which has an exact value and an upper bound, or POMCP"
-        )
-        best = _plan_by_search(model, budget, self.tolerance, self.relative_tolerance, may_look=True)
+        """Return the best schedule found within the budget and bounds on the optimum.
+
+        Where looks are not exact: value vectors, which act in any belief, and the same bounds.
+        """
+        if not model.is_exact_look_model:
+            return outcome_plan(model, budget, self.tolerance, self.relative_tolerance)
+        best = _plan_by_search(model, budget, self.tolerance, self.relative_tolerance or 0.0, may_look=True)
         return best.plan(upper=best.search.upper)
 
 

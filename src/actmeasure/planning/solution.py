@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from actmeasure.errors import import_extra, shown
-from actmeasure.evaluation import Evaluation
+from actmeasure.evaluation import Evaluation, evaluate
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
 from actmeasure.planning.budget import Progress, Stopped, why_open
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+    from actmeasure.planning.outcome_search import OutcomeSearch
+
 
 __all__ = ["Plan", "Solution", "solution_frame", "solution_notes", "solution_text"]
 
@@ -38,6 +41,8 @@ class Plan:
         None where looks are not exact; then there is a `graph`.
     upper : float or None
         An upper bound on the optimum; `solve` computes the fast informed bound where there is none.
+    lower : float or None
+        A lower bound on what the policy earns, where it is proved otherwise than by the evaluation of a graph.
     values : float64 array, shape (S,), or None
         Lower bounds on what can be achieved from each state once it is known.
     stopped : str
@@ -54,10 +59,13 @@ class Plan:
         What acts in any belief, where the method has it.
     merged : float
         Beliefs whose probabilities differ by less than this were taken as one node of the graph; 0 if none were.
+    search : OutcomeSearch or None
+        The search, with its value vectors and beliefs, where looks are not exact and the method is `optimal`.
     """
 
     schedule: Schedule | None
     upper: float | None = None
+    lower: float | None = None
     values: FloatArray | None = None
     stopped: Stopped = "done"
     claimed: float | None = None
@@ -66,6 +74,7 @@ class Plan:
     graph: PolicyGraph | None = None
     policy: BeliefPolicy | None = None
     merged: float = 0.0
+    search: OutcomeSearch | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,9 +88,10 @@ class Solution:
     schedule : Schedule
         None where looks are not exact; see `policy` and `policy_graph` then.
     evaluation : Evaluation
-        Of the schedule, over all time.
+        Of the schedule, or of the policy graph where looks are not exact, over all time; computed when first asked for.
     lower : float
-        The schedule's discounted return, rounded downwards, and so a lower bound on the optimum.
+        A lower bound on the optimum: the discounted return of the schedule or graph, rounded downwards, or what the value vectors
+        of a search prove about `policy`.
     upper : float
         A sound upper bound on the optimum, whatever the method.
     values : float64 array, shape (S,)
@@ -104,7 +114,6 @@ class Solution:
     model: Model
     method: str
     schedule: Schedule
-    evaluation: Evaluation
     lower: float
     upper: float
     values: FloatArray
@@ -117,6 +126,17 @@ class Solution:
     belief_policy: BeliefPolicy | None = field(default=None, repr=False)
     #: Beliefs whose probabilities differ by less than this were taken as one node of the policy graph; 0 if none were.
     merged: float = 0.0
+    #: The search behind the bounds where looks are not exact.
+    search: OutcomeSearch | None = field(default=None, repr=False)
+    #: The evaluation, where the method computed it.
+    evaluated: Evaluation | None = field(default=None, repr=False)
+
+    @cached_property
+    def evaluation(self) -> Evaluation:
+        """What the schedule, or the policy graph where looks are not exact, does over all time."""
+        if self.evaluated is not None:
+            return self.evaluated
+        return evaluate(self.model, self.schedule if self.schedule is not None else self.graph or self.policy_graph())
 
     @property
     def policy(self) -> Policy:
@@ -132,7 +152,12 @@ class Solution:
 
     @property
     def value(self) -> float:
-        """Exact discounted return of the schedule or graph from the start, up to rounding; minus infinity where it has none."""
+        """Discounted return of the schedule or graph from the start, up to rounding; minus infinity where it has none.
+
+        Where a search found value vectors, this is `lower`: what they prove about `policy`.
+        """
+        if self.search is not None:
+            return self.lower
         value = self.evaluation.discounted_return
         return -math.inf if math.isnan(value) else value
 
@@ -204,6 +229,8 @@ class Solution:
 PLAN_WIDTH = 90
 #: Largest width of a step of a policy graph in the text.
 STEP_WIDTH = 160
+#: Pairs of node and state up to which a text tells how often the policy graph of a search looks.
+SMALL_PAIRS = 20_000
 WITHOUT_END = (
     "Without discount this schedule loses without end, so it has no finite value; use the method 'optimal', or a discount "
     "below 1."
@@ -286,17 +313,25 @@ def solution_notes(solution: Solution) -> Iterator[str]:
 def _facts(solution: Solution) -> Iterator[tuple[str, str]]:
     is_discounted = solution.model.discount < 1
     yield "method", f"{solution.method} ({solution.seconds:.2g} s)"
-    yield "value", f"{solution.value:.6g}  (exact, {'discounted' if is_discounted else 'without discount'})"
+    exact = "exact" if solution.search is None else "at least"
+    yield "value", f"{solution.value:.6g}  ({exact}, {'discounted' if is_discounted else 'without discount'})"
     if solution.claimed is not None:
         yield "claimed", f"{solution.claimed:.6g}  (what the method says its schedule is worth)"
     yield "optimum", _range(solution.lower, solution.upper)
     if solution.method_upper is not None:
         yield f"best {solution.method!r}", _range(solution.value, max(solution.method_upper, solution.value))
+    if solution.search is not None and not _is_small(solution):
+        return
     yield "looks", _looks(solution.evaluation, is_discounted)
     if len(solution.model.measurements) > 1:
         yield "by kind", _looks_by_kind(solution)
     can_end = bool(solution.model.terminal.any())
     yield "episode", _episode(solution.evaluation.steps, solution.evaluation.ending_probability if can_end else 0.0)
+
+
+def _is_small(solution: Solution) -> bool:
+    """Return whether the policy graph of a search is small enough to be evaluated for a text."""
+    return solution.graph is not None and len(solution.graph) * solution.model.n_states <= SMALL_PAIRS
 
 
 def _range(lower: float, upper: float) -> str:

@@ -231,7 +231,13 @@ def _with_tolerances(method: Method, tolerance: float, relative: float | None) -
 
 
 def _solution(model: Model, name: str, plan: Plan, budget: Budget) -> Solution:
-    """Evaluate the schedule exactly and check it against the upper bound."""
+    """Evaluate the schedule exactly and check it against the upper bound; what a search proved needs no evaluation."""
+    if plan.search is not None and plan.lower is not None and plan.upper is not None:
+        return Solution(
+            model=model, method=name, schedule=cast("Schedule", None), lower=plan.lower, upper=plan.upper,
+            values=np.full(model.n_states, -np.inf), seconds=budget.elapsed, stopped=plan.stopped, record=tuple(budget.record),
+            graph=plan.graph, belief_policy=plan.policy, search=plan.search,
+        )  # fmt: skip
     try:
         acts = plan.schedule if plan.graph is None else plan.graph
         if acts is None:
@@ -256,7 +262,7 @@ def _solution(model: Model, name: str, plan: Plan, budget: Budget) -> Solution:
         model=model,
         method=name,
         schedule=cast("Schedule", plan.schedule),  # None where looks are not exact
-        evaluation=evaluation,
+        evaluated=evaluation,
         lower=value - evaluation.discounted_error,
         upper=max(upper, value),
         values=np.where(np.isnan(evaluation.values), bounds, evaluation.values),

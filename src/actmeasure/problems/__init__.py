@@ -8,34 +8,46 @@ from typing import Any
 from actmeasure.errors import ModelError, quoted
 from actmeasure.model import Model
 from actmeasure.problems.chain import chain
+from actmeasure.problems.component_line import component_line
+from actmeasure.problems.crack_life import crack_life
 from actmeasure.problems.drone import drone
 from actmeasure.problems.fatigue import fatigue_crack
 from actmeasure.problems.frozen_lake import frozen_lake
 from actmeasure.problems.inspection import inspection
 from actmeasure.problems.inventory import inventory
+from actmeasure.problems.k_out_of_n import k_out_of_n
 from actmeasure.problems.maintenance import maintenance
 from actmeasure.problems.measuring_value import measuring_value
 from actmeasure.problems.paper_examples import most_likely_successor, tight_bound, two_state_belief
+from actmeasure.problems.rock_sample import rock_sample
 from actmeasure.problems.sepsis import sepsis
 from actmeasure.problems.sewer import sewer
 from actmeasure.problems.snake_maze import snake_maze
+from actmeasure.problems.textbook import pile_selection, simple_fatigue, tiger
 from actmeasure.settings import make_by_name
 
 __all__ = [
     "PROBLEMS",
     "chain",
+    "component_line",
+    "crack_life",
     "drone",
     "fatigue_crack",
     "frozen_lake",
     "inspection",
     "inventory",
+    "k_out_of_n",
     "maintenance",
     "make",
     "measuring_value",
     "most_likely_successor",
+    "pile_selection",
+    "rock_sample",
     "sepsis",
     "sewer",
+    "simple_fatigue",
     "snake_maze",
+    "tiger",
     "tight_bound",
     "two_state_belief",
 ]
@@ -56,6 +68,13 @@ PROBLEMS: dict[str, Callable[..., Model]] = {
     "fatigue-crack": fatigue_crack,
     "inventory": inventory,
     "inspection": inspection,
+    "tiger": tiger,
+    "pile-selection": pile_selection,
+    "simple-fatigue": simple_fatigue,
+    "rock-sample": rock_sample,
+    "component-line": component_line,
+    "crack-life": crack_life,
+    "k-out-of-n": k_out_of_n,
 }
 
 

@@ -12,7 +12,7 @@ from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
 from actmeasure.settings import amount, whole
 
-__all__ = ["crack_bins", "fatigue_crack", "growth", "state_number"]
+__all__ = ["crack_bins", "fatigue_crack", "growth", "size_names", "state_number"]
 
 #: Paris' law: its exponent, cycles in a year, and the distributions of the logarithm of its factor and of the stress range.
 EXPONENT, CYCLES = 3.5, 1e6
@@ -138,8 +138,13 @@ def _rewards(years: int, ageing: FloatArray, begin: FloatArray, repair: float, f
     return np.concatenate([*by_year, np.zeros((1, len(ACTIONS)))])
 
 
-def _names(years: int) -> list[str]:
+def size_names() -> list[str]:
+    """Return the names of the size classes, such as "1 to 1.55 mm"."""
     edges = [f"{edge:.3g}" for edge in crack_bins()]
-    sizes = [f"below {edges[0]} mm", *(f"{a} to {b} mm" for a, b in pairwise(edges)), "failed"]
+    return [f"below {edges[0]} mm", *(f"{a} to {b} mm" for a, b in pairwise(edges)), "failed"]
+
+
+def _names(years: int) -> list[str]:
+    sizes = size_names()
     named = [f"year {year}, age {age}: {size}" for year in range(years) for age in range(year + 1) for size in sizes]
     return [*named, "over"]

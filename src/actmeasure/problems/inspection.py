@@ -12,7 +12,7 @@ from actmeasure.errors import ModelError, quoted
 from actmeasure.model import Measurement, Model
 from actmeasure.settings import amount, probability
 
-__all__ = ["inspection"]
+__all__ = ["inspection", "prices"]
 
 CONDITIONS = ("new", "light", "moderate", "severe", "failed")
 ACTIONS = ("nothing", "repair", "replace")
@@ -71,7 +71,7 @@ def inspection(
         amount(failure, "failure"),
     )
     success, error = probability(repair_success, "repair_success"), probability(rating_error, "rating_error")
-    prices = _prices(measuring_cost)
+    costs = prices(measuring_cost, MEASUREMENTS, "[0.5, 1.5, 4]")
     n_states = len(CONDITIONS)
     here = np.arange(n_states)
     ageing = np.diag(STAY)
@@ -91,9 +91,9 @@ def inspection(
         P,
         R,
         measurements=[
-            Measurement.detection(visual, prices[0], pod=DETECTION, outcomes=("nothing found", "damage found")),
-            Measurement.noisy(ultrasonic, prices[1], probabilities=_ratings(n_states, error), outcomes=CONDITIONS),
-            Measurement.exact(opening, prices[2], with_actions=("nothing", "repair")),
+            Measurement.detection(visual, costs[0], pod=DETECTION, outcomes=("nothing found", "damage found")),
+            Measurement.noisy(ultrasonic, costs[1], probabilities=_ratings(n_states, error), outcomes=CONDITIONS),
+            Measurement.exact(opening, costs[2], with_actions=("nothing", "repair")),
         ],
         discount=discount,
         initial=0,
@@ -102,18 +102,18 @@ def inspection(
     )
 
 
-def _prices(measuring_cost: Any) -> list[float]:
-    """Return the prices of the three measurements."""
+def prices(measuring_cost: Any, names: Sequence[str], example: str) -> list[float]:
+    """Return the prices of several measurements, from one for each or one for all; `example` is shown in the message."""
     if isinstance(measuring_cost, Sequence | np.ndarray) and not isinstance(measuring_cost, str):
         given = list(measuring_cost)
     else:
-        given = [measuring_cost] * len(MEASUREMENTS)
-    if len(given) != len(MEASUREMENTS):
+        given = [measuring_cost] * len(names)
+    if len(given) != len(names):
         raise ModelError(
-            f"measuring_cost is {quoted(measuring_cost)}, expected a price for all measurements, or three, of "
-            f"{', '.join(MEASUREMENTS)}, such as [0.5, 1.5, 4]"
+            f"measuring_cost is {quoted(measuring_cost)}, expected a price for all measurements, or {len(names)}, of "
+            f"{', '.join(names)}, such as {example}"
         )
-    return [amount(price, f"the price of {name}") for name, price in zip(MEASUREMENTS, given, strict=True)]
+    return [amount(price, f"the price of {name}") for name, price in zip(names, given, strict=True)]
 
 
 def _ratings(n_states: int, error: float) -> npt.NDArray[np.float64]:

@@ -1,0 +1,703 @@
+"""The general search, where looks are imperfect, partial or several; see `kernels/outcome_search.py` for the derivation.
+
+`OutcomeSearch` prepares a model (rows over decisions, slices, informed bounds, first vectors) and alternates trials and sweeps
+within a budget; both bounds are sound at any time. `Start` of the search is the model's start belief, or each state of it where the
+start is shown. A life of a stationary model (`am.lifetime`) is searched on that model, with a layer of bounds for each number of
+periods left.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from actmeasure import markov
+from actmeasure.belief import Belief
+from actmeasure.decision import Decision
+from actmeasure.errors import PlanError
+from actmeasure.kernels import decision_rows, outcome_search
+from actmeasure.kernels.decision_rows import Rows
+from actmeasure.kernels.dynamics import EPSILON
+from actmeasure.kernels.interpolation import make_programme
+from actmeasure.kernels.outcome_search import Points, Vectors, Work
+from actmeasure.kernels.tensor_grid import Grid
+from actmeasure.model import Model
+from actmeasure.model.finite_life import Lifetime
+from actmeasure.model.system import Factors
+from actmeasure.model.transitions import FloatArray
+from actmeasure.planning.bounds import mdp_values, repeat_values
+from actmeasure.planning.budget import Budget, Stopped
+from actmeasure.planning.solution import Plan
+from actmeasure.planning.tensor_grid import tensor_grid
+from actmeasure.policy import BeliefPolicy
+from actmeasure.policy_graph import PolicyGraph
+
+__all__ = ["RELATIVE_TOLERANCE", "DecisionRows", "OutcomeSearch", "outcome_plan"]
+
+IntArray = npt.NDArray[np.int64]
+
+#: Relative tolerance of searches where looks are not exact, unless another is asked for.
+RELATIVE_TOLERANCE = 1e-3
+#: Largest policy graph, in nodes and in pairs of node and state, that is made of the value vectors.
+MOST_GRAPH_NODES, MOST_GRAPH_PAIRS = 20_000, 1_000_000
+#: Largest number of entries of rows over (state, decision).
+MOST_ENTRIES = 200_000_000
+#: Largest size of the search in bytes, with what is copied while it grows.
+MOST_BYTES = 6 << 30
+#: All decisions of a node are followed at once where a model has at most this many.
+MOST_EAGER = 12
+#: Steps of the longest trial.
+LONGEST_TRIAL = 2000
+#: Sweeps of the informed bound end at this change, relative to the largest bound, or after so many.
+INFORMED_PRECISION, MOST_INFORMED_SWEEPS = 1e-7, 2000
+#: Stands for minus infinity where no plan with a finite value is known: a bound that is true, and can be computed with.
+VERY_LOW = -1e250
+#: Share of the time, and most seconds, for the grid of a system of components.
+GRID_SHARE, GRID_SECONDS = 0.5, 40.0
+#: Share of the time of trials that sweeps take.
+SWEEP_SHARE = 0.25
+
+
+def outcome_plan(model: Model, budget: Budget, tolerance: float, relative: float | None = None) -> Plan:
+    """Return the plan of a search: a policy of value vectors, bounds on the optimum, and the vectors as a policy graph."""
+    search = OutcomeSearch(model, budget)
+    stopped = search.run(tolerance, RELATIVE_TOLERANCE if relative is None else relative)
+    budget.spent = search.n_nodes
+    return Plan(
+        None,
+        upper=search.upper,
+        lower=search.lower,
+        stopped=stopped,
+        graph=search.policy_graph(),
+        policy=BeliefPolicy(model, search.decide_at),
+        search=search,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class DecisionRows:
+    """Rows over (state, decision) of a model, before any bounds; see `kernels/decision_rows.py`.
+
+    Attributes
+    ----------
+    decisions : list of Decision
+    outcomes : int64 array, shape (n_groups,)
+        The outcome of each group, -1 for nothing seen.
+    n_slices : int
+    arrays : dict
+        The fields of `Rows`.
+    """
+
+    decisions: list[Decision]
+    outcomes: IntArray
+    n_slices: int
+    arrays: dict[str, Any]
+
+    @classmethod
+    def of(cls, model: Model) -> DecisionRows:
+        """Return the rows of a model."""
+        decisions = [Decision(int(a), int(m)) for a, m in np.argwhere(model.allowed_decisions)]
+        n, n_states = len(decisions), model.n_states
+        parts = [_entries(model, number, decision) for number, decision in enumerate(decisions)]
+        if sum(len(part.states) for part in parts) > MOST_ENTRIES:
+            raise PlanError(
+                f"the model has more than {MOST_ENTRIES:,} combinations of state, decision, successor and outcome, too many to "
+                "search; use POMCP, or a model with fewer outcomes"
+            )
+        states, number, outcomes, successors, chances = (
+            np.concatenate([getattr(part, name) for part in parts]) for name in _Entries._fields
+        )
+        order = np.argsort(states * n + number, kind="stable")
+        states, number, outcomes, successors, chances = (
+            array[order] for array in (states, number, outcomes, successors, chances)
+        )
+        counts = np.bincount(states * n + number, minlength=n_states * n)
+        offsets = np.concatenate([[0], np.cumsum(counts)])
+        slice_of, n_slices = _slices(model, n, offsets, outcomes, successors)
+        # Entries of states that are never reached are left out.
+        keep = slice_of[states] >= 0
+        states, number, outcomes, successors, chances = (
+            array[keep] for array in (states, number, outcomes, successors, chances)
+        )
+        index = slice_of[states] * n + number
+        order = np.lexsort((successors, outcomes, index))
+        changed = np.ones(len(order), dtype=bool)
+        for key in (index, outcomes, successors):
+            changed[1:] &= True
+        different = np.zeros(len(order), dtype=bool)
+        other_group = np.zeros(len(order), dtype=bool)
+        if len(order):
+            different[0] = other_group[0] = True
+            for key in (index, outcomes):
+                other_group[1:] |= key[order][1:] != key[order][:-1]
+            different |= other_group
+            different[1:] |= successors[order][1:] != successors[order][:-1]
+        slot_of = np.empty(len(order), dtype=np.int64)
+        slot_of[order] = np.cumsum(different) - 1
+        first = order[different]  # an entry of each slot
+        slot_state = successors[first]
+        group_first = order[other_group]
+        group_slots = np.append(slot_of[group_first], len(first))
+        groups = np.searchsorted(index[group_first], np.arange(n_slices * n + 1))
+        rows = np.lexsort((slot_of, states * n + number))
+        counts = np.bincount(states * n + number, minlength=n_states * n)
+        members = np.flatnonzero(slice_of >= 0)
+        members = members[np.argsort(slice_of[members], kind="stable")]
+        sizes = np.bincount(slice_of[members], minlength=n_slices)
+        slice_offsets = np.concatenate([[0], np.cumsum(sizes)])
+        position = np.full(n_states, -1, dtype=np.int32)
+        position[members] = np.arange(len(members)) - slice_offsets[slice_of[members]]
+        rewards = np.column_stack([_rewards(model, decision) for decision in decisions])
+        return cls(
+            decisions,
+            outcomes[group_first],
+            n_slices,
+            {
+                "n_decisions": n,
+                "rewards": np.ascontiguousarray(rewards).ravel(),
+                "offsets": np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+                "slots": slot_of[rows],
+                "probabilities": chances[rows],
+                "groups": groups.astype(np.int64),
+                "group_slots": group_slots.astype(np.int64),
+                "group_slice": slice_of[slot_state[group_slots[:-1]]].astype(np.int64),
+                "slot_state": slot_state.astype(np.int32),
+                "slice_of": slice_of.astype(np.int32),
+                "position": position,
+                "slice_offsets": slice_offsets.astype(np.int64),
+                "slice_states": members.astype(np.int32),
+            },
+        )
+
+
+class _Entries(NamedTuple):
+    states: IntArray
+    numbers: IntArray
+    outcomes: IntArray
+    successors: IntArray
+    chances: FloatArray
+
+
+def _entries(model: Model, number: int, decision: Decision) -> _Entries:
+    """Return state, decision, outcome, successor and probability of all entries of one decision."""
+    table, n_actions = model.transitions, model.n_actions
+    first = np.arange(model.n_states) * n_actions + decision.action
+    sizes = table.offsets[first + 1] - table.offsets[first]
+    entries = _ranges(table.offsets[first], sizes)
+    states = np.repeat(np.arange(model.n_states), sizes)
+    successors, chances = table.successors[entries].astype(np.int64), table.probabilities[entries]
+    running = ~model.terminal[successors] & (chances > 0)
+    states, successors, chances = states[running], successors[running], chances[running]
+    shows = model.shown_by(decision.measurement)
+    if shows is None:
+        outcomes = np.full(len(states), -1, dtype=np.int64)
+    elif shows.law is None:
+        outcomes = successors
+    else:
+        law = shows.law
+        seen = successors + (decision.action * model.n_states if law.by_action else 0)
+        sizes = law.offsets[seen + 1] - law.offsets[seen]
+        entries = _ranges(law.offsets[seen], sizes)
+        outcomes = law.outcomes[entries].astype(np.int64)
+        states, successors = np.repeat(states, sizes), np.repeat(successors, sizes)
+        chances = np.repeat(chances, sizes) * law.probabilities[entries]
+        possible = chances > 0
+        states, successors, outcomes, chances = states[possible], successors[possible], outcomes[possible], chances[possible]
+    return _Entries(states, np.full(len(states), number), outcomes, successors, chances)
+
+
+def _ranges(first: npt.NDArray[Any], sizes: npt.NDArray[Any]) -> IntArray:
+    """Return first[i], first[i] + 1, ... for sizes[i] numbers each, one after the other."""
+    inside = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return np.asarray(np.repeat(first, sizes) + inside, dtype=np.int64)
+
+
+def _rewards(model: Model, decision: Decision) -> FloatArray:
+    rewards = model.rewards[:, decision.action].copy()
+    if decision.measurement:
+        prices = model.measurements[decision.measurement - 1].table(model.n_states, model.n_actions)
+        rewards -= prices[:, decision.action]
+    return rewards
+
+
+def _slices(
+    model: Model, n: int, offsets: IntArray, outcomes: IntArray, successors: IntArray
+) -> tuple[IntArray, int]:
+    """Return the slice of each state, -1 for states that are never reached, and the number of slices."""
+    n_states, starts = model.n_states, model.initial_states
+    capacity = 1 << max(10, int(4 * len(outcomes)).bit_length())
+    while True:
+        parents = np.arange(n_states)
+        following, last, size = np.full(n_states, -1), np.arange(n_states), np.zeros(n_states, dtype=np.int64)
+        size[starts] = 1
+        if not model.reveal_start:
+            parents[starts] = starts[0]
+            following[starts[:-1]] = starts[1:]
+            last[starts[0]], size[starts[0]] = starts[-1], len(starts)
+        queue = np.zeros(int(n_states * (math.log2(n_states + 1) + 3)), dtype=np.int64)
+        queue[: len(starts)] = starts
+        reached = decision_rows.merge_slices(
+            n, offsets, outcomes, successors, parents, following, last, size, queue,
+            np.full(capacity, -1), np.zeros(capacity, dtype=np.int64), len(starts),
+        )  # fmt: skip
+        if reached >= 0:
+            break
+        capacity *= 4
+    while not np.array_equal(parents, parents[parents]):
+        parents = parents[parents]
+    slice_of = np.full(n_states, -1, dtype=np.int64)
+    found = size > 0
+    roots, slice_of[found] = np.unique(parents[found], return_inverse=True)
+    return slice_of, len(roots)
+
+
+class OutcomeSearch:
+    """A search for the optimum of any model that can be stopped and continued at any time.
+
+    Parameters
+    ----------
+    model : Model
+    budget : Budget
+        It may be replaced by another one between two calls of `run`.
+    """
+
+    def __init__(self, model: Model, budget: Budget) -> None:
+        self.model, self.budget = model, budget
+        origin = model.origin
+        #: The model that is searched, the number of decisions (0 for an unlimited horizon) and the values at their end.
+        self.base, self.periods, self.final = model, 0, np.zeros(model.n_states)
+        if isinstance(origin, Lifetime) and origin.is_stationary:
+            self.base, self.periods = origin.models[0], origin.periods
+            self.final = np.zeros(self.base.n_states) if origin.final is None else origin.final
+        self.made = DecisionRows.of(self.base)
+        self._first_bounds(budget)
+        self._make_room_for_search()
+        self._first_vectors()
+        #: The bound of independent components, where the model is a system of these.
+        self.grid: Grid | None = None
+        if isinstance(model.origin, Factors):
+            self.grid = tensor_grid(model, budget.part(GRID_SHARE, GRID_SECONDS)).kernel
+        self.starts, self.weights = self._start_nodes()
+        self._trials, self._sweep_row, self._work = 1, -1, 0
+        self._stop: Stopped | None = None
+        budget.note(self.lower, self.upper)
+
+    # Preparation
+
+    def _first_bounds(self, budget: Budget) -> None:
+        """Compute the informed bounds, the values of repeating an action, and from them the slack."""
+        base, discount, arrays = self.base, self.model.discount, self.made.arrays
+        n, n_states = arrays["n_decisions"], base.n_states
+        rewards = arrays["rewards"].reshape(n_states, n)
+        shift, layers = (1, self.periods + 1) if self.periods else (0, 1)
+        informed = np.zeros((layers, n_states * n))
+        rows = Rows(discount=discount, shift=shift, slack=0.0, informed=informed, **arrays)
+        running = arrays["slice_of"] >= 0
+        sums = np.zeros(n)
+        if self.periods:
+            self.blind = np.zeros((layers, n_states, base.n_actions))
+            informed[0] = np.repeat(np.where(running, self.final, 0.0), n)
+            self.blind[0] = self.final[:, None]
+            for layer in range(1, layers):
+                informed[layer] = np.inf
+                scale = float(np.abs(informed[layer - 1]).max())
+                decision_rows.informed_sweep(rows, n_states, layer, layer - 1, scale, sums)
+                informed[layer][~np.isfinite(informed[layer])] = 0.0
+                self.blind[layer] = self._repeated_once(self.blind[layer - 1])
+        else:
+            values = mdp_values(base, budget)
+            budget.note(-math.inf, float(base.initial_probabilities @ values[base.initial_states]))
+            table = base.transitions.stacked() @ np.where(base.terminal, 0.0, values)
+            following = np.asarray(table).reshape(n_states, base.n_actions)
+            actions = [decision.action for decision in self.made.decisions]
+            error = EPSILON * 4 * (16 + int(np.diff(base.transitions.offsets).max()))
+            first = rewards + discount * following[:, actions]
+            first += error * (np.abs(rewards) + discount * np.abs(values).max())
+            first[base.terminal] = 0.0
+            informed[0] = first.ravel()
+            for _ in range(MOST_INFORMED_SWEEPS):
+                scale = float(np.abs(informed).max())
+                change = decision_rows.informed_sweep(rows, n_states, 0, 0, scale, sums)
+                if change <= INFORMED_PRECISION * scale or budget.is_out_of_time:
+                    break
+            self.blind = self._repeated()[None]
+        lowest = 0.0
+        members, slice_of = arrays["slice_states"], arrays["slice_of"]
+        for layer in range(layers):
+            least = np.full((self.made.n_slices, base.n_actions), np.inf)
+            np.minimum.at(least, slice_of[members], self.blind[layer][members])
+            lowest = min(lowest, float(least.max(axis=1).min()))
+        highest = float(informed.max())
+        size = 2 * max(highest, 0.0) - lowest + float(np.abs(rewards).max()) + float(np.abs(informed).max())
+        terms = 4 * int(np.diff(arrays["offsets"]).max()) + 4 * int(np.diff(arrays["slice_offsets"]).max()) + 64
+        slack = (outcome_search.DELTA + EPSILON * terms) * size
+        self.rows = rows._replace(slack=slack)
+
+    def _repeated(self) -> FloatArray:
+        """Return lower bounds on the values of repeating an action without end, shape (S, A)."""
+        if self.model.discount < 1:
+            return repeat_values(self.base, self.budget)
+        return self._repeated_undiscounted()
+
+    def _repeated_undiscounted(self) -> FloatArray:
+        """Return the same without discount: proved by v <= R + P v, where the episode surely ends; otherwise `VERY_LOW`."""
+        model = self.base
+        running = np.flatnonzero(~model.terminal)
+        values = np.full((model.n_states, model.n_actions), VERY_LOW)
+        values[model.terminal] = 0.0
+        for action in range(model.n_actions):
+            taken = model.transitions.stacked()[running * model.n_actions + action]
+            moves = taken[:, running]
+            leaks = np.asarray(taken[:, np.flatnonzero(model.terminal)].sum(axis=1)).ravel() > 0
+            rewards = model.rewards[running, action]
+            try:
+                recurrent = markov.recurrence(moves, leaks, np.full(len(running), 1 / len(running)))
+                sums = markov.undiscounted_values(moves, recurrent, np.column_stack([rewards, np.ones(len(running))]))
+            except markov.RoundingError:
+                continue
+            finite = np.isfinite(sums).all(axis=1)
+            # A margin for each step that is expected, so that the inequality survives rounding.
+            scale = 1e-12 * (float(np.abs(rewards).max()) + float(np.abs(sums[finite]).max(initial=0.0)))
+            claimed = np.where(finite, sums[:, 0] - scale * sums[:, 1], VERY_LOW)
+            ahead = np.asarray(moves @ claimed).ravel() + rewards
+            proved = finite & (claimed <= ahead - 1e-14 * (np.abs(rewards) + np.abs(moves) @ np.abs(claimed)))
+            # A state from which one that is not proved is reached is not proved either.
+            while True:
+                lost = proved & (np.asarray(moves @ (~proved).astype(float)).ravel() > 0)
+                if not lost.any():
+                    break
+                proved &= ~lost
+            values[running, action] = np.where(proved, claimed, VERY_LOW)
+        return values
+
+    def _repeated_once(self, before: FloatArray) -> FloatArray:
+        """Return lower bounds on the values of repeating an action once more than in `before`, shape (S, A)."""
+        model = self.base
+        after = np.where(model.terminal[:, None], 0.0, before)
+        result = np.empty_like(before)
+        table = model.transitions.stacked()
+        terms = 16 + int(np.diff(model.transitions.offsets).max())
+        for action in range(model.n_actions):
+            rows = table[np.arange(model.n_states) * model.n_actions + action]
+            size = np.abs(model.rewards[:, action]) + np.asarray(rows @ np.abs(after[:, action])).ravel()
+            ahead = model.rewards[:, action] + self.model.discount * np.asarray(rows @ after[:, action]).ravel()
+            result[:, action] = ahead - 4 * EPSILON * terms * size
+        result[model.terminal] = 0.0
+        return result
+
+    def _make_room_for_search(self) -> None:
+        """Allocate nodes, vectors and scratch memory."""
+        arrays, layers = self.made.arrays, len(self.rows.informed)
+        n, n_slices = arrays["n_decisions"], self.made.n_slices
+        sizes = np.diff(arrays["slice_offsets"])
+        groups, slots = arrays["groups"], arrays["group_slots"]
+        most_groups = int(np.diff(groups).max())
+        most_slots = int(np.diff(slots[groups]).max())
+        most_states = int(sizes.max())
+        self.work = Work(
+            mass=np.zeros(max(most_slots, 1)), states=np.zeros(max(most_states, 1), np.int32), probabilities=np.zeros(max(most_states, 1)),
+            place=np.full(self.base.n_states, -1, np.int32), slot_value=np.zeros(max(most_slots, 1)), vector=np.zeros(most_states),
+            chosen=np.zeros(max(most_groups, 1), np.int32),
+            path=np.zeros((LONGEST_TRIAL if not self.periods else self.periods + 1, 2), np.int64),
+            bounds=np.zeros((n, layers)), order=np.zeros(n, bool), totals=np.zeros(layers), ratio=np.zeros(256), tally=np.zeros(129, np.int64),
+        )  # fmt: skip
+        self.eager = n <= MOST_EAGER
+        followed = n if self.eager else 2
+        nodes, node_entries = 2048 + 2 * followed * most_groups, 8192 + 2 * followed * most_slots
+        n_rows = 256
+        self.points = Points(
+            counts=np.zeros(4, np.int64), begin=np.zeros(nodes + 1, np.int64), states=np.zeros(node_entries, np.int32),
+            probabilities=np.zeros(node_entries), slice_of=np.zeros(nodes, np.int32), mask=np.zeros(nodes, np.int64),
+            table=np.full(_table_size(nodes), -1, np.int32), upper=np.zeros((nodes, layers)), lower=np.zeros((nodes, layers)),
+            best=np.zeros((nodes, layers), np.int32), checked=np.zeros((nodes, layers), np.int32),
+            interpolated=np.zeros(nodes, np.int64), visited=np.zeros(nodes, np.int64), row=np.zeros(nodes, np.int32), next_point=np.zeros(nodes, np.int32),
+            last_point=np.full(n_slices, -1, np.int32), bound=np.zeros((n_rows * n, layers)), linear=np.zeros((n_rows * n, layers)),
+            reward=np.zeros(n_rows * n), child=np.zeros(n_rows * n, np.int64),
+            child_node=np.zeros(2 * followed * most_groups + 4096, np.int32),
+            child_chance=np.zeros(2 * followed * most_groups + 4096), node_of_row=np.zeros(n_rows, np.int32),
+        )  # fmt: skip
+        n_first = n_slices * self.base.n_actions * layers
+        n_values = int(sizes.sum()) * self.base.n_actions * layers
+        blind = [self._decision_number(action, 0) for action in range(self.base.n_actions)]
+        n_plans = layers * int(sum(np.diff(groups)[d::n].sum() for d in blind))
+        capacity = n_first + 1024
+        self.vectors = Vectors(
+            counts=np.zeros(3, np.int64), begin=np.zeros(capacity, np.int64), values=np.zeros(n_values + 1024 * most_states),
+            slice_of=np.zeros(capacity, np.int32), layer=np.zeros(capacity, np.int32), decision=np.zeros(capacity, np.int32),
+            plan=np.zeros(capacity, np.int64), plans=np.zeros(n_plans + 64 * most_groups + 4096, np.int32),
+            last=np.full((n_slices, layers), -1, np.int32), before=np.zeros(capacity, np.int32),
+        )  # fmt: skip
+        self.interpolates = True
+        most = outcome_search.MOST_CANDIDATES
+        self.programme = make_programme(most_states, most, most * min(most_states, 1000) + most_states)
+
+    def _decision_number(self, action: int, measurement: int) -> int:
+        return self.made.decisions.index(Decision(action, measurement))
+
+    def _first_vectors(self) -> None:
+        """Add the vectors of repeating an action, for each slice and layer, and those of the end of a finite life."""
+        rows, vectors, base = self.rows, self.vectors, self.base
+        n_actions, n, n_slices = base.n_actions, rows.n_decisions, self.made.n_slices
+        sizes = np.diff(rows.slice_offsets)
+        for layer in range(len(rows.informed)):
+            is_end = bool(self.periods) and layer == 0
+            for action in range(1 if is_end else n_actions):
+                decision = self._decision_number(action, 0)
+                first = int(vectors.counts[outcome_search.VECTORS])
+                numbers = first + np.arange(n_slices)
+                begin = int(vectors.counts[outcome_search.VALUES])
+                vectors.begin[numbers] = begin + rows.slice_offsets[:-1]
+                vectors.values[begin : begin + sizes.sum()] = self.blind[layer][rows.slice_states, action]
+                vectors.slice_of[numbers] = np.arange(n_slices)
+                vectors.layer[numbers] = layer
+                vectors.decision[numbers] = -1 if is_end else decision
+                vectors.before[numbers] = vectors.last[:, layer]
+                vectors.last[:, layer] = numbers
+                plans = int(vectors.counts[outcome_search.PLANS])
+                vectors.plan[numbers] = plans
+                if not is_end:
+                    index = np.arange(n_slices) * n + decision
+                    counts = rows.groups[index + 1] - rows.groups[index]
+                    vectors.plan[numbers] = plans + np.cumsum(counts) - counts
+                    # The same action, in the slice that follows; behind the last period the only vector of its slice.
+                    goal = rows.group_slice[_ranges(rows.groups[index], counts)]
+                    of_layer = first if not self.periods else self._first_of(layer - 1, action)
+                    vectors.plans[plans : plans + len(goal)] = of_layer + goal
+                    vectors.counts[outcome_search.PLANS] += len(goal)
+                vectors.counts[outcome_search.VECTORS] += n_slices
+                vectors.counts[outcome_search.VALUES] += int(sizes.sum())
+
+    def _first_of(self, layer: int, action: int) -> int:
+        """Return the number of the first of the vectors that repeat an action in a layer of a finite life."""
+        return 0 if layer == 0 else self.made.n_slices * (1 + (layer - 1) * self.base.n_actions + action)
+
+    def _start_nodes(self) -> tuple[IntArray, FloatArray]:
+        base = self.base
+        if base.start_is_known:
+            beliefs = [(np.array([s]), np.ones(1)) for s in base.initial_states]
+            weights = base.initial_probabilities
+        else:
+            beliefs, weights = [(base.initial_states, base.initial_probabilities)], np.ones(1)
+        nodes = []
+        for states, probabilities in beliefs:
+            self._ensure_room()
+            nodes.append(self._node(states.astype(np.int64), probabilities))
+        return np.array(nodes, dtype=np.int64), np.array(weights, dtype=np.float64)
+
+    def _node(self, states: IntArray, probabilities: FloatArray) -> int:
+        return outcome_search.add_node(self.rows, self.points, self.grid, self.work, states, probabilities)
+
+    # State of the search
+
+    @property
+    def layer(self) -> int:
+        """The layer of the start: the number of decisions, 0 for an unlimited horizon."""
+        return self.periods
+
+    @property
+    def lower(self) -> float:
+        """Lower bound on the optimum from the start."""
+        if not hasattr(self, "starts"):
+            return -math.inf
+        value = float(self.weights @ np.maximum(self.points.lower[self.starts, self.layer], VERY_LOW))
+        return value - self.rows.slack
+
+    @property
+    def upper(self) -> float:
+        """Upper bound on the optimum from the start."""
+        return float(self.weights @ self.points.upper[self.starts, self.layer]) + self.rows.slack
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of beliefs in the graph."""
+        return int(self.points.counts[outcome_search.NODES])
+
+    def is_closed(self, tolerance: float, relative: float) -> bool:
+        """Whether upper - lower is at most `tolerance`, or the share `relative` of |upper|."""
+        upper = self.upper
+        return upper - self.lower <= max(tolerance, relative * abs(upper))
+
+    def run(self, tolerance: float, relative: float = 0.0) -> Stopped:
+        """Search until the bounds are within the tolerance or the budget is over; returns why it stopped."""
+        self._raise_lower()
+        credit = 0.0
+        with self.budget.deferred_interrupts():
+            while not (stopped := self._stopped(tolerance, relative)):
+                begun = self.budget.elapsed
+                closed = max(tolerance, relative * abs(self.upper))
+                if not self._ensure_room():
+                    continue
+                full = outcome_search.run_trials(
+                    self.rows, self.points, self.vectors, self.programme, self.grid, self.work, self.starts, self.weights, self.layer,
+                    self._trials, 0.5 * closed, self.eager, self.interpolates,
+                )  # fmt: skip
+                spent = self.budget.elapsed - begun
+                if full != outcome_search.FULL:
+                    self._trials = min(2 * self._trials, 1000) if spent < 0.05 else max(1, self._trials // 2) if spent > 0.2 else self._trials
+                credit += SWEEP_SHARE * spent
+                if credit > 0.02:
+                    credit -= self._sweep(credit)
+                self._raise_lower()
+                self.budget.note(self.lower, self.upper)
+        return stopped
+
+    def _sweep(self, seconds: float) -> float:
+        begun = self.budget.elapsed
+        while self.budget.elapsed - begun < seconds:
+            if not self._ensure_room():
+                break
+            if self._sweep_row < 0:
+                self._sweep_row = int(self.points.counts[outcome_search.ROWS]) - 1
+            row = outcome_search.sweep(
+                self.rows, self.points, self.vectors, self.programme, self.grid, self.work, self._sweep_row, 50, self.upper - self.lower,
+                self.interpolates,
+            )
+            self._sweep_row = self._sweep_row if row == -2 else row
+        return self.budget.elapsed - begun
+
+    def _raise_lower(self) -> None:
+        """Compare the starts with the latest vectors."""
+        outcome_search.run_trials(
+            self.rows, self.points, self.vectors, self.programme, self.grid, self.work, self.starts, self.weights, self.layer, 1,
+            np.inf, self.eager, self.interpolates,
+        )
+
+    def _stopped(self, tolerance: float, relative: float) -> Stopped | None:
+        if self.is_closed(tolerance, relative):
+            return "closed"
+        self.budget.spent = self.n_nodes
+        return self._stop or self.budget.stops()
+
+    # What is returned
+
+    def belief_and_layer(self, belief: Belief) -> tuple[Belief, int]:
+        """Return a belief over the states that are searched, and the number of periods left; 0 for an unlimited horizon."""
+        if not self.periods:
+            return belief, 0
+        running = np.flatnonzero(~self.base.terminal)
+        period, number = np.divmod(belief.states, len(running))
+        if len(np.unique(period)) != 1 or period[0] >= self.periods:
+            raise PlanError(
+                f"the belief {belief!r} mixes periods, or is not one of a running episode; the period is always known"
+            )
+        return Belief(running[number], belief.probabilities), self.periods - int(period[0])
+
+    def decision_bounds(self, belief: Belief) -> FloatArray:
+        """Return lower bounds on the value of each decision in a belief, then going on with the best vectors, shape (D,).
+
+        In a belief that mixes slices, or has states that are never reached from the start, these are the linear bounds from above.
+        """
+        own, layer = self.belief_and_layer(belief)
+        if own.is_over or own.states[-1] >= self.base.n_states:
+            raise PlanError(f"the belief is {belief!r}, expected a belief of a running episode of the model")
+        slices = self.rows.slice_of[own.states]
+        result = np.empty(self.rows.n_decisions)
+        if slices[0] < 0 or (slices != slices[0]).any():
+            table = self.rows.informed[layer].reshape(self.base.n_states, -1)
+            return np.asarray(own.probabilities @ table[own.states])
+        outcome_search.look_ahead(
+            self.rows, self.vectors, self.work, own.states.astype(np.int64), own.probabilities, layer, result
+        )
+        return result
+
+    def decide_at(self, belief: Belief) -> Decision:
+        """Return the decision with the highest lower bound: it is worth at least the best vector, and so is what follows."""
+        return self.made.decisions[int(np.argmax(self.decision_bounds(belief)))]
+
+    def policy_graph(self) -> PolicyGraph | None:
+        """Return the controller whose nodes are the vectors that the best ones at the start lead to; None if it is too large."""
+        vectors, groups = self.vectors, self.rows.groups
+        number: dict[int, int] = {}
+        order: list[int] = []
+
+        def node_of(vector: int) -> int:
+            if vector not in number:
+                number[vector] = len(order)
+                order.append(vector)
+            return number[vector]
+
+        starts = [node_of(int(vector)) for vector in self.points.best[self.starts, self.layer]]
+        decisions: list[Decision] = []
+        edges: list[dict[int | str | None, int]] = []
+        pairs = 0
+        while len(decisions) < len(order):
+            vector = order[len(decisions)]
+            x, d = int(vectors.slice_of[vector]), int(vectors.decision[vector])
+            pairs += int(self.rows.slice_offsets[x + 1] - self.rows.slice_offsets[x])
+            if len(order) > MOST_GRAPH_NODES or pairs > MOST_GRAPH_PAIRS:
+                return None
+            first, last = int(groups[x * self.rows.n_decisions + d]), int(groups[x * self.rows.n_decisions + d + 1])
+            following = vectors.plans[int(vectors.plan[vector]) : int(vectors.plan[vector]) + last - first].tolist()
+            edges.append(
+                {
+                    None if outcome < 0 else outcome: node_of(int(after))
+                    for outcome, after in zip(self.made.outcomes[first:last].tolist(), following, strict=True)
+                    if vectors.decision[after] >= 0
+                }
+                or {None: len(decisions)}
+            )
+            decisions.append(self.made.decisions[d])
+        if self.model.start_is_known and len(self.starts) > 1:
+            return PolicyGraph(decisions, edges, dict(zip(self.model.initial_states.tolist(), starts, strict=True)))
+        return PolicyGraph(decisions, edges, starts[0])
+
+    def _ensure_room(self) -> bool:
+        """Enlarge what is nearly full; False, and the search ends, if it may not grow any more."""
+        points, vectors, work = self.points, self.vectors, self.work
+        followed = self.rows.n_decisions if self.eager else 2
+        groups, slots = 4 * followed * len(work.chosen), 4 * followed * len(work.mass)
+        nodes, entries, n_rows, children = points.counts.tolist()
+        grown: dict[str, int] = {}
+        n = self.rows.n_decisions
+        if nodes + groups + 64 >= len(points.slice_of):
+            size = 2 * len(points.slice_of) + groups
+            grown |= dict.fromkeys(
+                ("slice_of", "mask", "upper", "lower", "best", "checked", "interpolated", "visited", "row", "next_point"), size
+            )
+            grown["begin"] = size + 1
+        if entries + slots + 64 >= len(points.states):
+            grown |= dict.fromkeys(("states", "probabilities"), 2 * len(points.states) + slots)
+        if n_rows + 16 >= len(points.node_of_row):
+            size = 2 * len(points.node_of_row)
+            grown |= dict.fromkeys(("bound", "linear", "reward", "child"), size * n) | {"node_of_row": size}
+            self.work = work._replace(ratio=np.zeros(size))
+        if children + groups >= len(points.child_node):
+            grown |= dict.fromkeys(("child_node", "child_chance"), 2 * len(points.child_node) + groups)
+        more: dict[str, int] = {}
+        n_vectors, values, plans = vectors.counts.tolist()
+        if n_vectors + 64 >= len(vectors.begin):
+            more |= dict.fromkeys(("begin", "slice_of", "layer", "decision", "plan", "before"), 2 * len(vectors.begin))
+        if values + 64 * len(work.vector) >= len(vectors.values):
+            more["values"] = 2 * len(vectors.values) + 128 * len(work.vector)
+        if plans + 64 * len(work.chosen) >= len(vectors.plans):
+            more["plans"] = 2 * len(vectors.plans) + 128 * len(work.chosen)
+        if not grown and not more:
+            return True
+        present = sum(array.nbytes for array in (*points, *vectors))
+        added = sum(getattr(points, name).nbytes / len(getattr(points, name)) * size for name, size in grown.items())
+        added += sum(getattr(vectors, name).nbytes / len(getattr(vectors, name)) * size for name, size in more.items())
+        if present + added > MOST_BYTES:
+            self._stop = "memory"
+            return False
+        if grown:
+            self.points = points._replace(**{name: _longer(getattr(points, name), size) for name, size in grown.items()})
+            if "slice_of" in grown:
+                self.points = self.points._replace(table=np.full(_table_size(grown["slice_of"]), -1, np.int32))
+                outcome_search.rehash(self.points)
+        if more:
+            self.vectors = vectors._replace(**{name: _longer(getattr(vectors, name), size) for name, size in more.items()})
+        return True
+
+
+def _table_size(nodes: int) -> int:
+    return 1 << (2 * nodes).bit_length()
+
+
+def _longer(array: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
+    larger = np.zeros((size, *array.shape[1:]), array.dtype)
+    larger[: len(array)] = array
+    return larger
