@@ -17,7 +17,9 @@ LAKE = am.problems.frozen_lake(4)
 @pytest.mark.parametrize("world", [LAKE, TabularEnv(LAKE)])
 def test_the_callback_gets_every_episode_in_order(world):
     agent, seen = am.agents.make("amrl-q"), []
-    parts = [am.train(agent, world, 20, seed=1, max_steps=30, planned_episodes=40, callback=seen.append) for _ in range(2)]
+    parts = [
+        am.train(agent, world, 20, seed=1, max_steps=30, planned_episodes=40, callback=seen.append) for _ in range(2)
+    ]
     assert [episode.number for episode in seen] == list(range(40))
     for name in ("scalarized_return", "reward", "measurements", "steps", "terminated"):
         expected = np.concatenate([getattr(part, name) for part in parts])
@@ -63,7 +65,9 @@ def test_tensorboard_reads_what_is_written(tmp_path):
         found = am.train(am.agents.make("random"), LAKE, 6, callback=log)
     events = EventAccumulator(str(tmp_path))
     events.Reload()
-    assert set(events.Tags()["tensors"]) == {f"episode/{name}" for name in ("return", "reward", "looks", "looks_cost", "steps")}
+    assert set(events.Tags()["tensors"]) == {
+        f"episode/{name}" for name in ("return", "reward", "looks", "looks_cost", "steps")
+    }
     written = [(event.step, float(make_ndarray(event.tensor_proto))) for event in events.Tensors("episode/return")]
     assert written == [(number, pytest.approx(value)) for number, value in enumerate(found.scalarized_return)]
 

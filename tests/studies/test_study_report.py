@@ -46,7 +46,17 @@ def test_a_report_has_tables_figures_and_a_page(folder):
     names = {path.name for path in folder.iterdir() if path.is_file()} - {".lock", "study.json"}
     drawn = ("curves-first-1", "curves-first-2", "profile-first", "efficiency-first")
     pictures = {f"{name}.{kind}" for name in drawn for kind in ("svg", "png")}
-    tables = ("results", "plans", "curves", "comparisons", "scores", "scales", "profiles", "efficiency", "sensitivities")
+    tables = (
+        "results",
+        "plans",
+        "curves",
+        "comparisons",
+        "scores",
+        "scales",
+        "profiles",
+        "efficiency",
+        "sensitivities",
+    )
     assert names == {f"{name}.csv" for name in tables} | {"report.html", "methods.md"} | pictures
     page = (folder / "report.html").read_text()
     for words in ("Two agents", "learner", "best known", "probability that it earns more", "Versions: python"):
