@@ -1,7 +1,7 @@
 """A recurrent policy learns when to look on CartPole: PPO with an LSTM (needs the extra `sb3`).
 
-An observation that was not paid for is zeros with `measured` 0, so that the policy has to remember what it saw. `--full` trains for
-150,000 steps (some ten minutes); without it the run is short, and only shows that everything works.
+An observation that was not paid for is zeros with `measured` 0, so that the policy has to remember what it saw. `--full`
+trains for 150,000 steps, which takes minutes; without it the run is short, and only shows that everything works.
 """
 
 from __future__ import annotations

@@ -113,7 +113,7 @@ def test_every_problem_takes_a_price_and_a_discount():
 
 
 def test_agents_that_need_more_than_a_name_are_refused():
-    with pytest.raises(am.AgentError, match="the agent 'schedule' needs .*choose one of"):
+    with pytest.raises(am.AgentError, match=r"the agent 'schedule' needs .*choose one of"):
         new_agent(AgentSpec("a", "schedule"))
 
 
