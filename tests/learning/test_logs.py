@@ -39,7 +39,7 @@ def test_an_error_in_a_callback_ends_training():
 def test_a_csv_file_has_a_row_for_every_episode_at_once(tmp_path):
     with CsvLog(tmp_path / "new" / "log.csv") as log:
         found = am.train(am.agents.make("random"), LAKE, 7, callback=log)
-        rows = list(csv.DictReader((tmp_path / "new" / "log.csv").open()))
+        rows = list(csv.DictReader((tmp_path / "new" / "log.csv").read_text().splitlines()))
     assert [float(row["scalarized_return"]) for row in rows] == found.scalarized_return.tolist()
     assert [int(row["number"]) for row in rows] == list(range(7))
     with pytest.raises(am.AgentError, match="cannot write"):
