@@ -263,7 +263,9 @@ def test_age_can_matter():
 
 def test_a_terminal_state_needs_no_intensities():
     """Without a structure that closes it, leaving the last state is unknown; where it ends an episode, that does not matter."""
-    found = quick(visits(60, RNG(10), exact=True), structure="by-steps", noticed=["4"], assume={"renew": "1"}, period="year")
+    found = quick(
+        visits(60, RNG(10), exact=True), structure="by-steps", noticed=["4"], assume={"renew": "1"}, period="year"
+    )
     assert found.unknown == (("wait", "4"),)
     model = found.model(PRICES)
     wait = found.intensities[found.action_names.index("wait")].copy()

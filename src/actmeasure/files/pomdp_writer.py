@@ -450,8 +450,35 @@ def lines(model: Model) -> Iterator[str]:
     if writer.begin:
         yield "# The start is random and shown: from 'begin', every action leads to it. So values at the start of this file\n"
         yield f"# are the model's times the discount, {number_text(model.discount)}.\n"
+    yield from _changed_names(model, writer)
     yield from writer.preamble()
     yield from body
+
+
+def _changed_names(model: Model, writer: _Writer) -> Iterator[str]:
+    """Yield a comment line for every name that the format does not allow, or that was taken, and that is another in the file."""
+    measurements = [one.name for one in model.measurements]
+    actions = identifiers(model.action_names, model.n_actions, "a")
+    states = [name for name, _ in writer.states[-model.n_states :]]
+    named: list[tuple[str, Sequence[str] | None, Sequence[str]]] = [
+        ("state", model.state_names, states),
+        ("action", model.action_names, actions),
+    ]
+    if isinstance(writer, _PairsWriter):
+        named.append(("measurement", measurements, identifiers(measurements, len(measurements), "m")))
+        for number in range(1 + len(measurements)):
+            shown = model.shown_by(number)
+            if shown is not None and shown.law is not None and shown.outcomes is not None:
+                own = [writer.observation_names[index] for index in writer.layout.numbers[number]]
+                named.append(("outcome", shown.outcomes, own))
+    changed = {
+        (kind, name, written)
+        for kind, names, in_file in named
+        for name, written in zip(names or (), in_file if names else (), strict=True)
+        if name != written
+    }
+    for kind, name, written in sorted(changed):
+        yield f"# The {kind} {json.dumps(name)} is written as {written}.\n"
 
 
 @dataclass
