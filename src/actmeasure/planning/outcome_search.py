@@ -604,6 +604,30 @@ class OutcomeSearch:
         )
         return result
 
+    def decision_bounds_at(self, belief: Belief) -> tuple[FloatArray, FloatArray]:
+        """Return lower and upper bounds on the value of each decision in a belief, each of shape (D,).
+
+        The lower ones are those of `decision_bounds`, the upper ones those of the node of this belief where it was expanded, and
+        otherwise linear; both are rounded outwards. Only beliefs that may come up have value vectors: others are refused.
+        """
+        own, layer = self.belief_and_layer(belief)
+        slices = self.rows.slice_of[own.states]
+        if (slices < 0).any() or (slices != slices[0]).any():
+            raise PlanError(
+                f"the belief {belief!r} cannot come up from the start of this model: it has states that are never reached, or that "
+                "can always be told apart; give a belief that follows from the start, by Belief.update"
+            )
+        lower = self.decision_bounds(belief) - self.rows.slack
+        table = self.rows.informed[layer].reshape(self.base.n_states, -1)
+        upper = np.asarray(own.probabilities @ table[own.states])
+        self._ensure_room()
+        node, n = self._node(own.states.astype(np.int64), own.probabilities), self.rows.n_decisions
+        row = int(self.points.row[node])
+        if row >= 0:
+            upper = np.minimum(upper, self.points.bound[row * n : (row + 1) * n, layer])
+        upper = np.minimum(upper, self.points.upper[node, layer]) + self.rows.slack
+        return lower, np.maximum(upper, lower)
+
     def decide_at(self, belief: Belief) -> Decision:
         """Return the decision with the highest lower bound: it is worth at least the best vector, and so is what follows."""
         return self.made.decisions[int(np.argmax(self.decision_bounds(belief)))]

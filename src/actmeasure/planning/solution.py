@@ -8,12 +8,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from actmeasure.belief import Belief
 from actmeasure.errors import import_extra, shown
 from actmeasure.evaluation import Evaluation, evaluate
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
 from actmeasure.planning.budget import Progress, Stopped, why_open
 from actmeasure.planning.explain import Explanation, explain
+from actmeasure.planning.explain_belief import BeliefExplanation, explain_belief
 from actmeasure.policy import BeliefPolicy, Policy
 from actmeasure.policy_graph import PolicyGraph
 from actmeasure.schedule import BlindPlan, Schedule
@@ -166,13 +168,19 @@ class Solution:
         """Upper minus lower bound: how much better the optimum could be."""
         return self.upper - self.lower
 
-    def explain(self, state: int | str | None = None) -> Explanation:
-        """Return the belief and the value of looking, now and later, at each step of a plan: why it looks when it does.
+    def explain(self, state: Belief | int | str | None = None) -> Explanation | BeliefExplanation:
+        """Return why it is decided as it is: what looking is worth at each step of a plan, or what each decision is at a belief.
 
         Parameters
         ----------
-        state : int or str, optional
-            The state that was seen, by number or name; by default the start.
+        state : int, str or Belief, optional
+            The state that was seen, by number or name, or a belief; by default the start.
+
+        Returns
+        -------
+        Explanation or BeliefExplanation
+            Where looks are exact, the steps of the plan for a state. Given a `Belief`, and where looks are not exact, every
+            decision that is allowed: its price, what it is worth, the chance of each outcome and what is decided then.
 
         Examples
         --------
@@ -186,6 +194,8 @@ class Solution:
         ----  ------  ----------------  -------  --------  -------  ---------------  -----
            1  a0      begin: 100 %        100 %    0.9500   0.8000          +0.1500  looks
         """
+        if isinstance(state, Belief) or self.schedule is None:
+            return explain_belief(self, state)
         return explain(self, state)
 
     def to_pandas(self) -> pd.DataFrame:
