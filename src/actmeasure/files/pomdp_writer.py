@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from actmeasure.files.laws import file_version
 from actmeasure.files.pomdp_pairs import Layout, PairsComment
@@ -21,7 +22,7 @@ from actmeasure.files.pomdp_text import BEGIN, BLIND, MEASURE, NOTHING, Comment,
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
 
-__all__ = ["lines", "state_identifiers"]
+__all__ = ["lines", "state_and_pair_numbers", "state_identifiers"]
 
 
 def state_identifiers(names: list[str] | None, count: int, begin: bool) -> list[str]:
@@ -31,15 +32,10 @@ def state_identifiers(names: list[str] | None, count: int, begin: bool) -> list[
 
 def lines(model: Model) -> Iterator[str]:
     """Yield the lines of the file, with their line ends."""
-    comment: Comment | PairsComment
-    writer: _Writer
-    if file_version(model) == 1:
-        comment = Comment.of(model)
-        writer = _LookWriter.of(model, comment)
+    comment, writer = _comment_and_writer(model)
+    if isinstance(comment, Comment):
         about = "<action>-blind shows nothing, <action>-measure shows the state and is paid for"
     else:
-        comment = PairsComment.of(model)
-        writer = _PairsWriter.of(model, comment)
         about = "<action>-<measurement> shows an outcome and is paid for, <action>-blind is not"
     body = [*writer.transitions(), *writer.observations(), *writer.rewards()]
     yield replace(comment, statements=sum(line != "\n" for line in body)).line()
@@ -50,6 +46,21 @@ def lines(model: Model) -> Iterator[str]:
         yield f"# are the model's times the discount, {number_text(model.discount)}.\n"
     yield from writer.preamble()
     yield from body
+
+
+def state_and_pair_numbers(model: Model) -> tuple[npt.NDArray[np.int64], list[tuple[int, int]]]:
+    """Return the state of the model for each state of the file, -1 for `begin`, and action and measurement of each action."""
+    _, writer = _comment_and_writer(model)
+    states = [*([-1] if writer.begin else []), *(state for _, state in writer.states)]
+    return np.array(states, dtype=np.int64), writer.pairs
+
+
+def _comment_and_writer(model: Model) -> tuple[Comment | PairsComment, _Writer]:
+    if file_version(model) == 1:
+        look = Comment.of(model)
+        return look, _LookWriter.of(model, look)
+    pairs = PairsComment.of(model)
+    return pairs, _PairsWriter.of(model, pairs)
 
 
 @dataclass

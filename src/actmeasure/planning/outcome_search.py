@@ -9,6 +9,7 @@ periods left.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -470,6 +471,8 @@ class OutcomeSearch:
                     vectors.counts[outcome_search.PLANS] += len(goal)
                 vectors.counts[outcome_search.VECTORS] += n_slices
                 vectors.counts[outcome_search.VALUES] += int(sizes.sum())
+        #: Number of vectors that repeat an action, which make no measurement.
+        self._n_first = int(vectors.counts[outcome_search.VECTORS])
 
     def _first_of(self, layer: int, action: int) -> int:
         """Return the number of the first of the vectors that repeat an action in a layer of a finite life."""
@@ -631,6 +634,77 @@ class OutcomeSearch:
     def decide_at(self, belief: Belief) -> Decision:
         """Return the decision with the highest lower bound: it is worth at least the best vector, and so is what follows."""
         return self.made.decisions[int(np.argmax(self.decision_bounds(belief)))]
+
+    def value_vectors(self) -> Iterator[tuple[Decision, IntArray, FloatArray]]:
+        """Yield decision, states of the model, and values in them, of all vectors that are not dominated; rounded downwards."""
+        vectors, rows, running = self.vectors, self.rows, np.flatnonzero(~self.base.terminal)
+        place = np.zeros(self.base.n_states, dtype=np.int64)
+        place[running] = np.arange(len(running))
+        for in_slice in range(self.made.n_slices):
+            states = rows.slice_states[rows.slice_offsets[in_slice] : rows.slice_offsets[in_slice + 1]].astype(np.int64)
+            for layer in range(rows.shift, len(rows.informed)):
+                # The states of a life are numbered by period, those of an ended episode come last.
+                own = place[states] + (self.periods - layer) * len(running) if self.periods else states
+                vector = int(vectors.last[in_slice, layer])
+                while vector >= 0:
+                    begin = int(vectors.begin[vector])
+                    values = vectors.values[begin : begin + len(states)] - rows.slack
+                    yield self.made.decisions[int(vectors.decision[vector])], own, values
+                    vector = int(vectors.before[vector])
+
+    def looks_of(self, weights: FloatArray, measurement: int) -> float:
+        """Return the expected discounted sum of `weights`, shape (S, A), over the times that a measurement is made.
+
+        It is that of the plans of the vectors that are best at the starts, of which `lower` is a bound: an upper bound on it and
+        a lower bound differ by rounding only. Plans go on with earlier vectors, and the first vectors make no measurement.
+        """
+        vectors, rows = self.vectors, self.rows
+        n, found = rows.n_decisions, dict[int, FloatArray]()
+        points = self.points
+        needed = {int(vector) for vector in points.best[self.starts, self.layer]}
+        order, waiting = set(needed), list(needed)
+        while waiting:
+            vector = waiting.pop()
+            if vector < self._n_first:
+                continue
+            for after in self._continuations(vector):
+                if after not in order:
+                    order.add(after)
+                    waiting.append(after)
+        for vector in sorted(order):
+            in_slice = int(vectors.slice_of[vector])
+            states = rows.slice_states[rows.slice_offsets[in_slice] : rows.slice_offsets[in_slice + 1]]
+            found[vector] = np.zeros(len(states))
+            if vector < self._n_first:
+                continue
+            number = int(vectors.decision[vector])
+            decision, index = self.made.decisions[number], in_slice * n + number
+            first, last = int(rows.groups[index]), int(rows.groups[index + 1])
+            origin, end = int(rows.group_slots[first]), int(rows.group_slots[last])
+            worth = np.zeros(end - origin)
+            for group, after in zip(range(first, last), self._continuations(vector), strict=True):
+                slots = slice(int(rows.group_slots[group]), int(rows.group_slots[group + 1]))
+                worth[slots.start - origin : slots.stop - origin] = found[after][rows.position[rows.slot_state[slots]]]
+            row = states.astype(np.int64) * n + number
+            sizes = rows.offsets[row + 1] - rows.offsets[row]
+            entries = _ranges(rows.offsets[row], sizes)
+            ahead = rows.probabilities[entries] * worth[rows.slots[entries] - origin]
+            sums = np.bincount(np.repeat(np.arange(len(states)), sizes), weights=ahead, minlength=len(states))
+            found[vector] = rows.discount * sums
+            if decision.measurement == measurement:
+                found[vector] += weights[states, decision.action]
+        total = 0.0
+        for start, weight in zip(self.starts.tolist(), self.weights.tolist(), strict=True):
+            belief = slice(int(points.begin[start]), int(points.begin[start + 1]))
+            looks = found[int(points.best[start, self.layer])]
+            total += weight * float(points.probabilities[belief] @ looks[rows.position[points.states[belief]]])
+        return total
+
+    def _continuations(self, vector: int) -> list[int]:
+        """Return the vectors with which a vector goes on, one per group of its decision."""
+        index = int(self.vectors.slice_of[vector]) * self.rows.n_decisions + int(self.vectors.decision[vector])
+        count, plan = int(self.rows.groups[index + 1] - self.rows.groups[index]), int(self.vectors.plan[vector])
+        return [int(after) for after in self.vectors.plans[plan : plan + count]]
 
     def policy_graph(self) -> PolicyGraph | None:
         """Return the controller whose nodes are the vectors that the best ones at the start lead to; None if it is too large."""

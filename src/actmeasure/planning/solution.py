@@ -8,10 +8,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import numpy.typing as npt
+
 from actmeasure.belief import Belief
+from actmeasure.decision import Decision
 from actmeasure.errors import import_extra, shown
 from actmeasure.evaluation import Evaluation, evaluate
 from actmeasure.model import Model
+from actmeasure.model.finite_life import Lifetime
 from actmeasure.model.transitions import FloatArray
 from actmeasure.planning.budget import Progress, Stopped, why_open
 from actmeasure.planning.explain import Explanation, explain
@@ -198,6 +203,27 @@ class Solution:
             return explain_belief(self, state)
         return explain(self, state)
 
+    def save_policy(self, path: str | os.PathLike[str]) -> None:
+        """Write value vectors in the XML format of SARSOP, such as `out.policy`, for the `.pomdp` file that `model.save` writes.
+
+        Where looks are not exact and the method is `optimal`, these are the vectors of the search, otherwise the values of the
+        nodes of the policy graph. Entries are the states of the `.pomdp` file, actions the numbers of its actions. A vector has the
+        worst value that can be earned at all in states for which its plan was not made, so that it bounds the optimum from below
+        in every belief.
+        """
+        from actmeasure.files.policy_xml import save_policy_xml
+
+        vectors = self._node_vectors() if self.search is None else self.search.value_vectors()
+        save_policy_xml(self.model, vectors, self.lower, worst_value(self.model), path)
+
+    def _node_vectors(self) -> Iterator[tuple[Decision, npt.NDArray[np.int64], FloatArray]]:
+        """Yield decision, states and values of the nodes of the policy graph, rounded downwards."""
+        graph = self.policy_graph()
+        result = evaluate(self.model, graph)
+        for decision, values in zip(graph.decisions, result.node_values, strict=True):
+            states = np.flatnonzero(np.isfinite(values))
+            yield decision, states, values[states] - result.discounted_error
+
     def to_pandas(self) -> pd.DataFrame:
         """Return a table with a row per plan: its state, the plan in words, steps, ending and value (needs the extra `data`).
 
@@ -231,6 +257,17 @@ class Solution:
     def __repr__(self) -> str:
         size = f"{len(self.schedule)} states planned" if self.graph is None else f"{len(self.graph)} nodes"
         return f"Solution({self.method}: value {self.value:.6g}, optimum at most {self.upper:.6g}, {size}, {self.seconds:.2g} s)"
+
+
+def worst_value(model: Model) -> float:
+    """Return a lower bound on what any behaviour earns from any state; -1e250 where, without discount, there is none."""
+    prices = [look.table(model.n_states, model.n_actions) for look in model.measurements]
+    highest = np.max(prices, axis=0) if prices else np.zeros((model.n_states, model.n_actions))
+    least = min(0.0, float((model.rewards - highest)[~model.terminal].min()))
+    if model.discount < 1:
+        return least / (1 - model.discount) * (1 + 1e-12)
+    periods = model.origin.periods if isinstance(model.origin, Lifetime) else math.inf
+    return least * periods * (1 + 1e-12) if least == 0 or math.isfinite(periods) else -1e250
 
 
 # A solution as text and as a table.
