@@ -519,6 +519,15 @@ class OutcomeSearch:
         """Number of beliefs in the graph."""
         return int(self.points.counts[outcome_search.NODES])
 
+    @property
+    def n_vectors(self) -> int:
+        """Number of value vectors that are not dominated by another one."""
+        before, count = self.vectors.before, 0
+        for last in self.vectors.last.ravel().tolist():
+            while last >= 0:
+                count, last = count + 1, int(before[last])
+        return count
+
     def is_closed(self, tolerance: float, relative: float) -> bool:
         """Whether upper - lower is at most `tolerance`, or the share `relative` of |upper|."""
         upper = self.upper

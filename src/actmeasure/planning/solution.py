@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from actmeasure.belief import Belief
 from actmeasure.decision import Decision
-from actmeasure.errors import import_extra, shown
+from actmeasure.errors import PlanError, import_extra, shown
 from actmeasure.evaluation import Evaluation, evaluate
 from actmeasure.model import Model
 from actmeasure.model.finite_life import Lifetime
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from actmeasure.planning.outcome_search import OutcomeSearch
 
 
-__all__ = ["Plan", "Solution", "solution_frame", "solution_notes", "solution_text"]
+__all__ = ["Plan", "Solution", "is_small", "solution_frame", "solution_notes", "solution_text", "worst_value"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,6 +154,11 @@ class Solution:
 
     def policy_graph(self) -> PolicyGraph:
         """Return the controller whose exact value is `value`: nodes with a decision, and an edge for each outcome."""
+        if self.graph is None and self.schedule is None:
+            raise PlanError(
+                "the value vectors of this solution are too many for a policy graph; use solution.policy, which acts in any belief, "
+                "or solve with a larger tolerance"
+            )
         graph = self.schedule.policy_graph(self.model) if self.graph is None else self.graph
         return graph.simplified(self.model)
 
@@ -245,7 +250,7 @@ class Solution:
         shape : (rows, columns), optional
             Of the lake; a square by default.
         """
-        if self.graph is not None:
+        if self.schedule is None:
             return self.policy_graph().plot(self.model, path)
         from actmeasure.planning.plots import plot_lake
 
@@ -255,7 +260,10 @@ class Solution:
         return self.table()
 
     def __repr__(self) -> str:
-        size = f"{len(self.schedule)} states planned" if self.graph is None else f"{len(self.graph)} nodes"
+        if self.search is not None:
+            size = f"{self.search.n_vectors:,} value vectors"
+        else:
+            size = f"{len(self.schedule)} states planned" if self.graph is None else f"{len(self.graph)} nodes"
         return f"Solution({self.method}: value {self.value:.6g}, optimum at most {self.upper:.6g}, {size}, {self.seconds:.2g} s)"
 
 
@@ -266,8 +274,9 @@ def worst_value(model: Model) -> float:
     least = min(0.0, float((model.rewards - highest)[~model.terminal].min()))
     if model.discount < 1:
         return least / (1 - model.discount) * (1 + 1e-12)
-    periods = model.origin.periods if isinstance(model.origin, Lifetime) else math.inf
-    return least * periods * (1 + 1e-12) if least == 0 or math.isfinite(periods) else -1e250
+    if least == 0:
+        return 0.0
+    return least * model.origin.periods * (1 + 1e-12) if isinstance(model.origin, Lifetime) else -1e250
 
 
 # A solution as text and as a table.
@@ -310,7 +319,7 @@ def _plan_row(model: Model, state: int | None, plan: BlindPlan, value: float) ->
 
 def solution_frame(solution: Solution) -> pd.DataFrame:
     """Return a table with a row per plan, or per node of the policy graph where looks are not exact."""
-    if solution.graph is not None:
+    if solution.schedule is None:
         return solution.policy_graph().to_pandas(solution.model)
     pandas = import_extra("pandas", "Solution.to_pandas", "data")
     columns = ["number", "state", "plan", "steps", "ending", "value"]
@@ -323,7 +332,7 @@ def solution_text(solution: Solution, plans: int) -> str:
     lines = name_value_lines(_facts(solution))
     for note in solution_notes(solution):
         lines += ["", note]
-    if solution.graph is not None:
+    if solution.graph is not None or solution.search is not None:
         return "\n".join([*lines, *_graph_lines(solution, plans)])
     rows = _rows(solution, plans) if plans > 0 else []
     if rows:
@@ -338,6 +347,8 @@ def _graph_lines(solution: Solution, most: int) -> list[str]:
     """Return the first steps of the policy graph in words."""
     if most <= 0:
         return []
+    if solution.graph is None:
+        return ["", "The policy acts in any belief: solution.policy.decide_at(belief), solution.explain(belief)."]
     steps = solution.policy_graph().describe(solution.model).splitlines()
     more = [f"... and {len(steps) - most} more steps"] if len(steps) > most else []
     return ["", *(shortened(step, STEP_WIDTH) for step in steps[:most]), *more]
@@ -365,9 +376,11 @@ def _facts(solution: Solution) -> Iterator[tuple[str, str]]:
     if solution.claimed is not None:
         yield "claimed", f"{solution.claimed:.6g}  (what the method says its schedule is worth)"
     yield "optimum", _range(solution.lower, solution.upper)
+    if solution.search is not None:
+        yield "proof", f"{solution.search.n_vectors:,} value vectors, {solution.search.n_nodes:,} beliefs"
     if solution.method_upper is not None:
         yield f"best {solution.method!r}", _range(solution.value, max(solution.method_upper, solution.value))
-    if solution.search is not None and not _is_small(solution):
+    if solution.search is not None and not is_small(solution):
         return
     yield "looks", _looks(solution.evaluation, is_discounted)
     if len(solution.model.measurements) > 1:
@@ -376,7 +389,7 @@ def _facts(solution: Solution) -> Iterator[tuple[str, str]]:
     yield "episode", _episode(solution.evaluation.steps, solution.evaluation.ending_probability if can_end else 0.0)
 
 
-def _is_small(solution: Solution) -> bool:
+def is_small(solution: Solution) -> bool:
     """Return whether the policy graph of a search is small enough to be evaluated for a text."""
     return solution.graph is not None and len(solution.graph) * solution.model.n_states <= SMALL_PAIRS
 
