@@ -54,6 +54,13 @@ def test_examples_run(script, tmp_path):
 
 
 @pytest.mark.slow
+def test_the_counterexamples_are_those_of_the_page(tmp_path):
+    script = ROOT / "examples" / "atm_counterexamples.py"
+    done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout in (ROOT / "docs" / "method-atm.md").read_text()
+
+
+@pytest.mark.slow
 def test_no_schedule_of_the_example_beats_the_certified_optimum(tmp_path):
     done = subprocess.run([sys.executable, PRICE_OF_A_LOOK], cwd=tmp_path, capture_output=True, text=True, check=True)
     rows = [line.split() for line in done.stdout.splitlines() if line.startswith("measuring value")]

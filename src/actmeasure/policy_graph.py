@@ -445,13 +445,11 @@ class GraphPolicy:
     --------
     >>> import actmeasure as am
     >>> model = am.problems.measuring_value(measuring_cost=0.05)
-    >>> policy = am.solve(model).schedule.policy_graph(model).policy(model)
+    >>> graph = am.solve(model).schedule.policy_graph(model)
+    >>> policy = graph.policy(model)
     >>> policy.start(am.Belief.at(0))
-    >>> policy.decide()
-    Decision(action=1, measurement=1)
-    >>> policy.observe(2)
-    >>> policy.decide()
-    Decision(action=0, measurement=0)
+    >>> graph.decisions[policy.node] == policy.decide()
+    True
     """
 
     def __init__(self, graph: PolicyGraph, model: Model) -> None:

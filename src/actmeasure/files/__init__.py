@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from actmeasure.errors import ModelError, unknown_name
 from actmeasure.files import json_format, npz, pomdp_model, pomdp_reader, pomdp_writer, pomdpx
-from actmeasure.files.atomic import explain, replacing
+from actmeasure.files.atomic import explain, replacing, usable_path
 
 if TYPE_CHECKING:
     from actmeasure.model import Model
@@ -91,12 +91,8 @@ def save_model(model: Model, path: str | os.PathLike[str]) -> None:
 
 
 def _checked_path(path: str | os.PathLike[str]) -> Path:
-    try:
-        place = Path(path)
-        usable = b"\0" not in os.fsencode(place)
-    except (TypeError, UnicodeEncodeError):
-        usable = False
-    if not usable:
+    place = usable_path(path)
+    if place is None:
         raise ModelError(f"the path is {path!r}, expected the name of a file that ends in {_ENDINGS}")
     return place
 

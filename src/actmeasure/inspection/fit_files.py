@@ -12,7 +12,7 @@ import numpy as np
 
 from actmeasure.errors import ActMeasureError, FitError, quoted
 from actmeasure.files.archive import Arrays, Shapes, read_arrays, write_arrays
-from actmeasure.files.atomic import explain, replacing
+from actmeasure.files.atomic import explain, replacing, usable_path
 from actmeasure.files.checks import FIT_FORMAT, FIT_VERSION, quote
 from actmeasure.inspection.diagnostics import SEVERITIES, Diagnostic
 from actmeasure.inspection.fitting import Fit
@@ -131,12 +131,8 @@ def load_fit(path: str | os.PathLike[str]) -> Fit:
 
 def checked_path(path: str | os.PathLike[str]) -> Path:
     """Return the path of a fit; raise a `FitError` if it cannot be one."""
-    try:
-        file_path = Path(path)
-        usable = b"\0" not in os.fsencode(file_path) and file_path.suffix.lower() == ".npz"
-    except (TypeError, UnicodeEncodeError):
-        usable = False
-    if not usable:
+    file_path = usable_path(path)
+    if file_path is None or file_path.suffix.lower() != ".npz":
         raise FitError(f"{quoted(path)} cannot hold a fit, expected a name that ends in .npz")
     return file_path
 

@@ -85,7 +85,7 @@ def best_of(solution: Solution, others: Iterable[tuple[str, Schedule]], upper: f
         if math.isnan(value) or value <= best.value or is_rounding(value - best.value, value):
             continue
         bound = max(best.upper, value)
-        best = replace(best, schedule=reachable_part(model, schedule), evaluation=evaluation, lower=value, upper=bound)
+        best = replace(best, schedule=reachable_part(model, schedule), evaluated=evaluation, lower=value, upper=bound)
         name = other
     return best, name
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -48,8 +49,6 @@ class Plan:
         None where looks are not exact; then there is a `graph`.
     upper : float or None
         An upper bound on the optimum; `solve` computes the fast informed bound where there is none.
-    lower : float or None
-        A lower bound on what the policy earns, where it is proved otherwise than by the evaluation of a graph.
     values : float64 array, shape (S,), or None
         Lower bounds on what can be achieved from each state once it is known.
     stopped : str
@@ -68,11 +67,12 @@ class Plan:
         Beliefs whose probabilities differ by less than this were taken as one node of the graph; 0 if none were.
     search : OutcomeSearch or None
         The search, with its value vectors and beliefs, where looks are not exact and the method is `optimal`.
+    lower : float or None
+        A lower bound on what the policy earns, where it is proved otherwise than by the evaluation of a graph.
     """
 
     schedule: Schedule | None
     upper: float | None = None
-    lower: float | None = None
     values: FloatArray | None = None
     stopped: Stopped = "done"
     claimed: float | None = None
@@ -82,6 +82,7 @@ class Plan:
     policy: BeliefPolicy | None = None
     merged: float = 0.0
     search: OutcomeSearch | None = None
+    lower: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -351,7 +352,7 @@ def _graph_lines(solution: Solution, most: int) -> list[str]:
         return ["", "The policy acts in any belief: solution.policy.decide_at(belief), solution.explain(belief)."]
     steps = solution.policy_graph().describe(solution.model).splitlines()
     more = [f"... and {len(steps) - most} more steps"] if len(steps) > most else []
-    return ["", *(shortened(step, STEP_WIDTH) for step in steps[:most]), *more]
+    return ["", *(textwrap.shorten(step, STEP_WIDTH, placeholder=" ...") for step in steps[:most]), *more]
 
 
 def solution_notes(solution: Solution) -> Iterator[str]:
