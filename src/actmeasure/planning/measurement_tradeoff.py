@@ -363,7 +363,7 @@ class _PriceSearch:
 
     def _solution(self, model: Model, share: float) -> Solution:
         budget = self.budget.separate(share, math.inf, LEAST_PRICE_SECONDS, progress=lambda _: self._tell())
-        relative = SOLVING_SHARE * self.relative if self.relative else None
+        relative = SOLVING_SHARE * self.relative
         return solve(model, self.method, SOLVING_SHARE * self.tolerance, relative_tolerance=relative, budget=budget)
 
     def _tell(self) -> None:
