@@ -375,7 +375,9 @@ def hallway_like(length=9, slip=0.1, error=0.05):
             else:
                 yield f"T: {action} : {state} : {successor} {1 - slip!r}\nT: {action} : {state} : {state} {slip!r}\n"
         for seen in itertools.product((0, 1), repeat=4):
-            chance = np.prod([1 - error if bool(s) == w else error for s, w in zip(seen, walls(cell, heading), strict=True)])
+            chance = np.prod(
+                [1 - error if bool(s) == w else error for s, w in zip(seen, walls(cell, heading), strict=True)]
+            )
             number = sum(bit << place for place, bit in enumerate(seen))
             yield f"O: * : {state} : {number} {float(chance)!r}\n"
     yield f"O: * : {goal} : 16 1.0\nR: * : * : {goal} : * 1.0\n"

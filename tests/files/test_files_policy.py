@@ -60,9 +60,7 @@ def test_the_best_vector_at_the_start_is_the_lower_bound(name, tmp_path):
     assert value <= solution.upper + 1e-9 * (1 + abs(value))
     best = int(np.argmax(vectors @ belief))
     if not begins and solution.search is not None:
-        assert pairs[actions[best]] in [
-            (d.action, d.measurement) for d in solution.search.made.decisions
-        ]
+        assert pairs[actions[best]] in [(d.action, d.measurement) for d in solution.search.made.decisions]
     over = [i for i, state in enumerate(states) if state >= 0 and model.terminal[state]]
     assert not vectors[:, over].any()
 

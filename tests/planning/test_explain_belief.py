@@ -16,7 +16,13 @@ def small_life(periods=3, discount=0.9):
         am.Measurement.exact("opening", cost=0.4, with_actions=("wait",)),
     ]
     model = am.Model.from_arrays(
-        P, R, measurements=looks, discount=discount, initial=[0.6, 0.4], action_names=["wait", "replace"], state_names=["good", "worn"]
+        P,
+        R,
+        measurements=looks,
+        discount=discount,
+        initial=[0.6, 0.4],
+        action_names=["wait", "replace"],
+        state_names=["good", "worn"],
     )
     return am.lifetime(model, periods)
 
@@ -86,7 +92,9 @@ def test_prices_outcomes_and_what_follows():
     text = str(explained)
     for word in ("visual", "opening", "hit", "miss", "best", "measuring value"):
         assert word in text
-    with pytest.raises(am.PlanError, match="there is no decision of the action 'replace' with the measurement 'opening'"):
+    with pytest.raises(
+        am.PlanError, match="there is no decision of the action 'replace' with the measurement 'opening'"
+    ):
         explained.of("replace", "opening")
 
 

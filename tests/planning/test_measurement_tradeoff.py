@@ -63,7 +63,9 @@ def test_a_finite_life_and_an_exact_look():
 
 def test_early_stops_are_sound():
     model = machine()
-    curve = am.tradeoff(model, measurement="visual", tolerance=1e-7, relative_tolerance=0.0, budget=am.planning.Budget(work=3))
+    curve = am.tradeoff(
+        model, measurement="visual", tolerance=1e-7, relative_tolerance=0.0, budget=am.planning.Budget(work=3)
+    )
     assert not curve.closed
     assert curve.stopped == "beliefs"
     assert curve.note

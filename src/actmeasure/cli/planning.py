@@ -64,7 +64,9 @@ Seed = Annotated[int | None, typer.Option(help="With pomcp: of the random number
 
 Explain = Annotated[
     bool,
-    typer.Option("--explain", help="Also show what every decision at the start is worth, what may be seen, and what follows."),
+    typer.Option(
+        "--explain", help="Also show what every decision at the start is worth, what may be seen, and what follows."
+    ),
 ]
 PolicyFile = Annotated[
     Path | None,
@@ -316,7 +318,9 @@ def tradeoff(
     ] = None,
     quality: Annotated[
         bool,
-        typer.Option("--quality", help="Show what better and worse instruments are worth instead of --measurement, and may cost."),
+        typer.Option(
+            "--quality", help="Show what better and worse instruments are worth instead of --measurement, and may cost."
+        ),
     ] = False,
     settings: Settings = None,
     as_json: Json = False,
@@ -331,7 +335,9 @@ def tradeoff(
     model = read_model(problem, read_settings(settings), discount=discount)
     if measurement is not None:
         if budget is not None or plot is not None:
-            raise PlanError("--budget and --plot are for the price of every look; leave them out, or leave --measurement out")
+            raise PlanError(
+                "--budget and --plot are for the price of every look; leave them out, or leave --measurement out"
+            )
         _tradeoff_of_measurement(model, measurement, quality, tolerance, time_limit, method, as_json)
         return
     if quality:
@@ -352,7 +358,13 @@ def tradeoff(
 
 
 def _tradeoff_of_measurement(
-    model: Model, measurement: str, quality: bool, tolerance: float, time_limit: float | None, method: str, as_json: bool
+    model: Model,
+    measurement: str,
+    quality: bool,
+    tolerance: float,
+    time_limit: float | None,
+    method: str,
+    as_json: bool,
 ) -> None:
     """Print the optimum over the price of one measurement, or what instruments of other qualities may cost."""
     from actmeasure.planning.measurement_tradeoff import MeasurementTradeoff

@@ -93,7 +93,11 @@ def _state_numbered(solution: Solution, state: int) -> int:
     if number is None or isinstance(state, bool):
         raise PlanError(f"the state is {quoted(state)}, expected its number, its name, or None for the start")
     if not 0 <= number < model.n_states:
-        has = "" if solution.schedule is None else f"; the schedule has plans for {some_states(model, list(solution.schedule))}"
+        has = (
+            ""
+            if solution.schedule is None
+            else f"; the schedule has plans for {some_states(model, list(solution.schedule))}"
+        )
         raise PlanError(f"there is no state {number}, the model has the states 0 to {model.n_states - 1}{has}")
     return number
 

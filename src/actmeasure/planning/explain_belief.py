@@ -43,7 +43,9 @@ def explain_belief(solution: Solution, at: Belief | int | str | None = None) -> 
         values = LookValues(model, known_values(solution))
         lower = np.array(
             [
-                values.looking(belief, decision.action) if decision.measurement else values.one_later(belief, decision.action)
+                values.looking(belief, decision.action)
+                if decision.measurement
+                else values.one_later(belief, decision.action)
                 for decision in decisions
             ]
         )
@@ -195,7 +197,9 @@ class BeliefExplanation:
         for explained in self.decisions:
             if (explained.decision.action, explained.decision.measurement) == asked:
                 return explained
-        raise PlanError(f"there is no decision of the action {quoted(action)} with the measurement {quoted(measurement)}")
+        raise PlanError(
+            f"there is no decision of the action {quoted(action)} with the measurement {quoted(measurement)}"
+        )
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a table with a row for each decision and outcome (needs the extra `data`)."""

@@ -53,7 +53,16 @@ from actmeasure.text import break_even_text, plain_number, text_table
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["MeasurementTradeoff", "QualityPoint", "QualityTradeoff", "UseLine", "largest_quality", "measurement_tradeoff", "quality_tradeoff", "with_quality"]
+__all__ = [
+    "MeasurementTradeoff",
+    "QualityPoint",
+    "QualityTradeoff",
+    "UseLine",
+    "largest_quality",
+    "measurement_tradeoff",
+    "quality_tradeoff",
+    "with_quality",
+]
 
 #: Qualities that are compared unless others are asked for; the largest that is possible is added where it is above 1.
 QUALITIES = (0.25, 0.5, 0.75, 1.0)
@@ -159,7 +168,9 @@ class MeasurementTradeoff:
         if self.closed:
             return "\n".join([*lines, f"{most} ({self.seconds:.2g} s)."])
         left = most if math.isfinite(self.gap) else "How much better something could be is not known for every price"
-        return "\n".join([*lines, f"{left}, above the tolerance of {self.tolerance:.2g} ({self.seconds:.2g} s).", self.note])
+        return "\n".join(
+            [*lines, f"{left}, above the tolerance of {self.tolerance:.2g} ({self.seconds:.2g} s).", self.note]
+        )
 
 
 @dataclass(frozen=True)

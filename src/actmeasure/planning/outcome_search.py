@@ -61,6 +61,8 @@ VERY_LOW = -1e250
 GRID_SHARE, GRID_SECONDS = 0.5, 40.0
 #: Trials between two checks of the budget, at most, and the seconds that they should take.
 MOST_TRIALS, FEW_SECONDS = 1000, 0.05
+#: Most seconds, and trials for each decision, of the search that goes on where a belief is explained.
+EXPLAINING_SECONDS, MOST_EXPLAINING_TRIALS = 2.0, 1000
 #: Share of the time of trials that sweeps take.
 SWEEP_SHARE = 0.25
 
@@ -691,8 +693,10 @@ class OutcomeSearch:
     def decision_bounds_at(self, belief: Belief) -> tuple[FloatArray, FloatArray]:
         """Return lower and upper bounds on the value of each decision in a belief, each of shape (D,).
 
-        The lower ones are those of `decision_bounds`, the upper ones those of the node of this belief where it was expanded, and
-        otherwise linear; both are rounded outwards. Only beliefs that may come up have value vectors: others are refused.
+        A search bounds the decisions that are best closely, and others only as far as that needs. So it goes on for a short time
+        from what may be seen after each decision, until the bounds are as close as at the start. The lower bounds are then those
+        of `decision_bounds`, the upper ones one step ahead of those of the beliefs that follow, or linear; both are rounded
+        outwards. Only beliefs that may come up have value vectors: others are refused.
         """
         own, layer = self.belief_and_layer(belief)
         slices = self.rows.slice_of[own.states]
@@ -701,16 +705,44 @@ class OutcomeSearch:
                 f"the belief {belief!r} cannot come up from the start of this model: it has states that are never reached, or that "
                 "can always be told apart; give a belief that follows from the start, by Belief.update"
             )
-        lower = self.decision_bounds(belief) - self.rows.slack
         table = self.rows.informed[layer].reshape(self.base.n_states, -1)
         upper = np.asarray(own.probabilities @ table[own.states])
-        self._ensure_room()
-        node, n = self._node(own.states.astype(np.int64), own.probabilities), self.rows.n_decisions
-        row = int(self.points.row[node])
-        if row >= 0:
-            upper = np.minimum(upper, self.points.bound[row * n : (row + 1) * n, layer])
-        upper = np.minimum(upper, self.points.upper[node, layer]) + self.rows.slack
-        return lower, np.maximum(upper, lower)
+        rewards = own.probabilities @ self.rows.rewards.reshape(self.base.n_states, -1)[own.states]
+        budget = Budget(EXPLAINING_SECONDS)
+        if not self.periods or layer > 1:
+            for number, decision in enumerate(self.made.decisions):
+                ahead = self._bound_after(own, decision, layer - self.rows.shift, budget)
+                upper[number] = min(upper[number], rewards[number] + self.rows.discount * ahead)
+        else:  # after the last decision, the values at the end are known
+            upper = np.minimum(upper, self.decision_bounds(belief))
+        lower = self.decision_bounds(belief) - self.rows.slack
+        return lower, np.maximum(upper + 2 * self.rows.slack, lower)
+
+    def _bound_after(self, belief: Belief, decision: Decision, layer: int, budget: Budget) -> float:
+        """Search from what may be seen after a decision, for a short time; returns an upper bound on the value of what follows."""
+        base, (action, measurement) = self.base, (decision.action, decision.measurement)
+        running = belief.running_probability(base, action)
+        chances = belief.outcomes(base, action, measurement)
+        possible = np.flatnonzero(chances).tolist()
+        sees = base.shown_by(measurement) is not None
+        nodes = []
+        for outcome in possible:
+            if not self._ensure_room():
+                return math.inf
+            after = belief.update(base, action, measurement, outcome if sees else None)
+            nodes.append(self._node(after.states.astype(np.int64), after.probabilities))
+        if not nodes:
+            return 0.0
+        starts, weights = np.array(nodes, dtype=np.int64), running * chances[possible]
+        for _ in range(MOST_EXPLAINING_TRIALS):
+            gap = float(weights @ (self.points.upper[starts, layer] - self.points.lower[starts, layer]))
+            if gap <= self.upper - self.lower or budget.is_over or not self._ensure_room():
+                break
+            outcome_search.run_trials(
+                self.rows, self.points, self.vectors, self.programme, self.grid, self.work, starts, weights, layer, 1,
+                0.5 * (self.upper - self.lower), self.eager, self.interpolates,
+            )  # fmt: skip
+        return float(weights @ self.points.upper[starts, layer])
 
     def decide_at(self, belief: Belief) -> Decision:
         """Return the decision with the highest lower bound: it is worth at least the best vector, and so is what follows."""

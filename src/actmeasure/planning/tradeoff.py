@@ -457,7 +457,9 @@ class PriceBounds:
     def _outer(self) -> tuple[FloatArray, FloatArray]:
         return tightened_bounds(self.uppers)
 
-    def _break_even(self, pieces: list[Piece[PriceLine]], prices: FloatArray, uppers: FloatArray) -> tuple[float, float]:
+    def _break_even(
+        self, pieces: list[Piece[PriceLine]], prices: FloatArray, uppers: FloatArray
+    ) -> tuple[float, float]:
         blind = max(
             (line.reward for line in self.lines if line.evaluation.discounted_measurements == 0), default=-math.inf
         )
