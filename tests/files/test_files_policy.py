@@ -83,9 +83,9 @@ def test_files_that_cannot_be_written(tmp_path):
 @pytest.mark.parametrize("kind", ["hallway", "tag"])
 def test_the_command_solves_files_of_others(kind, tmp_path):
     rng = np.random.default_rng(0)
-    lines = hallway_like() if kind == "hallway" else tag_like(rng, n_states=120, n_observations=12)
+    lines = hallway_like() if kind == "hallway" else tag_like(rng, n_states=40, n_observations=8)
     (tmp_path / "other.pomdp").write_text("".join(lines))
-    words = ("solve", str(tmp_path / "other.pomdp"), "--time-limit", "2", "--policy", str(tmp_path / "out.policy"))
+    words = ("solve", str(tmp_path / "other.pomdp"), "--time-limit", "1", "--policy", str(tmp_path / "out.policy"))
     text = actmeasure(*words).stdout
     assert "value vectors" in text
     model = am.Model.load(tmp_path / "other.pomdp")

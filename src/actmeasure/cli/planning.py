@@ -23,7 +23,6 @@ from actmeasure.cli.output import (
 )
 from actmeasure.cli.problem import Cost, Discount, Problem, Settings, read_model, read_settings
 from actmeasure.errors import PlanError
-from actmeasure.files.atomic import check_place
 from actmeasure.progress import status_line
 
 if TYPE_CHECKING:
@@ -133,6 +132,8 @@ def solve(
     model = _read(problem, given, cost, discount, periods)
     place = picture_path(plot)
     if policy is not None:
+        from actmeasure.files.atomic import check_place
+
         check_place(policy, "the policy", PlanError)
     from actmeasure.planning.solve import solve as solve_model
 

@@ -11,7 +11,6 @@ from actmeasure.belief import Belief
 from actmeasure.decision import Decision
 from actmeasure.errors import PlanError, import_extra, quoted
 from actmeasure.model import Model
-from actmeasure.model.transitions import FloatArray
 from actmeasure.planning.explain import LookValues, asked_state, known_values
 from actmeasure.text import belief_text, percent, plain_number, text_table
 

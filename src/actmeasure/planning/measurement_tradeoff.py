@@ -6,11 +6,11 @@ never rising. Solving at a price c0 gives an upper bound at c0, and a policy tha
 lower - (c - c0) l is a lower bound at every price, and between two solved prices the chord through their upper bounds is an upper
 bound. Solving without the measurement gives W, a bound at every price too. The break-even price is where V(c) meets W.
 
-**Quality.** Quality q multiplies the probability of every outcome but the first, which stands for *nothing found*, by q; the first
-takes the rest: for a detection, the probability of detection becomes q times what it is. q = 1 is the measurement as it is, q = 0
+**Quality.** Quality q multiplies the probability of every outcome but the first, which stands for *nothing found*, by q; the
+first takes the rest: for a detection, the probability of detection becomes q times what it is. q = 1 is the measurement as it is, q = 0
 shows nothing, and q may be above 1 as long as probabilities stay below 1. An instrument of quality q' > q can imitate one of
-quality q, by reporting *nothing found* instead of anything else with probability 1 - q / q'. So the optimum V(q, c) never falls in
-q. An instrument of quality q may cost up to the price c at which V(q, c) meets V(1, c0), where c0 is the price in the model.
+quality q, by reporting *nothing found* instead of anything else with probability 1 - q / q'. So the optimum V(q, c) never falls
+in q. An instrument of quality q may cost up to the price c at which V(q, c) meets V(1, c0), where c0 is the price in the model.
 """
 
 from __future__ import annotations
@@ -386,7 +386,7 @@ class _PriceSearch:
         self.solve_at(0.0)
         if not self.budget.is_over:
             solution = self._solution(_without(self.model, self.number), TIME_SHARE)
-            self.without = solution.lower, min(solution.upper, min(self.uppers.values()))
+            self.without = solution.lower, min(solution.upper, *self.uppers.values())
             if math.isfinite(solution.lower):
                 self.lines.append(UseLine(solution.lower, 0.0))
             self.stops[math.inf] = solution.stopped
@@ -573,7 +573,6 @@ def _changed(model: Model, change: Callable[[Model], Model]) -> Model:
 
 def _at_price(model: Model, number: int, price: float) -> Model:
     """Return the model with this price of a measurement, or with its table of prices multiplied by it."""
-
     is_one_price = _one_price(model, number) is not None
 
     def change(one: Model) -> Model:
@@ -618,8 +617,8 @@ def with_quality(model: Model, measurement: int | str, quality: float) -> Model:
     name, largest = model.measurements[number - 1].name, largest_quality(model, number)
     if not 0 <= factor <= largest * (1 + 1e-12):
         raise PlanError(
-            f"the quality of {name!r} is {factor:g}, expected a number from 0 to {largest:.6g}, where some outcome other than the "
-            "first is certain in some state"
+            f"the quality of {name!r} is {factor:g}, expected a number from 0 to {largest:.6g}, where some outcome other than "
+            "the first is certain in some state"
         )
 
     def change(one: Model) -> Model:

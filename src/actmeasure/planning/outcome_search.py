@@ -566,8 +566,9 @@ class OutcomeSearch:
         """Number of value vectors that are not dominated by another one."""
         before, count = self.vectors.before, 0
         for last in self.vectors.last.ravel().tolist():
-            while last >= 0:
-                count, last = count + 1, int(before[last])
+            vector = last
+            while vector >= 0:
+                count, vector = count + 1, int(before[vector])
         return count
 
     def is_closed(self, tolerance: float, relative: float) -> bool:
@@ -702,8 +703,8 @@ class OutcomeSearch:
         slices = self.rows.slice_of[own.states]
         if (slices < 0).any() or (slices != slices[0]).any():
             raise PlanError(
-                f"the belief {belief!r} cannot come up from the start of this model: it has states that are never reached, or that "
-                "can always be told apart; give a belief that follows from the start, by Belief.update"
+                f"the belief {belief!r} cannot come up from the start of this model: it has states that are never reached, or "
+                "that can always be told apart; give a belief that follows from the start, by Belief.update"
             )
         table = self.rows.informed[layer].reshape(self.base.n_states, -1)
         upper = np.asarray(own.probabilities @ table[own.states])
@@ -719,7 +720,7 @@ class OutcomeSearch:
         return lower, np.maximum(upper + 2 * self.rows.slack, lower)
 
     def _bound_after(self, belief: Belief, decision: Decision, layer: int, budget: Budget) -> float:
-        """Search from what may be seen after a decision, for a short time; returns an upper bound on the value of what follows."""
+        """Search from what may be seen after a decision, for a short time; returns an upper bound on what follows."""
         base, (action, measurement) = self.base, (decision.action, decision.measurement)
         running = belief.running_probability(base, action)
         chances = belief.outcomes(base, action, measurement)
@@ -803,7 +804,7 @@ class OutcomeSearch:
             entries = _ranges(rows.offsets[row], sizes)
             ahead = rows.probabilities[entries] * worth[rows.slots[entries] - origin]
             sums = np.bincount(np.repeat(np.arange(len(states)), sizes), weights=ahead, minlength=len(states))
-            found[vector] = rows.discount * sums
+            found[vector] = np.asarray(rows.discount * sums, dtype=np.float64)
             if decision.measurement == measurement:
                 found[vector] += weights[states, decision.action]
         total = 0.0

@@ -157,8 +157,8 @@ class Solution:
         """Return the controller whose exact value is `value`: nodes with a decision, and an edge for each outcome."""
         if self.graph is None and self.schedule is None:
             raise PlanError(
-                "the value vectors of this solution are too many for a policy graph; use solution.policy, which acts in any belief, "
-                "or solve with a larger tolerance"
+                "the value vectors of this solution are too many for a policy graph; use solution.policy, which acts in any "
+                "belief, or solve with a larger tolerance"
             )
         graph = self.schedule.policy_graph(self.model) if self.graph is None else self.graph
         return graph.simplified(self.model)
@@ -213,9 +213,9 @@ class Solution:
         """Write value vectors in the XML format of SARSOP, such as `out.policy`, for the `.pomdp` file that `model.save` writes.
 
         Where looks are not exact and the method is `optimal`, these are the vectors of the search, otherwise the values of the
-        nodes of the policy graph. Entries are the states of the `.pomdp` file, actions the numbers of its actions. A vector has the
-        worst value that can be earned at all in states for which its plan was not made, so that it bounds the optimum from below
-        in every belief.
+        nodes of the policy graph. Entries are the states of the `.pomdp` file, actions the numbers of its actions. A vector has
+        the worst value that can be earned at all in states for which its plan was not made, so that it bounds the optimum from
+        below in every belief.
         """
         from actmeasure.files.policy_xml import save_policy_xml
 
