@@ -1,8 +1,8 @@
 """Write value vectors as a policy in the XML format of SARSOP, which its simulator, POMDPs.jl and pomdp-py read.
 
 A policy belongs to the `.pomdp` file of the same model, as `Model.save` writes it: entries of a vector are the states of that
-file, and actions are its actions, the allowed pairs of an action and a measurement. A vector is a lower bound on the optimal value,
-linear in the belief; the action of the best vector is taken. In states for which a vector has no value, it has the value of the
+file, and actions are its actions, the allowed pairs of an action and a measurement. A vector is a lower bound on the optimal
+value, linear in the belief; the action of the best vector is taken. In states for which a vector has no value, it has the value of the
 worst that can happen at all, so that it is a bound for every belief.
 """
 

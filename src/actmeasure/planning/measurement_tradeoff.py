@@ -7,8 +7,8 @@ lower - (c - c0) l is a lower bound at every price, and between two solved price
 bound. Solving without the measurement gives W, a bound at every price too. The break-even price is where V(c) meets W.
 
 **Quality.** Quality q multiplies the probability of every outcome but the first, which stands for *nothing found*, by q; the
-first takes the rest: for a detection, the probability of detection becomes q times what it is. q = 1 is the measurement as it is, q = 0
-shows nothing, and q may be above 1 as long as probabilities stay below 1. An instrument of quality q' > q can imitate one of
+first takes the rest: for a detection, the probability of detection becomes q times what it is. q = 1 is the measurement as it is,
+q = 0 shows nothing, and q may be above 1 as long as probabilities stay below 1. An instrument of quality q' > q can imitate one of
 quality q, by reporting *nothing found* instead of anything else with probability 1 - q / q'. So the optimum V(q, c) never falls
 in q. An instrument of quality q may cost up to the price c at which V(q, c) meets V(1, c0), where c0 is the price in the model.
 """
