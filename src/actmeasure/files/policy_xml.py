@@ -2,8 +2,8 @@
 
 A policy belongs to the `.pomdp` file of the same model, as `Model.save` writes it: entries of a vector are the states of that
 file, and actions are its actions, the allowed pairs of an action and a measurement. A vector is a lower bound on the optimal
-value, linear in the belief; the action of the best vector is taken. In states for which a vector has no value, it has the value of the
-worst that can happen at all, so that it is a bound for every belief.
+value, linear in the belief; the action of the best vector is taken. In states for which a vector has no value, it has the value
+of the worst that can happen at all, so that it is a bound for every belief.
 """
 
 from __future__ import annotations

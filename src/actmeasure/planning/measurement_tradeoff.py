@@ -2,15 +2,16 @@ r"""What one measurement is worth: the optimum over its price, and what an instr
 
 **Price.** Write V(c) for the optimum when the measurement costs c, everything else as it is. A policy with discounted reward r
 (other prices subtracted) and l discounted uses of the measurement earns r - c l, so V is the highest of such lines: convex, and
-never rising. Solving at a price c0 gives an upper bound at c0, and a policy that earns at least `lower` there: the line
-lower - (c - c0) l is a lower bound at every price, and between two solved prices the chord through their upper bounds is an upper
+never rising. Solving at a price c0 gives an upper bound at c0, and a policy that earns at least `lower` there: the line lower -
+(c - c0) l is a lower bound at every price, and between two solved prices the chord through their upper bounds is an upper
 bound. Solving without the measurement gives W, a bound at every price too. The break-even price is where V(c) meets W.
 
 **Quality.** Quality q multiplies the probability of every outcome but the first, which stands for *nothing found*, by q; the
-first takes the rest: for a detection, the probability of detection becomes q times what it is. q = 1 is the measurement as it is,
-q = 0 shows nothing, and q may be above 1 as long as probabilities stay below 1. An instrument of quality q' > q can imitate one of
-quality q, by reporting *nothing found* instead of anything else with probability 1 - q / q'. So the optimum V(q, c) never falls
-in q. An instrument of quality q may cost up to the price c at which V(q, c) meets V(1, c0), where c0 is the price in the model.
+first takes the rest: for a detection, the probability of detection becomes q times what it is. q = 1 is the measurement as it
+is, q = 0 shows nothing, and q may be above 1 as long as probabilities stay below 1. An instrument of quality q' > q can imitate
+one of quality q, by reporting *nothing found* instead of anything else with probability 1 - q / q'. So the optimum V(q, c)
+never falls in q. An instrument of quality q may cost up to the price c at which V(q, c) meets V(1, c0), where c0 is the price
+in the model.
 """
 
 from __future__ import annotations
