@@ -29,6 +29,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from actmeasure.errors import ModelError
 from actmeasure.files.checks import VERSION, Count, Number, Strict, Whole, converted, parse_json, whole
@@ -51,6 +52,7 @@ __all__ = [
     "identifiers",
     "lines",
     "number_text",
+    "state_and_pair_numbers",
     "state_identifiers",
 ]
 
@@ -432,15 +434,10 @@ def _is_ascending(numbers: Sequence[int]) -> bool:
 
 def lines(model: Model) -> Iterator[str]:
     """Yield the lines of the file, with their line ends."""
-    comment: LookComment | PairsComment
-    writer: _Writer
-    if file_version(model) == 1:
-        comment = LookComment.of(model)
-        writer = _LookWriter.of(model, comment)
+    comment, writer = _comment_and_writer(model)
+    if isinstance(comment, LookComment):
         about = "<action>-blind shows nothing, <action>-measure shows the state and is paid for"
     else:
-        comment = PairsComment.of(model)
-        writer = _PairsWriter.of(model, comment)
         about = "<action>-<measurement> shows an outcome and is paid for, <action>-blind is not"
     body = [*writer.transitions(), *writer.observations(), *writer.rewards()]
     comment.statements = sum(line != "\n" for line in body)
@@ -479,6 +476,21 @@ def _changed_names(model: Model, writer: _Writer) -> Iterator[str]:
     }
     for kind, name, written in sorted(changed):
         yield f"# The {kind} {json.dumps(name)} is written as {written}.\n"
+
+
+def state_and_pair_numbers(model: Model) -> tuple[npt.NDArray[np.int64], list[tuple[int, int]]]:
+    """Return the state of the model for each state of the file, -1 for `begin`, and action and measurement of each action."""
+    _, writer = _comment_and_writer(model)
+    states = [*([-1] if writer.begin else []), *(state for _, state in writer.states)]
+    return np.array(states, dtype=np.int64), writer.pairs
+
+
+def _comment_and_writer(model: Model) -> tuple[LookComment | PairsComment, _Writer]:
+    if file_version(model) == 1:
+        look = LookComment.of(model)
+        return look, _LookWriter.of(model, look)
+    pairs = PairsComment.of(model)
+    return pairs, _PairsWriter.of(model, pairs)
 
 
 @dataclass
