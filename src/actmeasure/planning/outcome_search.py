@@ -367,7 +367,7 @@ class OutcomeSearch:
         for action in range(model.n_actions):
             taken = model.transitions.stacked()[running * model.n_actions + action]
             moves = taken[:, running]
-            leaks = np.asarray(taken[:, np.flatnonzero(model.terminal)].sum(axis=1)).ravel()
+            leaks: FloatArray = np.asarray(taken[:, np.flatnonzero(model.terminal)].sum(axis=1)).ravel()
             rewards = model.rewards[running, action]
             try:
                 recurrent = markov.recurrence(moves, leaks, np.full(len(running), 1 / len(running)))
