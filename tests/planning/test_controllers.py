@@ -137,7 +137,7 @@ def test_a_solution_without_a_whole_graph_is_evaluated_by_a_controller(monkeypat
     assert solution.graph is None
     assert solution.evaluation.discounted_return == pytest.approx(19.37137, abs=1e-5)
     assert "A controller of 5 nodes" in str(solution)
-    assert "no graph" in repr(solution)
+    assert "value vectors" in repr(solution)
     with pytest.raises(am.PlanError, match=r"too large.*nodes=30"):
         solution.policy_graph()
 
