@@ -1,7 +1,7 @@
 """The general search, where looks are imperfect, partial or several; see `kernels/outcome_search.py` for the derivation.
 
 `OutcomeSearch` prepares a model (rows over decisions, slices, informed bounds, first vectors) and alternates trials and sweeps
-within a budget; both bounds are sound at any time. `Start` of the search is the model's start belief, or each state of it where the
+within a budget; both bounds are sound at any time. It starts from the model's start belief, or from each state of it where the
 start is shown. A life of a stationary model (`am.lifetime`) is searched on that model, with a layer of bounds for each number of
 periods left.
 """
@@ -52,12 +52,14 @@ MOST_BYTES = 6 << 30
 MOST_EAGER = 12
 #: Steps of the longest trial.
 LONGEST_TRIAL = 2000
-#: Sweeps of the informed bound end at this change, relative to the largest bound, or after so many.
+#: Sweeps of the informed bound end at this change, relative to the largest bound, or after this number.
 INFORMED_PRECISION, MOST_INFORMED_SWEEPS = 1e-7, 2000
 #: Stands for minus infinity where no plan with a finite value is known: a bound that is true, and can be computed with.
 VERY_LOW = -1e250
 #: Share of the time, and most seconds, for the grid of a system of components.
 GRID_SHARE, GRID_SECONDS = 0.5, 40.0
+#: Trials between two checks of the budget, at most, and the seconds that they should take.
+MOST_TRIALS, FEW_SECONDS = 1000, 0.05
 #: Share of the time of trials that sweeps take.
 SWEEP_SHARE = 0.25
 
@@ -125,9 +127,6 @@ class DecisionRows:
         )
         index = slice_of[states] * n + number
         order = np.lexsort((successors, outcomes, index))
-        changed = np.ones(len(order), dtype=bool)
-        for key in (index, outcomes, successors):
-            changed[1:] &= True
         different = np.zeros(len(order), dtype=bool)
         other_group = np.zeros(len(order), dtype=bool)
         if len(order):
@@ -206,7 +205,12 @@ def _entries(model: Model, number: int, decision: Decision) -> _Entries:
         states, successors = np.repeat(states, sizes), np.repeat(successors, sizes)
         chances = np.repeat(chances, sizes) * law.probabilities[entries]
         possible = chances > 0
-        states, successors, outcomes, chances = states[possible], successors[possible], outcomes[possible], chances[possible]
+        states, successors, outcomes, chances = (
+            states[possible],
+            successors[possible],
+            outcomes[possible],
+            chances[possible],
+        )
     return _Entries(states, np.full(len(states), number), outcomes, successors, chances)
 
 
@@ -224,9 +228,7 @@ def _rewards(model: Model, decision: Decision) -> FloatArray:
     return rewards
 
 
-def _slices(
-    model: Model, n: int, offsets: IntArray, outcomes: IntArray, successors: IntArray
-) -> tuple[IntArray, int]:
+def _slices(model: Model, n: int, offsets: IntArray, outcomes: IntArray, successors: IntArray) -> tuple[IntArray, int]:
     """Return the slice of each state, -1 for states that are never reached, and the number of slices."""
     n_states, starts = model.n_states, model.initial_states
     capacity = 1 << max(10, int(4 * len(outcomes)).bit_length())
@@ -241,9 +243,19 @@ def _slices(
         queue = np.zeros(int(n_states * (math.log2(n_states + 1) + 3)), dtype=np.int64)
         queue[: len(starts)] = starts
         reached = decision_rows.merge_slices(
-            n, offsets, outcomes, successors, parents, following, last, size, queue,
-            np.full(capacity, -1), np.zeros(capacity, dtype=np.int64), len(starts),
-        )  # fmt: skip
+            n,
+            offsets,
+            outcomes,
+            successors,
+            parents,
+            following,
+            last,
+            size,
+            queue,
+            np.full(capacity, -1),
+            np.zeros(capacity, dtype=np.int64),
+            len(starts),
+        )
         if reached >= 0:
             break
         capacity *= 4
@@ -371,7 +383,7 @@ class OutcomeSearch:
             scale = 1e-12 * (float(np.abs(rewards).max()) + float(np.abs(sums[finite]).max(initial=0.0)))
             claimed = np.where(finite, sums[:, 0] - scale * sums[:, 1], VERY_LOW)
             ahead = np.asarray(moves @ claimed).ravel() + rewards
-            proved = finite & (claimed <= ahead - 1e-14 * (np.abs(rewards) + np.abs(moves) @ np.abs(claimed)))
+            proved = finite & (claimed <= ahead - 1e-14 * (np.abs(rewards) + moves @ np.abs(claimed)))
             # A state from which one that is not proved is reached is not proved either.
             while True:
                 lost = proved & (np.asarray(moves @ (~proved).astype(float)).ravel() > 0)
@@ -406,38 +418,66 @@ class OutcomeSearch:
         most_slots = int(np.diff(slots[groups]).max())
         most_states = int(sizes.max())
         self.work = Work(
-            mass=np.zeros(max(most_slots, 1)), states=np.zeros(max(most_states, 1), np.int32), probabilities=np.zeros(max(most_states, 1)),
-            place=np.full(self.base.n_states, -1, np.int32), slot_value=np.zeros(max(most_slots, 1)), vector=np.zeros(most_states),
+            mass=np.zeros(max(most_slots, 1)),
+            states=np.zeros(max(most_states, 1), np.int32),
+            probabilities=np.zeros(max(most_states, 1)),
+            place=np.full(self.base.n_states, -1, np.int32),
+            slot_value=np.zeros(max(most_slots, 1)),
+            vector=np.zeros(most_states),
             chosen=np.zeros(max(most_groups, 1), np.int32),
             path=np.zeros((LONGEST_TRIAL if not self.periods else self.periods + 1, 2), np.int64),
-            bounds=np.zeros((n, layers)), order=np.zeros(n, bool), totals=np.zeros(layers), ratio=np.zeros(256), tally=np.zeros(129, np.int64),
-        )  # fmt: skip
+            bounds=np.zeros((n, layers)),
+            order=np.zeros(n, bool),
+            totals=np.zeros(layers),
+            ratio=np.zeros(256),
+            tally=np.zeros(129, np.int64),
+        )
         self.eager = n <= MOST_EAGER
         followed = n if self.eager else 2
         nodes, node_entries = 2048 + 2 * followed * most_groups, 8192 + 2 * followed * most_slots
         n_rows = 256
         self.points = Points(
-            counts=np.zeros(4, np.int64), begin=np.zeros(nodes + 1, np.int64), states=np.zeros(node_entries, np.int32),
-            probabilities=np.zeros(node_entries), slice_of=np.zeros(nodes, np.int32), mask=np.zeros(nodes, np.int64),
-            table=np.full(_table_size(nodes), -1, np.int32), upper=np.zeros((nodes, layers)), lower=np.zeros((nodes, layers)),
-            best=np.zeros((nodes, layers), np.int32), checked=np.zeros((nodes, layers), np.int32),
-            interpolated=np.zeros(nodes, np.int64), visited=np.zeros(nodes, np.int64), row=np.zeros(nodes, np.int32), next_point=np.zeros(nodes, np.int32),
-            last_point=np.full(n_slices, -1, np.int32), bound=np.zeros((n_rows * n, layers)), linear=np.zeros((n_rows * n, layers)),
-            reward=np.zeros(n_rows * n), child=np.zeros(n_rows * n, np.int64),
+            counts=np.zeros(4, np.int64),
+            begin=np.zeros(nodes + 1, np.int64),
+            states=np.zeros(node_entries, np.int32),
+            probabilities=np.zeros(node_entries),
+            slice_of=np.zeros(nodes, np.int32),
+            mask=np.zeros(nodes, np.int64),
+            table=np.full(_table_size(nodes), -1, np.int32),
+            upper=np.zeros((nodes, layers)),
+            lower=np.zeros((nodes, layers)),
+            best=np.zeros((nodes, layers), np.int32),
+            checked=np.zeros((nodes, layers), np.int32),
+            interpolated=np.zeros(nodes, np.int64),
+            visited=np.zeros(nodes, np.int64),
+            row=np.zeros(nodes, np.int32),
+            next_point=np.zeros(nodes, np.int32),
+            last_point=np.full(n_slices, -1, np.int32),
+            bound=np.zeros((n_rows * n, layers)),
+            linear=np.zeros((n_rows * n, layers)),
+            reward=np.zeros(n_rows * n),
+            child=np.zeros(n_rows * n, np.int64),
             child_node=np.zeros(2 * followed * most_groups + 4096, np.int32),
-            child_chance=np.zeros(2 * followed * most_groups + 4096), node_of_row=np.zeros(n_rows, np.int32),
-        )  # fmt: skip
+            child_chance=np.zeros(2 * followed * most_groups + 4096),
+            node_of_row=np.zeros(n_rows, np.int32),
+        )
         n_first = n_slices * self.base.n_actions * layers
         n_values = int(sizes.sum()) * self.base.n_actions * layers
         blind = [self._decision_number(action, 0) for action in range(self.base.n_actions)]
         n_plans = layers * int(sum(np.diff(groups)[d::n].sum() for d in blind))
         capacity = n_first + 1024
         self.vectors = Vectors(
-            counts=np.zeros(3, np.int64), begin=np.zeros(capacity, np.int64), values=np.zeros(n_values + 1024 * most_states),
-            slice_of=np.zeros(capacity, np.int32), layer=np.zeros(capacity, np.int32), decision=np.zeros(capacity, np.int32),
-            plan=np.zeros(capacity, np.int64), plans=np.zeros(n_plans + 64 * most_groups + 4096, np.int32),
-            last=np.full((n_slices, layers), -1, np.int32), before=np.zeros(capacity, np.int32),
-        )  # fmt: skip
+            counts=np.zeros(3, np.int64),
+            begin=np.zeros(capacity, np.int64),
+            values=np.zeros(n_values + 1024 * most_states),
+            slice_of=np.zeros(capacity, np.int32),
+            layer=np.zeros(capacity, np.int32),
+            decision=np.zeros(capacity, np.int32),
+            plan=np.zeros(capacity, np.int64),
+            plans=np.zeros(n_plans + 64 * most_groups + 4096, np.int32),
+            last=np.full((n_slices, layers), -1, np.int32),
+            before=np.zeros(capacity, np.int32),
+        )
         self.interpolates = True
         most = outcome_search.MOST_CANDIDATES
         self.programme = make_programme(most_states, most, most * min(most_states, 1000) + most_states)
@@ -544,12 +584,25 @@ class OutcomeSearch:
                 if not self._ensure_room():
                     continue
                 full = outcome_search.run_trials(
-                    self.rows, self.points, self.vectors, self.programme, self.grid, self.work, self.starts, self.weights, self.layer,
-                    self._trials, 0.5 * closed, self.eager, self.interpolates,
-                )  # fmt: skip
+                    self.rows,
+                    self.points,
+                    self.vectors,
+                    self.programme,
+                    self.grid,
+                    self.work,
+                    self.starts,
+                    self.weights,
+                    self.layer,
+                    self._trials,
+                    0.5 * closed,
+                    self.eager,
+                    self.interpolates,
+                )
                 spent = self.budget.elapsed - begun
-                if full != outcome_search.FULL:
-                    self._trials = min(2 * self._trials, 1000) if spent < 0.05 else max(1, self._trials // 2) if spent > 0.2 else self._trials
+                if full != outcome_search.FULL and spent < FEW_SECONDS:
+                    self._trials = min(2 * self._trials, MOST_TRIALS)
+                elif spent > 4 * FEW_SECONDS:
+                    self._trials = max(1, self._trials // 2)
                 credit += SWEEP_SHARE * spent
                 if credit > 0.02:
                     credit -= self._sweep(credit)
@@ -584,7 +637,15 @@ class OutcomeSearch:
             if self._sweep_row < 0:
                 self._sweep_row = int(self.points.counts[outcome_search.ROWS]) - 1
             row = outcome_search.sweep(
-                self.rows, self.points, self.vectors, self.programme, self.grid, self.work, self._sweep_row, 50, self.upper - self.lower,
+                self.rows,
+                self.points,
+                self.vectors,
+                self.programme,
+                self.grid,
+                self.work,
+                self._sweep_row,
+                50,
+                self.upper - self.lower,
                 self.interpolates,
             )
             self._sweep_row = self._sweep_row if row == -2 else row
@@ -595,8 +656,19 @@ class OutcomeSearch:
     def _raise_lower(self) -> None:
         """Compare the starts with the latest vectors."""
         outcome_search.run_trials(
-            self.rows, self.points, self.vectors, self.programme, self.grid, self.work, self.starts, self.weights, self.layer, 1,
-            np.inf, self.eager, self.interpolates,
+            self.rows,
+            self.points,
+            self.vectors,
+            self.programme,
+            self.grid,
+            self.work,
+            self.starts,
+            self.weights,
+            self.layer,
+            1,
+            np.inf,
+            self.eager,
+            self.interpolates,
         )
 
     def _stopped(self, tolerance: float, relative: float) -> Stopped | None:
@@ -624,7 +696,7 @@ class OutcomeSearch:
     def decision_bounds(self, belief: Belief) -> FloatArray:
         """Return lower bounds on the value of each decision in a belief, then going on with the best vectors, shape (D,).
 
-        In a belief that mixes slices, or has states that are never reached from the start, these are the linear bounds from above.
+        In a belief that mixes slices, or has states that are not reached from the start, these are the linear bounds from above.
         """
         own, layer = self.belief_and_layer(belief)
         if own.is_over or own.states[-1] >= self.base.n_states:
@@ -691,7 +763,19 @@ class OutcomeSearch:
         if nodes + groups + 64 >= len(points.slice_of):
             size = 2 * len(points.slice_of) + groups
             grown |= dict.fromkeys(
-                ("slice_of", "mask", "upper", "lower", "best", "checked", "interpolated", "visited", "row", "next_point"), size
+                (
+                    "slice_of",
+                    "mask",
+                    "upper",
+                    "lower",
+                    "best",
+                    "checked",
+                    "interpolated",
+                    "visited",
+                    "row",
+                    "next_point",
+                ),
+                size,
             )
             grown["begin"] = size + 1
         if entries + slots + 64 >= len(points.states):
@@ -719,12 +803,16 @@ class OutcomeSearch:
             self._stop = "memory"
             return False
         if grown:
-            self.points = points._replace(**{name: _longer(getattr(points, name), size) for name, size in grown.items()})
+            self.points = points._replace(
+                **{name: _longer(getattr(points, name), size) for name, size in grown.items()}
+            )
             if "slice_of" in grown:
                 self.points = self.points._replace(table=np.full(_table_size(grown["slice_of"]), -1, np.int32))
                 outcome_search.rehash(self.points)
         if more:
-            self.vectors = vectors._replace(**{name: _longer(getattr(vectors, name), size) for name, size in more.items()})
+            self.vectors = vectors._replace(
+                **{name: _longer(getattr(vectors, name), size) for name, size in more.items()}
+            )
         return True
 
 
