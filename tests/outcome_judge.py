@@ -85,7 +85,7 @@ class OutcomeJudge:
     def interval(self, w, wanted, depth):
         low, high = self.leaf(w)
         self.left -= 1
-        if high - low <= wanted * w.sum() or depth == 0 or self.left < 0:
+        if high - low <= wanted or depth == 0 or self.left < 0:
             return low, high
         best_low, best_high = low, -np.inf
         simple = []

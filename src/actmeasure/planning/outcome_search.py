@@ -18,7 +18,7 @@ import numpy.typing as npt
 from actmeasure import markov
 from actmeasure.belief import Belief
 from actmeasure.decision import Decision
-from actmeasure.errors import PlanError
+from actmeasure.errors import PlanError, quoted
 from actmeasure.kernels import decision_rows, outcome_search
 from actmeasure.kernels.decision_rows import Rows
 from actmeasure.kernels.dynamics import EPSILON
@@ -354,6 +354,11 @@ class OutcomeSearch:
             least = np.full((self.made.n_slices, self.base.n_actions), np.inf)
             np.minimum.at(least, self.made.arrays["slice_of"][members], values[members])
             lowest = min(lowest, float(least.max(axis=1).min()))
+        if lowest <= VERY_LOW / 2:  # without discount: nothing can be said about rounding, then
+            raise PlanError(
+                "without discount, no action that is repeated is sure to end the episode from every state that a belief may mix, so "
+                "that no bound can be proved; use a discount below 1, or a finite life (am.lifetime)"
+            )
         return lowest
 
     def _repeated(self) -> FloatArray:
@@ -683,6 +688,8 @@ class OutcomeSearch:
 
     def belief_and_layer(self, belief: Belief) -> tuple[Belief, int]:
         """Return a belief over the states that are searched, and the number of periods left; 0 for an unlimited horizon."""
+        if not isinstance(belief, Belief):
+            raise PlanError(f"the belief is {quoted(belief)}, expected a Belief of a running episode, such as Belief.at(0)")
         if not self.periods:
             return belief, 0
         running = np.flatnonzero(~self.base.terminal)
@@ -699,7 +706,7 @@ class OutcomeSearch:
         In a belief that mixes slices, or has states that are not reached from the start, these are the linear bounds from above.
         """
         own, layer = self.belief_and_layer(belief)
-        if own.is_over or own.states[-1] >= self.base.n_states:
+        if own.is_over or own.states[-1] >= self.base.n_states or self.base.terminal[own.states].any():
             raise PlanError(f"the belief is {belief!r}, expected a belief of a running episode of the model")
         slices = self.rows.slice_of[own.states]
         result = np.empty(self.rows.n_decisions)
