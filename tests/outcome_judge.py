@@ -1,8 +1,9 @@
 """A slow interval around the optimum of any small model: a tree of beliefs, written out. No code shared with the planners.
 
 Beliefs are unnormalised vectors w over states, mass that ends the episode is dropped. A decision d earns w . r_d and leads with
-outcome o to w M_{d,o}, where M_{d,o}(s, t) = discount * P(s, a, t) Z(o | t, a). A leaf is worth at most w . V of the MDP whose state
-is always shown, and at least as much as the best action repeated without end. Leaves whose interval is narrow are not written out.
+outcome o to w M_{d,o}, where M_{d,o}(s, t) = discount * P(s, a, t) Z(o | t, a). A leaf is worth at most as much as if the state
+before each decision were shown a step later, and at least as much as the best action repeated without end. Leaves whose interval is
+narrow are not written out.
 """
 
 import dataclasses
@@ -34,6 +35,7 @@ class OutcomeJudge:
         self.discount = model.discount
         self.above, self.below = self._shown(), self._repeated()
         self.decisions = [self._decision(model, int(a), int(m)) for a, m in np.argwhere(model.allowed_decisions)]
+        self.linear = self._informed()
         self.scale = max(1e-300, np.abs(self.above).max(), np.abs(self.below.max(axis=1)).max(), np.abs(self.R).max())
         start = np.zeros(model.n_states)
         start[model.initial_states] = model.initial_probabilities
@@ -79,10 +81,21 @@ class OutcomeJudge:
         Z = np.eye(model.n_states) if shows.law is None else shows.law.of_action(action, model.n_states).toarray()
         return rewards, [moves * Z[:, o] for o in range(Z.shape[1])]
 
+    def _informed(self, sweeps=60):
+        """Return upper bounds of decisions that are linear in the belief, shape (S, D): the state before is shown a step later."""
+        values = np.column_stack([r + sum(M @ self.above for M in matrices) for r, matrices in self.decisions])
+        for _ in range(sweeps):
+            values = np.column_stack(
+                [r + sum((M @ values).max(axis=1) for M in matrices) for r, matrices in self.decisions]
+            )
+        return values
+
     def leaf(self, w):
-        return float((w @ self.below).max()), float(w @ self.above)
+        """Return the bounds that need no successors."""
+        return float((w @ self.below).max()), float((w @ self.linear).max())
 
     def interval(self, w, wanted, depth):
+        """Return bounds on the value of w; a leaf if those are within `wanted`."""
         low, high = self.leaf(w)
         self.left -= 1
         if high - low <= wanted or depth == 0 or self.left < 0:
@@ -91,7 +104,7 @@ class OutcomeJudge:
         simple = []
         for rewards, matrices in self.decisions:
             after = [v for v in (w @ M for M in matrices) if v.any()]
-            simple.append((w @ rewards + sum(v @ self.above for v in after), w @ rewards, after))
+            simple.append((w @ rewards + sum((v @ self.linear).max() for v in after), w @ rewards, after))
         for hope, earned, after in sorted(simple, key=lambda each: -each[0]):
             if hope <= best_low:
                 best_high = max(best_high, hope)
