@@ -42,7 +42,7 @@ if TYPE_CHECKING:
         StudyError,
     )
     from actmeasure.evaluation import Evaluation, evaluate
-    from actmeasure.inspection import Economics, Fit, fit
+    from actmeasure.inspection import DetectionFit, Economics, Fit, GroupFits, fit, fit_detection, fit_groups
     from actmeasure.learning.train import train
     from actmeasure.model import Measurement, Model, lifetime
     from actmeasure.model.system import Component, system
@@ -68,12 +68,14 @@ _HOME = {
     "BlindPlan": "schedule",
     "Component": "model",
     "Decision": "decision",
+    "DetectionFit": "inspection",
     "Economics": "inspection",
     "Episodes": "episodes",
     "Evaluation": "evaluation",
     "Fit": "inspection",
     "FitError": "errors",
     "Frontier": "planning.frontier",
+    "GroupFits": "inspection",
     "Measurement": "model",
     "MissingExtraError": "errors",
     "Model": "model",
@@ -90,6 +92,8 @@ _HOME = {
     "Solution": "planning.solution",
     "evaluate": "evaluation",
     "fit": "inspection",
+    "fit_detection": "inspection",
+    "fit_groups": "inspection",
     "lifetime": "model",
     "q_mdp": "planning.bounds",
     "run_study": "studies.runner",
@@ -116,12 +120,14 @@ __all__ = [
     "BlindPlan",
     "Component",
     "Decision",
+    "DetectionFit",
     "Economics",
     "Episodes",
     "Evaluation",
     "Fit",
     "FitError",
     "Frontier",
+    "GroupFits",
     "Measurement",
     "MissingExtraError",
     "Model",
@@ -143,6 +149,8 @@ __all__ = [
     "experiments",
     "files",
     "fit",
+    "fit_detection",
+    "fit_groups",
     "inspection",
     "learning",
     "lifetime",

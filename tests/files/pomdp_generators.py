@@ -339,3 +339,45 @@ class Tag:
         for state in range(self.n_states):
             Z[:, state, self.sees(state)] = 1.0
         return P, R, Z, self.start()
+
+
+def hallway_like(length=9, slip=0.1, error=0.05):
+    """The lines of a hallway: a robot knows neither its cell nor its heading, and sees the walls around it with errors.
+
+    States are (cell, heading), headings east, south, west and north, and a goal, after which it starts anew. Observations are the
+    four walls around the robot, each wrong with probability `error`, and the goal.
+    """
+    doors = {length // 3, 2 * length // 3}
+    n_states = 4 * length + 1
+    goal = n_states - 1
+    yield f"# A hallway\ndiscount: 0.95\nvalues: reward\nstates: {n_states}\nactions: stay forward left right\nobservations: 17\n"
+    yield f"start exclude: {goal}\n"
+    yield f"T: * : {goal}\n{' '.join(repr(1 / (n_states - 1)) for _ in range(n_states - 1))} 0.0\n"
+
+    def walls(cell, heading):
+        around = [cell == length - 1, cell not in doors, cell == 0, True]  # east, south, west, north
+        return [around[(heading + turn) % 4] for turn in range(4)]
+
+    for cell, heading in itertools.product(range(length), range(4)):
+        state = 4 * cell + heading
+        ahead = state
+        if heading == 0 and cell < length - 1:
+            ahead = state + 4
+        elif heading == 2 and cell > 0:
+            ahead = state - 4
+        elif heading == 1 and cell == 2 * length // 3:
+            ahead = goal
+        yield f"T: stay : {state} : {state} 1.0\n"
+        moves = {"forward": ahead, "left": 4 * cell + (heading - 1) % 4, "right": 4 * cell + (heading + 1) % 4}
+        for action, successor in moves.items():
+            if successor == state:
+                yield f"T: {action} : {state} : {state} 1.0\n"
+            else:
+                yield f"T: {action} : {state} : {successor} {1 - slip!r}\nT: {action} : {state} : {state} {slip!r}\n"
+        for seen in itertools.product((0, 1), repeat=4):
+            chance = np.prod(
+                [1 - error if bool(s) == w else error for s, w in zip(seen, walls(cell, heading), strict=True)]
+            )
+            number = sum(bit << place for place, bit in enumerate(seen))
+            yield f"O: * : {state} : {number} {float(chance)!r}\n"
+    yield f"O: * : {goal} : 16 1.0\nR: * : * : {goal} : * 1.0\n"

@@ -29,8 +29,8 @@ FORMAT = "actmeasure model"
 FIT_FORMAT = "actmeasure fit"
 #: Newest version of the format of models; version 1 has one exact measurement, "look", and nothing passive.
 VERSION = 2
-#: Version of the format of fits; since 2 their diagnostics are records instead of sentences.
-FIT_VERSION = 2
+#: Version of the format of fits; since 2 their diagnostics are records, since 3 there are intensities, errors and ages.
+FIT_VERSION = 3
 #: Largest whole number in a file: successors are 32-bit integers.
 LARGEST_COUNT = 2**31 - 1
 #: Longest whole number that is parsed: the largest float has 309 digits before the decimal point.

@@ -29,6 +29,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from actmeasure.errors import ModelError
 from actmeasure.files.checks import VERSION, Count, Number, Strict, Whole, converted, parse_json, whole
@@ -51,6 +52,7 @@ __all__ = [
     "identifiers",
     "lines",
     "number_text",
+    "state_and_pair_numbers",
     "state_identifiers",
 ]
 
@@ -432,15 +434,10 @@ def _is_ascending(numbers: Sequence[int]) -> bool:
 
 def lines(model: Model) -> Iterator[str]:
     """Yield the lines of the file, with their line ends."""
-    comment: LookComment | PairsComment
-    writer: _Writer
-    if file_version(model) == 1:
-        comment = LookComment.of(model)
-        writer = _LookWriter.of(model, comment)
+    comment, writer = _comment_and_writer(model)
+    if isinstance(comment, LookComment):
         about = "<action>-blind shows nothing, <action>-measure shows the state and is paid for"
     else:
-        comment = PairsComment.of(model)
-        writer = _PairsWriter.of(model, comment)
         about = "<action>-<measurement> shows an outcome and is paid for, <action>-blind is not"
     body = [*writer.transitions(), *writer.observations(), *writer.rewards()]
     comment.statements = sum(line != "\n" for line in body)
@@ -450,8 +447,50 @@ def lines(model: Model) -> Iterator[str]:
     if writer.begin:
         yield "# The start is random and shown: from 'begin', every action leads to it. So values at the start of this file\n"
         yield f"# are the model's times the discount, {number_text(model.discount)}.\n"
+    yield from _changed_names(model, writer)
     yield from writer.preamble()
     yield from body
+
+
+def _changed_names(model: Model, writer: _Writer) -> Iterator[str]:
+    """Yield a comment line for every name that the format does not allow, or that was taken, and that is another in the file."""
+    measurements = [one.name for one in model.measurements]
+    actions = identifiers(model.action_names, model.n_actions, "a")
+    states = [name for name, _ in writer.states[-model.n_states :]]
+    named: list[tuple[str, Sequence[str] | None, Sequence[str]]] = [
+        ("state", model.state_names, states),
+        ("action", model.action_names, actions),
+    ]
+    if isinstance(writer, _PairsWriter):
+        named.append(("measurement", measurements, identifiers(measurements, len(measurements), "m")))
+        for number in range(1 + len(measurements)):
+            shown = model.shown_by(number)
+            if shown is not None and shown.law is not None and shown.outcomes is not None:
+                own = [writer.observation_names[index] for index in writer.layout.numbers[number]]
+                named.append(("outcome", shown.outcomes, own))
+    changed = {
+        (kind, name, written)
+        for kind, names, in_file in named
+        for name, written in zip(names or (), in_file if names else (), strict=True)
+        if name != written
+    }
+    for kind, name, written in sorted(changed):
+        yield f"# The {kind} {json.dumps(name)} is written as {written}.\n"
+
+
+def state_and_pair_numbers(model: Model) -> tuple[npt.NDArray[np.int64], list[tuple[int, int]]]:
+    """Return the state of the model for each state of the file, -1 for `begin`, and action and measurement of each action."""
+    _, writer = _comment_and_writer(model)
+    states = [*([-1] if writer.begin else []), *(state for _, state in writer.states)]
+    return np.array(states, dtype=np.int64), writer.pairs
+
+
+def _comment_and_writer(model: Model) -> tuple[LookComment | PairsComment, _Writer]:
+    if file_version(model) == 1:
+        look = LookComment.of(model)
+        return look, _LookWriter.of(model, look)
+    pairs = PairsComment.of(model)
+    return pairs, _PairsWriter.of(model, pairs)
 
 
 @dataclass

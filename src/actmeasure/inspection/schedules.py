@@ -261,7 +261,7 @@ def with_schedules(frontier: Frontier, schedules: Iterable[Schedule]) -> Frontie
     )
 
 
-def _break_even(frontier: Frontier, pieces: list[Piece]) -> tuple[float, float]:
+def _break_even(frontier: Frontier, pieces: list[Piece[PriceLine]]) -> tuple[float, float]:
     """Return the range of the break-even price: its lower end is the frontier's, its upper end may be lower than before."""
     low, high = frontier.break_even
     if pieces[-1].line.looks > 0:

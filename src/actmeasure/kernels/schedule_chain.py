@@ -32,7 +32,7 @@ class Trace(NamedTuple):
     problem_state: int  # -1 for the start
     states: Any  # int64 (n_nodes,), -1 for a start that is not known
     plans: Any  # int64 (n_nodes,)
-    ends: Any  # bool (n_nodes,): whether the episode may end on the way
+    ending: Any  # float64 (n_nodes,): probability that the episode ends on the way, as a sum that keeps its digits
     step_offsets: Any  # int64 (n_nodes + 1,)
     step_rewards: Any  # float64 (n_steps,): expected reward of each step of a node's plan
     step_running: Any  # float64 (n_steps,): probability that the episode still runs when it is taken
@@ -48,7 +48,7 @@ class PlanEnd(NamedTuple):
 
     steps: int  # how many of its actions could be taken before the episode was surely over
     possible: int  # how many states are possible at its end
-    ends: bool
+    ending: float
     cost: float
     measured: float
 
@@ -59,7 +59,7 @@ class PlanBuffers(NamedTuple):
     counts: Any  # int64 (4,): nodes followed, nodes known of, steps, entries
     states: Any  # from here on as in `Trace`, with spare capacity
     plans: Any
-    ends: Any
+    ending: Any
     step_offsets: Any
     costs: Any
     measured: Any
@@ -86,7 +86,7 @@ def trace_plans(model: Dynamics, plans: Plans, start_states: Any, start_weights:
     node, n_nodes, n_steps, n_entries = (int(count) for count in buffers.counts)
     return Trace(
         problem, int(buffers.states[node]) if problem != FITS else -1,
-        buffers.states[:n_nodes], buffers.plans[:node], buffers.ends[:node],
+        buffers.states[:n_nodes], buffers.plans[:node], buffers.ending[:node],
         buffers.step_offsets[: node + 1], buffers.step_rewards[:n_steps], buffers.step_running[:n_steps],
         buffers.costs[:node], buffers.measured[:node],
         buffers.entry_nodes[:n_entries], buffers.entry_states[:n_entries], buffers.entry_weights[:n_entries],
@@ -104,7 +104,7 @@ def _plan_buffers(n_states: int, start_states: Any, start_plan: int) -> PlanBuff
         counts=np.array([0, count, 0, 0]),
         states=states,
         plans=np.empty(most, np.int64),
-        ends=np.empty(most, np.bool_),
+        ending=np.empty(most),
         step_offsets=np.zeros(most + 1, np.int64),
         costs=np.empty(most),
         measured=np.empty(most),
@@ -158,8 +158,7 @@ def follow_plans(
 def _follow(model: Dynamics, plans: Plans, plan: int, count: int, buffers: PlanBuffers) -> PlanEnd:
     """Follow a plan from the first `count` weights of `buffers.current`, which then hold what it leads to."""
     current, scratch = buffers.current, buffers.scratch
-    ends = False
-    cost, measured = 0.0, 0.0
+    ending, cost, measured = 0.0, 0.0, 0.0
     first, steps, length = buffers.counts[STEPS], 0, plans.offsets[plan + 1] - plans.offsets[plan]
     while steps < length and count > 0:
         action = plans.actions[plans.offsets[plan] + steps]
@@ -172,9 +171,9 @@ def _follow(model: Dynamics, plans: Plans, plan: int, count: int, buffers: PlanB
         count, ended = push(model, action, current, count, scratch, buffers.position)
         for i in range(count):
             current.states[i], current.values[i] = scratch.states[i], scratch.values[i]
-        ends = ends or ended
+        ending += ended
         steps += 1
-    return PlanEnd(steps, count, ends, cost, measured)
+    return PlanEnd(steps, count, ending, cost, measured)
 
 
 @no_refcount
@@ -187,7 +186,7 @@ def _enter(plans: Plans, plan: int, node: int, outcome: PlanEnd, buffers: PlanBu
         return NOT_KNOWN
     if plans.then[plan] == END and outcome.possible > 0:
         return NOT_OVER
-    buffers.plans[node], buffers.ends[node] = plan, outcome.ends
+    buffers.plans[node], buffers.ending[node] = plan, outcome.ending
     buffers.costs[node], buffers.measured[node] = outcome.cost, outcome.measured
     for i in range(outcome.possible):
         successor = buffers.current.states[i]
@@ -209,7 +208,7 @@ class Tail(NamedTuple):
 
     states: Any  # int64 (n_nodes,)
     phases: Any  # int64 (n_nodes,)
-    ends: Any  # bool (n_nodes,)
+    ending: Any  # float64 (n_nodes,): probability that the episode ends with the step
     entry_nodes: Any  # int64 (n_entries,)
     entry_targets: Any  # int64 (n_entries,): nodes
     entry_weights: Any  # float64 (n_entries,)
@@ -220,7 +219,7 @@ class TailBuffers(NamedTuple):
 
     counts: Any  # int64 (5,): nodes followed, nodes known of, unused, entries, nodes entered into `slots`
     nodes: Any  # int64 (capacity,): phase * n_states + state
-    ends: Any  # bool (capacity,)
+    ending: Any  # float64 (capacity,)
     slots: Any  # int64 (a power of two,): open addressing, -1 where free
     entry_nodes: Any
     entry_targets: Any
@@ -232,19 +231,19 @@ def trace_tail(model: Dynamics, actions: Any, first_states: Any) -> Tail:
     n_first, n_states = len(first_states), model.terminal.shape[0]
     size = max(FIRST_CAPACITY, 1 << n_first.bit_length())
     buffers = TailBuffers(
-        np.array([0, n_first, 0, 0, 0]), np.empty(size, np.int64), np.empty(size, np.bool_),
+        np.array([0, n_first, 0, 0, 0]), np.empty(size, np.int64), np.empty(size),
         np.full(4 * size, -1), np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size),
     )  # fmt: skip
     buffers.nodes[:n_first] = first_states
     while not follow_tail(model, actions, buffers):
         buffers = TailBuffers(
-            buffers.counts, _doubled(buffers.nodes), _doubled(buffers.ends), np.full(2 * len(buffers.slots), -1),
+            buffers.counts, _doubled(buffers.nodes), _doubled(buffers.ending), np.full(2 * len(buffers.slots), -1),
             _doubled(buffers.entry_nodes), _doubled(buffers.entry_targets), _doubled(buffers.entry_weights),
         )  # fmt: skip
         buffers.counts[ENTERED] = 0
     n_nodes, n_entries = buffers.counts[NODES], buffers.counts[ENTRIES]
     return Tail(
-        buffers.nodes[:n_nodes] % n_states, buffers.nodes[:n_nodes] // n_states, buffers.ends[:n_nodes],
+        buffers.nodes[:n_nodes] % n_states, buffers.nodes[:n_nodes] // n_states, buffers.ending[:n_nodes],
         buffers.entry_nodes[:n_entries], buffers.entry_targets[:n_entries], buffers.entry_weights[:n_entries],
     )  # fmt: skip
 
@@ -268,11 +267,11 @@ def follow_tail(model: Dynamics, actions: Any, buffers: TailBuffers) -> bool:
             or buffers.counts[ENTRIES] + size > buffers.entry_nodes.shape[0]
         ):
             return False
-        buffers.ends[node] = False
+        buffers.ending[node] = 0.0
         for entry in range(model.offsets[row], model.offsets[row + 1]):
             successor = model.successors[entry]
             if model.terminal[successor]:
-                buffers.ends[node] = True
+                buffers.ending[node] += model.probabilities[entry]
                 continue
             key = following + successor
             slot = _slot(buffers.slots, buffers.nodes, key)

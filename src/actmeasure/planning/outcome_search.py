@@ -9,6 +9,7 @@ periods left.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -60,6 +61,8 @@ VERY_LOW = -1e250
 GRID_SHARE, GRID_SECONDS = 0.5, 40.0
 #: Trials between two checks of the budget, at most, and the seconds that they should take.
 MOST_TRIALS, FEW_SECONDS = 1000, 0.05
+#: Most seconds, and trials for each decision, of the search that goes on where a belief is explained.
+EXPLAINING_SECONDS, MOST_EXPLAINING_TRIALS = 2.0, 1000
 #: Share of the time of trials that sweeps take.
 SWEEP_SHARE = 0.25
 
@@ -376,7 +379,7 @@ class OutcomeSearch:
         for action in range(model.n_actions):
             taken = model.transitions.stacked()[running * model.n_actions + action]
             moves = taken[:, running]
-            leaks = np.asarray(taken[:, np.flatnonzero(model.terminal)].sum(axis=1)).ravel() > 0
+            leaks: FloatArray = np.asarray(taken[:, np.flatnonzero(model.terminal)].sum(axis=1)).ravel()
             rewards = model.rewards[running, action]
             try:
                 recurrent = markov.recurrence(moves, leaks, np.full(len(running), 1 / len(running)))
@@ -522,6 +525,8 @@ class OutcomeSearch:
                     vectors.counts[outcome_search.PLANS] += len(goal)
                 vectors.counts[outcome_search.VECTORS] += n_slices
                 vectors.counts[outcome_search.VALUES] += int(sizes.sum())
+        #: Number of vectors that repeat an action, which make no measurement.
+        self._n_first = int(vectors.counts[outcome_search.VECTORS])
 
     def _first_of(self, layer: int, action: int) -> int:
         """Return the number of the first of the vectors that repeat an action in a layer of a finite life."""
@@ -572,6 +577,16 @@ class OutcomeSearch:
     def n_nodes(self) -> int:
         """Number of beliefs in the graph."""
         return int(self.points.counts[outcome_search.NODES])
+
+    @property
+    def n_vectors(self) -> int:
+        """Number of value vectors that are not dominated by another one."""
+        before, count = self.vectors.before, 0
+        for last in self.vectors.last.ravel().tolist():
+            vector = last
+            while vector >= 0:
+                count, vector = count + 1, int(before[vector])
+        return count
 
     def is_closed(self, tolerance: float, relative: float) -> bool:
         """Whether upper - lower is at most `tolerance`, or the share `relative` of |upper|."""
@@ -718,9 +733,134 @@ class OutcomeSearch:
         )
         return result
 
+    def decision_bounds_at(self, belief: Belief) -> tuple[FloatArray, FloatArray]:
+        """Return lower and upper bounds on the value of each decision in a belief, each of shape (D,).
+
+        A search bounds the decisions that are best closely, and others only as far as that needs. So it goes on for a short time
+        from what may be seen after each decision, until the bounds are as close as at the start. The lower bounds are then those
+        of `decision_bounds`, the upper ones one step ahead of those of the beliefs that follow, or linear; both are rounded
+        outwards. Only beliefs that may come up have value vectors: others are refused.
+        """
+        own, layer = self.belief_and_layer(belief)
+        slices = self.rows.slice_of[own.states]
+        if (slices < 0).any() or (slices != slices[0]).any():
+            raise PlanError(
+                f"the belief {belief!r} cannot come up from the start of this model: it has states that are never reached, or "
+                "that can always be told apart; give a belief that follows from the start, by Belief.update"
+            )
+        table = self.rows.informed[layer].reshape(self.base.n_states, -1)
+        upper = np.asarray(own.probabilities @ table[own.states])
+        rewards = own.probabilities @ self.rows.rewards.reshape(self.base.n_states, -1)[own.states]
+        budget = Budget(EXPLAINING_SECONDS)
+        if not self.periods or layer > 1:
+            for number, decision in enumerate(self.made.decisions):
+                ahead = self._bound_after(own, decision, layer - self.rows.shift, budget)
+                upper[number] = min(upper[number], rewards[number] + self.rows.discount * ahead)
+        else:  # after the last decision, the values at the end are known
+            upper = np.minimum(upper, self.decision_bounds(belief))
+        lower = self.decision_bounds(belief) - self.rows.slack
+        return lower, np.maximum(upper + 2 * self.rows.slack, lower)
+
+    def _bound_after(self, belief: Belief, decision: Decision, layer: int, budget: Budget) -> float:
+        """Search from what may be seen after a decision, for a short time; returns an upper bound on what follows."""
+        base, (action, measurement) = self.base, (decision.action, decision.measurement)
+        running = belief.running_probability(base, action)
+        chances = belief.outcomes(base, action, measurement)
+        possible = np.flatnonzero(chances).tolist()
+        sees = base.shown_by(measurement) is not None
+        nodes = []
+        for outcome in possible:
+            if not self._ensure_room():
+                return math.inf
+            after = belief.update(base, action, measurement, outcome if sees else None)
+            nodes.append(self._node(after.states.astype(np.int64), after.probabilities))
+        if not nodes:
+            return 0.0
+        starts, weights = np.array(nodes, dtype=np.int64), running * chances[possible]
+        for _ in range(MOST_EXPLAINING_TRIALS):
+            gap = float(weights @ (self.points.upper[starts, layer] - self.points.lower[starts, layer]))
+            if gap <= self.upper - self.lower or budget.is_over or not self._ensure_room():
+                break
+            outcome_search.run_trials(
+                self.rows, self.points, self.vectors, self.programme, self.grid, self.work, starts, weights, layer, 1,
+                0.5 * (self.upper - self.lower), self.eager, self.interpolates,
+            )  # fmt: skip
+        return float(weights @ self.points.upper[starts, layer])
+
     def decide_at(self, belief: Belief) -> Decision:
         """Return the decision with the highest lower bound: it is worth at least the best vector, and so is what follows."""
         return self.made.decisions[int(np.argmax(self.decision_bounds(belief)))]
+
+    def value_vectors(self) -> Iterator[tuple[Decision, IntArray, FloatArray]]:
+        """Yield decision, states of the model, and values in them, of all vectors that are not dominated; rounded downwards."""
+        vectors, rows, running = self.vectors, self.rows, np.flatnonzero(~self.base.terminal)
+        place = np.zeros(self.base.n_states, dtype=np.int64)
+        place[running] = np.arange(len(running))
+        for in_slice in range(self.made.n_slices):
+            states = rows.slice_states[rows.slice_offsets[in_slice] : rows.slice_offsets[in_slice + 1]].astype(np.int64)
+            for layer in range(rows.shift, len(rows.informed)):
+                # The states of a life are numbered by period, those of an ended episode come last.
+                own = place[states] + (self.periods - layer) * len(running) if self.periods else states
+                vector = int(vectors.last[in_slice, layer])
+                while vector >= 0:
+                    begin = int(vectors.begin[vector])
+                    values = vectors.values[begin : begin + len(states)] - rows.slack
+                    yield self.made.decisions[int(vectors.decision[vector])], own, values
+                    vector = int(vectors.before[vector])
+
+    def looks_of(self, weights: FloatArray, measurement: int) -> float:
+        """Return the expected discounted sum of `weights`, shape (S, A), over the times that a measurement is made.
+
+        It is that of the plans of the vectors that are best at the starts, of which `lower` is a bound: an upper bound on it and
+        a lower bound differ by rounding only. Plans go on with earlier vectors, and the first vectors make no measurement.
+        """
+        vectors, rows = self.vectors, self.rows
+        n, found = rows.n_decisions, dict[int, FloatArray]()
+        points = self.points
+        needed = {int(vector) for vector in points.best[self.starts, self.layer]}
+        order, waiting = set(needed), list(needed)
+        while waiting:
+            vector = waiting.pop()
+            if vector < self._n_first:
+                continue
+            for after in self._continuations(vector):
+                if after not in order:
+                    order.add(after)
+                    waiting.append(after)
+        for vector in sorted(order):
+            in_slice = int(vectors.slice_of[vector])
+            states = rows.slice_states[rows.slice_offsets[in_slice] : rows.slice_offsets[in_slice + 1]]
+            found[vector] = np.zeros(len(states))
+            if vector < self._n_first:
+                continue
+            number = int(vectors.decision[vector])
+            decision, index = self.made.decisions[number], in_slice * n + number
+            first, last = int(rows.groups[index]), int(rows.groups[index + 1])
+            origin, end = int(rows.group_slots[first]), int(rows.group_slots[last])
+            worth = np.zeros(end - origin)
+            for group, after in zip(range(first, last), self._continuations(vector), strict=True):
+                slots = slice(int(rows.group_slots[group]), int(rows.group_slots[group + 1]))
+                worth[slots.start - origin : slots.stop - origin] = found[after][rows.position[rows.slot_state[slots]]]
+            row = states.astype(np.int64) * n + number
+            sizes = rows.offsets[row + 1] - rows.offsets[row]
+            entries = _ranges(rows.offsets[row], sizes)
+            ahead = rows.probabilities[entries] * worth[rows.slots[entries] - origin]
+            sums = np.bincount(np.repeat(np.arange(len(states)), sizes), weights=ahead, minlength=len(states))
+            found[vector] = np.asarray(rows.discount * sums, dtype=np.float64)
+            if decision.measurement == measurement:
+                found[vector] += weights[states, decision.action]
+        total = 0.0
+        for start, weight in zip(self.starts.tolist(), self.weights.tolist(), strict=True):
+            belief = slice(int(points.begin[start]), int(points.begin[start + 1]))
+            looks = found[int(points.best[start, self.layer])]
+            total += weight * float(points.probabilities[belief] @ looks[rows.position[points.states[belief]]])
+        return total
+
+    def _continuations(self, vector: int) -> list[int]:
+        """Return the vectors with which a vector goes on, one per group of its decision."""
+        index = int(self.vectors.slice_of[vector]) * self.rows.n_decisions + int(self.vectors.decision[vector])
+        count, plan = int(self.rows.groups[index + 1] - self.rows.groups[index]), int(self.vectors.plan[vector])
+        return [int(after) for after in self.vectors.plans[plan : plan + count]]
 
     def policy_graph(self) -> PolicyGraph | None:
         """Return the controller whose nodes are the vectors that the best ones at the start lead to; None if it is too large."""
