@@ -2,8 +2,8 @@
 
 Beliefs are unnormalised vectors w over states, mass that ends the episode is dropped. A decision d earns w . r_d and leads with
 outcome o to w M_{d,o}, where M_{d,o}(s, t) = discount * P(s, a, t) Z(o | t, a). A leaf is worth at most as much as if the state
-before each decision were shown a step later, and at least as much as the best action repeated without end. Leaves whose interval is
-narrow are not written out.
+before each decision were shown a step later, and at least as much as the best action repeated without end. Leaves whose interval
+is narrow are not written out.
 """
 
 import dataclasses
@@ -82,7 +82,7 @@ class OutcomeJudge:
         return rewards, [moves * Z[:, o] for o in range(Z.shape[1])]
 
     def _informed(self, sweeps=60):
-        """Return upper bounds of decisions that are linear in the belief, shape (S, D): the state before is shown a step later."""
+        """Return linear upper bounds of decisions, shape (S, D): the state before a decision is shown a step later."""
         values = np.column_stack([r + sum(M @ self.above for M in matrices) for r, matrices in self.decisions])
         for _ in range(sweeps):
             values = np.column_stack(

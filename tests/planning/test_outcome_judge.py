@@ -1,4 +1,4 @@
-"""The general search against a slow tree of beliefs, on random models of every kind; its policies; and use that is out of the way."""
+"""The general search against a slow tree of beliefs, on random models of every kind; its policies; unusual arguments."""
 
 import os
 import signal
@@ -175,7 +175,7 @@ def test_the_judge_knows_tiger():
     assert_sound(search, judge)
 
 
-# Models that are out of the way
+# Unusual models and arguments
 
 
 def tiger(discount=0.95):

@@ -345,7 +345,12 @@ class OutcomeSearch:
                 if change <= INFORMED_PRECISION * scale or budget.is_out_of_time:
                     break
         # What is added up to a bound above the floor is at most this in absolute value, negative rewards included.
-        size = 2 * max(float(informed.max()), 0.0) - rows.floor + max(float(rewards.max()), 0.0) + float(np.abs(informed).max())
+        size = (
+            2 * max(float(informed.max()), 0.0)
+            - rows.floor
+            + max(float(rewards.max()), 0.0)
+            + float(np.abs(informed).max())
+        )
         terms = 4 * int(np.diff(arrays["offsets"]).max()) + 4 * int(np.diff(arrays["slice_offsets"]).max()) + 64
         slack = (outcome_search.DELTA + EPSILON * terms) * size
         self.rows = rows._replace(slack=slack)
@@ -359,7 +364,7 @@ class OutcomeSearch:
             lowest = min(lowest, float(least.max(axis=1).min()))
         if lowest <= VERY_LOW / 2:  # without discount: nothing can be said about rounding, then
             raise PlanError(
-                "without discount, no action that is repeated is sure to end the episode from every state that a belief may mix, so "
+                "without discount, no action that is repeated is sure to end the episode from every state that beliefs mix, so "
                 "that no bound can be proved; use a discount below 1, or a finite life (am.lifetime)"
             )
         return lowest
@@ -557,7 +562,7 @@ class OutcomeSearch:
 
     @property
     def _horizon(self) -> float:
-        """The number of steps by which slacks add up; without discount and end, a number that is usual."""
+        """The number of steps over which slack adds up, at most 100."""
         return min(self.periods or math.inf, 1 / max(1 - self.rows.discount, 0.01))
 
     @property
@@ -643,7 +648,8 @@ class OutcomeSearch:
         points, n = self.points, self.n_nodes
         parts = [self.lower, self.upper, points.counts.tolist(), self.vectors.counts.tolist()]
         if whole:
-            parts += [float(points.upper[:n].sum()), float(points.bound[: int(points.counts[outcome_search.ROWS]) * self.rows.n_decisions].sum())]
+            cells = int(points.counts[outcome_search.ROWS]) * self.rows.n_decisions
+            parts += [float(points.upper[:n].sum()), float(points.bound[:cells].sum())]
         return repr(parts)
 
     def _sweep(self, seconds: float, once: bool = False) -> float:
@@ -704,7 +710,9 @@ class OutcomeSearch:
     def belief_and_layer(self, belief: Belief) -> tuple[Belief, int]:
         """Return a belief over the states that are searched, and the number of periods left; 0 for an unlimited horizon."""
         if not isinstance(belief, Belief):
-            raise PlanError(f"the belief is {quoted(belief)}, expected a Belief of a running episode, such as Belief.at(0)")
+            raise PlanError(
+                f"the belief is {quoted(belief)}, expected a Belief of a running episode, such as Belief.at(0)"
+            )
         if not self.periods:
             return belief, 0
         running = np.flatnonzero(~self.base.terminal)
