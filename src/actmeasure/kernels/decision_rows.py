@@ -28,6 +28,9 @@ class Rows(NamedTuple):
     shift: int
     #: Added to a bound that is computed from others: covers rounding and merged beliefs.
     slack: float
+    #: No belief is worth less than this. Bounds of decisions are not lowered below it: they would not matter, and rounding errors
+    #: are then small against values, however low some rewards are.
+    floor: float
     rewards: Any  # float64 (S * D,)
     offsets: Any  # int64 (S * D + 1,)
     slots: Any  # int64 (n_entries,), ascending in a row
@@ -154,7 +157,7 @@ def informed_sweep(rows: Rows, n_states: int, layer: int, before: int, scale: fl
                 total += best
             terms = rows.offsets[row + 1] - rows.offsets[row] + 16
             value = rows.rewards[row] + rows.discount * total
-            value += EPSILON * terms * (abs(rows.rewards[row]) + scale)
+            value = max(value + EPSILON * terms * (abs(rows.rewards[row]) + scale), rows.floor)
             if value < rows.informed[layer, row]:
                 change = max(change, rows.informed[layer, row] - value)
                 rows.informed[layer, row] = value

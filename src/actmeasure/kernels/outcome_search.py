@@ -19,7 +19,8 @@ Vectors are rounded downwards; one that is nowhere above another is dropped.
 
 **Above**: U(b) >= V(b), the smaller of (1) with U on the right, and of bounds that need no successors: linear bounds per decision
 (`informed_sweep`), interpolation between nodes of bounds per decision (`interpolation`: Q is convex in b too), then the maximum
-over decisions, and for independent components the bound of a grid. Only decisions whose bound is the highest are followed.
+over decisions, and for independent components the bound of a grid. Only decisions whose bound is the highest are followed. With
+F <= V(b) for all b (`Rows.floor`), bounds on Q are bounds on max(Q, F), which is convex as well and has the same maximum over d.
 
 **Merging.** Two beliefs are one node if they have the same support and each probability agrees to a relative DELTA. If a is best
 in b, then |a . (b - b')| <= DELTA sum_s b(s) |a(s)| <= DELTA (2 max(C, 0) - V(b)), where C bounds all values from above. This,
@@ -318,7 +319,7 @@ def _probe(rows: Rows, points: Points, grid: Grid, work: Work, node: int, decisi
         size, chance = _take(rows, work, origin, group)
         if size > 0:
             total += chance * grid_bound(grid, work.states, work.probabilities, 0, size)
-    bound = points.reward[cell] + rows.discount * total + 2.0 * rows.slack
+    bound = max(points.reward[cell] + rows.discount * total, rows.floor) + 2.0 * rows.slack
     points.bound[cell, 0] = min(points.bound[cell, 0], bound)
 
 
@@ -354,7 +355,7 @@ def _renew_bound(rows: Rows, points: Points, work: Work, node: int, decision: in
             for layer in range(rows.shift, n_layers):
                 work.totals[layer] += chance * points.upper[follower, layer - rows.shift]
     for layer in range(rows.shift, n_layers):
-        value = points.reward[cell] + rows.discount * work.totals[layer] + rows.slack
+        value = max(points.reward[cell] + rows.discount * work.totals[layer], rows.floor) + rows.slack
         points.bound[cell, layer] = min(points.bound[cell, layer], value)
 
 

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from actmeasure import markov
 from actmeasure.belief import Belief
 from actmeasure.decision import Decision
-from actmeasure.errors import PlanError
+from actmeasure.errors import PlanError, quoted
 from actmeasure.kernels import decision_rows, outcome_search
 from actmeasure.kernels.decision_rows import Rows
 from actmeasure.kernels.dynamics import EPSILON
@@ -310,7 +310,7 @@ class OutcomeSearch:
         rewards = arrays["rewards"].reshape(n_states, n)
         shift, layers = (1, self.periods + 1) if self.periods else (0, 1)
         informed = np.zeros((layers, n_states * n))
-        rows = Rows(discount=discount, shift=shift, slack=0.0, informed=informed, **arrays)
+        rows = Rows(discount=discount, shift=shift, slack=0.0, floor=0.0, informed=informed, **arrays)
         running = arrays["slice_of"] >= 0
         sums = np.zeros(n)
         if self.periods:
@@ -318,11 +318,13 @@ class OutcomeSearch:
             informed[0] = np.repeat(np.where(running, self.final, 0.0), n)
             self.blind[0] = self.final[:, None]
             for layer in range(1, layers):
+                self.blind[layer] = self._repeated_once(self.blind[layer - 1])
+            rows = rows._replace(floor=self._least_value())
+            for layer in range(1, layers):
                 informed[layer] = np.inf
                 scale = float(np.abs(informed[layer - 1]).max())
                 decision_rows.informed_sweep(rows, n_states, layer, layer - 1, scale, sums)
                 informed[layer][~np.isfinite(informed[layer])] = 0.0
-                self.blind[layer] = self._repeated_once(self.blind[layer - 1])
         else:
             values = mdp_values(base, budget)
             budget.note(-math.inf, float(base.initial_probabilities @ values[base.initial_states]))
@@ -332,6 +334,9 @@ class OutcomeSearch:
             error = EPSILON * 4 * (16 + int(np.diff(base.transitions.offsets).max()))
             first = rewards + discount * following[:, actions]
             first += error * (np.abs(rewards) + discount * np.abs(values).max())
+            self.blind = self._repeated()[None]
+            rows = rows._replace(floor=self._least_value())
+            first = np.maximum(first, rows.floor)
             first[base.terminal] = 0.0
             informed[0] = first.ravel()
             for _ in range(MOST_INFORMED_SWEEPS):
@@ -339,18 +344,30 @@ class OutcomeSearch:
                 change = decision_rows.informed_sweep(rows, n_states, 0, 0, scale, sums)
                 if change <= INFORMED_PRECISION * scale or budget.is_out_of_time:
                     break
-            self.blind = self._repeated()[None]
-        lowest = 0.0
-        members, slice_of = arrays["slice_states"], arrays["slice_of"]
-        for layer in range(layers):
-            least = np.full((self.made.n_slices, base.n_actions), np.inf)
-            np.minimum.at(least, slice_of[members], self.blind[layer][members])
-            lowest = min(lowest, float(least.max(axis=1).min()))
-        highest = float(informed.max())
-        size = 2 * max(highest, 0.0) - lowest + float(np.abs(rewards).max()) + float(np.abs(informed).max())
+        # What is added up to a bound above the floor is at most this in absolute value, negative rewards included.
+        size = (
+            2 * max(float(informed.max()), 0.0)
+            - rows.floor
+            + max(float(rewards.max()), 0.0)
+            + float(np.abs(informed).max())
+        )
         terms = 4 * int(np.diff(arrays["offsets"]).max()) + 4 * int(np.diff(arrays["slice_offsets"]).max()) + 64
         slack = (outcome_search.DELTA + EPSILON * terms) * size
         self.rows = rows._replace(slack=slack)
+
+    def _least_value(self) -> float:
+        """Return a number, 0 or less, that the value of no belief is below: each slice has an action to repeat that earns it."""
+        lowest, members = 0.0, self.made.arrays["slice_states"]
+        for values in self.blind:
+            least = np.full((self.made.n_slices, self.base.n_actions), np.inf)
+            np.minimum.at(least, self.made.arrays["slice_of"][members], values[members])
+            lowest = min(lowest, float(least.max(axis=1).min()))
+        if lowest <= VERY_LOW / 2:  # without discount: nothing can be said about rounding, then
+            raise PlanError(
+                "without discount, no action that is repeated is sure to end the episode from every state that beliefs mix, so "
+                "that no bound can be proved; use a discount below 1, or a finite life (am.lifetime)"
+            )
+        return lowest
 
     def _repeated(self) -> FloatArray:
         """Return lower bounds on the values of repeating an action without end, shape (S, A)."""
@@ -544,6 +561,11 @@ class OutcomeSearch:
         return self.periods
 
     @property
+    def _horizon(self) -> float:
+        """The number of steps over which slack adds up, at most 100."""
+        return min(self.periods or math.inf, 1 / max(1 - self.rows.discount, 0.01))
+
+    @property
     def lower(self) -> float:
         """Lower bound on the optimum from the start."""
         if not hasattr(self, "starts"):
@@ -579,7 +601,7 @@ class OutcomeSearch:
     def run(self, tolerance: float, relative: float = 0.0) -> Stopped:
         """Search until the bounds are within the tolerance or the budget is over; returns why it stopped."""
         self._raise_lower()
-        credit = 0.0
+        credit, before = 0.0, ""
         with self.budget.deferred_interrupts():
             while not (stopped := self._stopped(tolerance, relative)):
                 begun = self.budget.elapsed
@@ -611,10 +633,30 @@ class OutcomeSearch:
                     credit -= self._sweep(credit)
                 self._raise_lower()
                 self.budget.note(self.lower, self.upper)
+                found = self._state()
+                if found == before and not self._stop:  # nothing new at the start: is there elsewhere?
+                    found = self._state(whole=True)
+                    self._sweep(math.inf, once=True)
+                    self._raise_lower()
+                    self._stop = "exhausted" if found == self._state(whole=True) else None
+                    found = ""
+                before = found
         return stopped
 
-    def _sweep(self, seconds: float) -> float:
+    def _state(self, whole: bool = False) -> str:
+        """Return what changes when anything does: sizes and bounds at the start; of all nodes if `whole`."""
+        points, n = self.points, self.n_nodes
+        parts = [self.lower, self.upper, points.counts.tolist(), self.vectors.counts.tolist()]
+        if whole:
+            cells = int(points.counts[outcome_search.ROWS]) * self.rows.n_decisions
+            parts += [float(points.upper[:n].sum()), float(points.bound[:cells].sum())]
+        return repr(parts)
+
+    def _sweep(self, seconds: float, once: bool = False) -> float:
+        """Sweep for some seconds, or over all rows once; returns the seconds it took."""
         begun = self.budget.elapsed
+        if once:
+            self._sweep_row = -1
         while self.budget.elapsed - begun < seconds:
             if not self._ensure_room():
                 break
@@ -633,6 +675,8 @@ class OutcomeSearch:
                 self.interpolates,
             )
             self._sweep_row = self._sweep_row if row == -2 else row
+            if once and (row == -1 or self.budget.is_over):
+                break
         return self.budget.elapsed - begun
 
     def _raise_lower(self) -> None:
@@ -656,6 +700,8 @@ class OutcomeSearch:
     def _stopped(self, tolerance: float, relative: float) -> Stopped | None:
         if self.is_closed(tolerance, relative):
             return "closed"
+        if self.upper - self.lower <= 4 * self.rows.slack * self._horizon:
+            return "exhausted"  # as close as rounding allows
         self.budget.spent = self.n_nodes
         return self._stop or self.budget.stops()
 
@@ -663,6 +709,10 @@ class OutcomeSearch:
 
     def belief_and_layer(self, belief: Belief) -> tuple[Belief, int]:
         """Return a belief over the states that are searched, and the number of periods left; 0 for an unlimited horizon."""
+        if not isinstance(belief, Belief):
+            raise PlanError(
+                f"the belief is {quoted(belief)}, expected a Belief of a running episode, such as Belief.at(0)"
+            )
         if not self.periods:
             return belief, 0
         running = np.flatnonzero(~self.base.terminal)
@@ -679,7 +729,7 @@ class OutcomeSearch:
         In a belief that mixes slices, or has states that are not reached from the start, these are the linear bounds from above.
         """
         own, layer = self.belief_and_layer(belief)
-        if own.is_over or own.states[-1] >= self.base.n_states:
+        if own.is_over or own.states[-1] >= self.base.n_states or self.base.terminal[own.states].any():
             raise PlanError(f"the belief is {belief!r}, expected a belief of a running episode of the model")
         slices = self.rows.slice_of[own.states]
         result = np.empty(self.rows.n_decisions)
