@@ -678,7 +678,7 @@ def _best_child(
 
 @no_refcount
 def _is_stale(points: Points, node: int) -> bool:
-    """Return whether a node is to be bounded by interpolation anew: so many rows were added since it was."""
+    """Return whether a node is to be bounded by interpolation anew, because many rows were added since it was."""
     share = STALE_LEAF if points.row[node] < 0 else STALE_ROW
     return bool(points.interpolated[node] < 0 or points.counts[ROWS] > points.interpolated[node] * (1.0 + share) + 1)
 

@@ -65,7 +65,7 @@ __all__ = ["TensorGrid", "tensor_grid"]
 LEVELS = {1: (12, 60, 300), 2: (12, 60, 250), 3: (10, 30, 91), 4: (8, 14, 20, 28, 36)}
 #: Estimated relative change of the start's bound that is still to come, at which a level ends: the last one, and those before.
 LAST_CHANGE, CHANGE = 1e-5, 1e-3
-#: Of changes at any point, so many times as much may be still to come.
+#: Factor by which changes that are still to come may exceed those of a sweep.
 ELSEWHERE = 30.0
 #: Sweeps for which there has to be time before a level is begun.
 LEAST_SWEEPS = 12
