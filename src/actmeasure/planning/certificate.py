@@ -252,7 +252,14 @@ def _upper_arrays(problem: checker.Problem, search: OutcomeSearch) -> dict[str, 
     n = search.rows.n_decisions
     linear = np.array(search.rows.informed[0].reshape(-1, n))
     linear[problem.contents.terminal] = 0.0
-    linear = _settled(linear, lambda now: checker.linear_backup(problem, now), problem.discount, 1.0)
+    running = ~problem.contents.terminal
+
+    def need_linear(now: Array) -> Array:
+        whole = np.zeros_like(linear)
+        whole[running] = now
+        return np.asarray(checker.linear_backup(problem, whole)[running])
+
+    linear[running] = _settled(linear[running], need_linear, problem.discount, 1.0)
     chosen = _Selection(search, linear)
     arrays = chosen.arrays() | {"linear": linear}
     offsets, states, values = arrays["belief_offsets"], arrays["belief_states"], arrays["belief_values"]
@@ -323,12 +330,19 @@ class _Selection:
         """Add what bounds the decisions of a node: nothing, a pair of its own, or a mixture of others."""
         points = self.search.points
         states, chances = self._belief(node)
-        target, row = float(points.upper[node, 0]), int(points.row[node])
-        for decision in np.flatnonzero(chances @ self.linear[states] > target).tolist():
-            if row >= 0 and points.child[row * self.n + decision] >= 0:
+        row, linear = int(points.row[node]), chances @ self.linear[states]
+        cells = slice(row * self.n, (row + 1) * self.n)
+        followed = points.child[cells] >= 0 if row >= 0 else np.zeros(self.n, dtype=bool)
+        bounds = np.where(followed, np.minimum(linear, points.bound[cells, 0]), linear) if row >= 0 else linear.copy()
+        done = np.zeros(self.n, dtype=bool)
+        # The decision with the highest bound is bounded next; once that one has been, the others do not matter.
+        while not done[decision := int(np.argmax(bounds))]:
+            done[decision] = True
+            if followed[decision]:
                 self._add_pair(node, decision)
-            else:
-                self._add_mixture(node, decision, states, chances)
+            bounds[decision] -= self._add_mixture(node, decision, states, chances, linear[decision] - bounds[decision])
+        for other in np.flatnonzero(followed & ~done & (linear > bounds.max())).tolist():
+            self._add_pair(node, other)
 
     def _add_pair(self, node: int, decision: int) -> None:
         if (node, decision) in self.pairs:
@@ -350,21 +364,24 @@ class _Selection:
         begin = int(points.child[int(points.row[node]) * self.n + decision])
         return np.asarray(points.child_node[begin : begin + last - first])
 
-    def _add_mixture(self, node: int, decision: int, states: Array, chances: Array) -> None:
-        """Bound a decision of a node by the linear programme over the pairs of this decision."""
+    def _add_mixture(self, node: int, decision: int, states: Array, chances: Array, own: float) -> float:
+        """Bound a decision of a node by the linear programme over the pairs of this decision; returns by how much it gains more than `own`."""
         in_slice = int(self.search.points.slice_of[node])
         if in_slice not in self.points:
             self.points[in_slice] = _Points.of(self.search, in_slice, self.linear)
-        found = self.points[in_slice].mixture(node, decision, states, chances)
+        found = self.points[in_slice].mixture(decision, states, chances)
         if found is None:
-            return
-        nodes, weights = found
+            return 0.0
+        nodes, weights, gain = found
+        if gain <= own + 1e-9 * abs(own):
+            return 0.0
         self.n_weights += len(nodes)
         if self.n_weights > MOST_WEIGHTS:
             raise PlanError(f"the certificate would have more than {MOST_WEIGHTS:,} weights; search to a larger tolerance, or a smaller model")
         self.mixtures[node, decision] = (nodes, weights)
         for other in nodes:
             self._add_pair(other, decision)
+        return gain - own
 
     def arrays(self) -> dict[str, Array]:
         """Return the arrays of beliefs, pairs, what follows them, and mixtures; pairs in order of belief and decision."""
@@ -431,8 +448,8 @@ class _Points:
             gains[i] = np.where(points.child[cells] >= 0, np.maximum(above, 0.0), 0.0)
         return cls(np.array(found), rows.position, beliefs, gains)
 
-    def mixture(self, node: int, decision: int, states: Array, chances: Array) -> tuple[list[int], Array] | None:
-        """Return nodes and feasible weights with the largest gain; None if there is none."""
+    def mixture(self, decision: int, states: Array, chances: Array) -> tuple[list[int], Array, float] | None:
+        """Return nodes and feasible weights with the largest gain, and this; None if there is none."""
         room = np.zeros(self.beliefs.shape[1])
         room[self.position[states]] = chances
         useful = np.flatnonzero(self.gains[:, decision] > 0)
@@ -463,4 +480,5 @@ class _Points:
             return None
         # Whatever rounding did, scaling makes the weights feasible, with room for the rounding of the check.
         scale = max(1.0, float((columns @ weights).max())) * (1.0 + 16 * (len(used) + 64) * checker.UNIT)
-        return self.nodes[useful[used]].tolist(), weights[used] * most[used] / scale
+        final = weights[used] * most[used] / scale
+        return self.nodes[useful[used]].tolist(), final, float(final @ self.gains[useful[used], decision])
