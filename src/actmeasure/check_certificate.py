@@ -228,11 +228,20 @@ class Problem:
     def check_covered(self) -> None:
         """Raise `NotCovered` unless (1) to (3) prove bounds."""
         given = self.contents
-        largest = float(np.bincount(np.repeat(np.arange(len(given.offsets) - 1), np.diff(given.offsets)), given.probabilities).max())
+        largest = float(
+            np.bincount(np.repeat(np.arange(len(given.offsets) - 1), np.diff(given.offsets)), given.probabilities).max()
+        )
         seen = 1.0
         for law in [look.law for look in given.looks] + [given.passive]:
             if isinstance(law, Law) and len(law.outcomes):
-                seen = max(seen, float(np.bincount(np.repeat(np.arange(len(law.offsets) - 1), np.diff(law.offsets)), law.probabilities).max()))
+                seen = max(
+                    seen,
+                    float(
+                        np.bincount(
+                            np.repeat(np.arange(len(law.offsets) - 1), np.diff(law.offsets)), law.probabilities
+                        ).max()
+                    ),
+                )
         terms = len(given.successors) + 16
         if given.discount * largest * seen * (1.0 + terms * UNIT) < 1.0 or is_acyclic(given):
             return
@@ -275,7 +284,11 @@ def lower_backup(problem: Problem, data: dict[str, Array]) -> Array:
     keys = owners * n_states + states
     plan_owners = np.repeat(np.arange(len(sizes)), np.diff(data["plan_offsets"]))
     plan_keys = plan_owners * (problem.n_outcomes + 1) + data["plan_outcomes"] + 1
-    decisions, result, largest = data["vector_decisions"][owners], np.empty(len(values)), float(np.abs(values).max(initial=0.0))
+    decisions, result, largest = (
+        data["vector_decisions"][owners],
+        np.empty(len(values)),
+        float(np.abs(values).max(initial=0.0)),
+    )
     for decision in np.unique(decisions):
         rows = problem.rows(int(decision))
         members = np.flatnonzero(decisions == decision)
@@ -287,12 +300,16 @@ def lower_backup(problem: Problem, data: dict[str, Array]) -> Array:
             places = _found(plan_keys, wanted)
             if (places < 0).any():
                 bad = int(own[np.argmax(places < 0)])
-                raise Refused(f"vector {owners[chosen[bad]]} does not say how to go on after an outcome that is possible in state {states[chosen[bad]]}")
+                raise Refused(
+                    f"vector {owners[chosen[bad]]} does not say how to go on after an outcome that is possible in state {states[chosen[bad]]}"
+                )
             following = data["plan_vectors"][places].astype(np.int64)
             places = _found(keys, following * n_states + rows.successors[entries])
             if (places < 0).any():
                 bad = int(own[np.argmax(places < 0)])
-                raise Refused(f"vector {owners[chosen[bad]]} goes on with a vector that has no value in a state that can follow state {states[chosen[bad]]}")
+                raise Refused(
+                    f"vector {owners[chosen[bad]]} goes on with a vector that has no value in a state that can follow state {states[chosen[bad]]}"
+                )
             terms = rows.probabilities[entries] * values[places]
             total, absolute = np.bincount(own, terms, len(chosen)), np.bincount(own, np.abs(terms), len(chosen))
             rewards = rows.rewards[states[chosen]]
@@ -351,7 +368,9 @@ def linear_backup(problem: Problem, linear: Array) -> Array:
                 continue
             states = np.repeat(np.arange(part.start, part.stop), counts[part])
             outcomes, goals, chances = rows.outcomes[entries], rows.successors[entries], rows.probabilities[entries]
-            first = np.flatnonzero(np.concatenate([[True], (states[1:] != states[:-1]) | (outcomes[1:] != outcomes[:-1])]))
+            first = np.flatnonzero(
+                np.concatenate([[True], (states[1:] != states[:-1]) | (outcomes[1:] != outcomes[:-1])])
+            )
             best = np.add.reduceat(chances[:, None] * linear[goals], first, axis=0).max(axis=1)
             total += np.bincount(states[first], best, problem.n_states)
             absolute += np.bincount(states, chances * sizes_of_rows[goals], problem.n_states)
@@ -377,10 +396,14 @@ def children(problem: Problem, linear: Array, states: Array, chances: Array, dec
     rows = problem.rows(decision)
     sizes = rows.offsets[states + 1] - rows.offsets[states]
     entries = _ranges(rows.offsets[states], sizes)
-    keys, own = np.unique((rows.outcomes[entries] + 1) * problem.n_states + rows.successors[entries], return_inverse=True)
+    keys, own = np.unique(
+        (rows.outcomes[entries] + 1) * problem.n_states + rows.successors[entries], return_inverse=True
+    )
     masses = np.bincount(own, np.repeat(chances, sizes) * rows.probabilities[entries], len(keys))
     paid = chances * rows.rewards[states]
-    reward = float(paid.sum()) + 2.0 * float(margin(len(states), np.abs(paid).sum() + (chances * rows.radii[states]).sum()))
+    reward = float(paid.sum()) + 2.0 * float(
+        margin(len(states), np.abs(paid).sum() + (chances * rows.radii[states]).sum())
+    )
     reward += 2.0 * float((chances * rows.radii[states]).sum())
     seen, goals = np.divmod(keys, problem.n_states)
     return _bounded(reward, seen - 1, goals, masses, linear, len(entries))
@@ -388,7 +411,11 @@ def children(problem: Problem, linear: Array, states: Array, chances: Array, dec
 
 def _bounded(reward: float, outcomes: Array, states: Array, masses: Array, linear: Array, terms: int) -> Children:
     """Return unnormalised beliefs with their linear bounds; each mass is a sum of at most `terms` products."""
-    first = np.flatnonzero(np.concatenate([[True], outcomes[1:] != outcomes[:-1]])) if len(outcomes) else np.zeros(0, np.int64)
+    first = (
+        np.flatnonzero(np.concatenate([[True], outcomes[1:] != outcomes[:-1]]))
+        if len(outcomes)
+        else np.zeros(0, np.int64)
+    )
     if len(first):
         bounds = np.add.reduceat(masses[:, None] * linear[states], first, axis=0)
         sizes = np.add.reduceat(masses[:, None] * np.abs(linear[states]), first, axis=0)
@@ -423,9 +450,13 @@ def pair_backup(problem: Problem, reward: float, linear: Array, shares: Array, g
 
 def gains(problem: Problem, data: dict[str, Array]) -> Array:
     """Return c_d . b_k - Q_d(b_k), rounded downwards and at least 0, for each belief and decision, shape (K, D)."""
-    offsets, states, values, linear = (data[name] for name in ("belief_offsets", "belief_states", "belief_values", "linear"))
+    offsets, states, values, linear = (
+        data[name] for name in ("belief_offsets", "belief_states", "belief_values", "linear")
+    )
     result = np.zeros((len(offsets) - 1, linear.shape[1]))
-    for number, (belief, decision, bound) in enumerate(zip(data["pair_beliefs"].tolist(), data["pair_decisions"].tolist(), data["pair_bounds"].tolist(), strict=True)):
+    for number, (belief, decision, bound) in enumerate(
+        zip(data["pair_beliefs"].tolist(), data["pair_decisions"].tolist(), data["pair_bounds"].tolist(), strict=True)
+    ):
         own = slice(int(offsets[belief]), int(offsets[belief + 1]))
         products = values[own] * linear[states[own], decision]
         size = float(np.abs(products).sum()) + abs(bound)
@@ -476,7 +507,9 @@ def _check_lower(problem: Problem, claimed: float, data: dict[str, Array]) -> st
     value = lower_bound(problem, data)
     if not claimed <= value:
         raise Refused(f"the certificate claims the lower bound {claimed!r}, its vectors prove {value!r}")
-    return f"lower bound {claimed!r} proved by {len(data['vector_decisions']):,} vectors and {len(right):,} inequalities"
+    return (
+        f"lower bound {claimed!r} proved by {len(data['vector_decisions']):,} vectors and {len(right):,} inequalities"
+    )
 
 
 def _check_upper(problem: Problem, claimed: float, data: dict[str, Array]) -> str:
@@ -497,13 +530,21 @@ def _check_upper(problem: Problem, claimed: float, data: dict[str, Array]) -> st
         own = slice(int(offsets[number]), int(offsets[number + 1]))
         return states[own], values[own]
 
-    for pair, (point, decision) in enumerate(zip(data["pair_beliefs"].tolist(), data["pair_decisions"].tolist(), strict=True)):
+    for pair, (point, decision) in enumerate(
+        zip(data["pair_beliefs"].tolist(), data["pair_decisions"].tolist(), strict=True)
+    ):
         after = children(problem, linear, *belief(point), decision)
         own = slice(int(data["child_offsets"][pair]), int(data["child_offsets"][pair + 1]))
         named = dict(zip(data["child_outcomes"][own].tolist(), data["child_beliefs"][own].tolist(), strict=True))
         compared = [named.get(outcome, -1) for outcome in after.outcomes.tolist()]
         shares = np.array([share(after, i, *belief(k)) if k >= 0 else 0.0 for i, k in enumerate(compared)])
-        need_q = pair_backup(problem, after.reward, after.linear, shares, gained[compared] if compared else np.zeros((0, linear.shape[1])))
+        need_q = pair_backup(
+            problem,
+            after.reward,
+            after.linear,
+            shares,
+            gained[compared] if compared else np.zeros((0, linear.shape[1])),
+        )
         if not need_q <= data["pair_bounds"][pair]:
             raise Refused(
                 f"upper bound, inequality (3) fails in pair {pair} (belief {point}, decision {decision}): "
@@ -512,7 +553,11 @@ def _check_upper(problem: Problem, claimed: float, data: dict[str, Array]) -> st
     value = start_upper(problem, data, gained)
     if not value <= claimed:
         raise Refused(f"the certificate claims the upper bound {claimed!r}, its beliefs prove {value!r}")
-    count = int((~problem.contents.terminal).sum()) * linear.shape[1] + len(data["pair_bounds"]) + len(data["mixture_beliefs"])
+    count = (
+        int((~problem.contents.terminal).sum()) * linear.shape[1]
+        + len(data["pair_bounds"])
+        + len(data["mixture_beliefs"])
+    )
     return f"upper bound {claimed!r} proved by {len(offsets) - 1:,} beliefs and {count:,} inequalities"
 
 
@@ -523,7 +568,9 @@ def start_upper(problem: Problem, data: dict[str, Array], gained: Array) -> floa
         after = _bounded(0.0, np.zeros(len(states), np.int64), states, chances, data["linear"], 1)
         own = slice(int(data["belief_offsets"][k]), int(data["belief_offsets"][k + 1])) if k >= 0 else slice(0, 0)
         part = share(after, 0, data["belief_states"][own], data["belief_values"][own]) if k >= 0 else 0.0
-        best, size = outcome_bounds(after.linear, np.array([part]), gained[k : k + 1] if k >= 0 else np.zeros((1, gained.shape[1])))
+        best, size = outcome_bounds(
+            after.linear, np.array([part]), gained[k : k + 1] if k >= 0 else np.zeros((1, gained.shape[1]))
+        )
         total += weight * float(best[0])
         absolute += weight * float(size[0])
     return total + 2.0 * float(margin(len(problem.contents.start_states), absolute))
@@ -544,7 +591,9 @@ def _check_mixtures(problem: Problem, data: dict[str, Array]) -> None:
         room[states[offsets[k] : offsets[k + 1]]] = values[offsets[k] : offsets[k + 1]]
         failed = ~(total <= room)
         if failed.any():
-            raise Refused(f"upper bound: the weights of mixture {number} are not feasible in state {int(np.argmax(failed))} of belief {k}")
+            raise Refused(
+                f"upper bound: the weights of mixture {number} are not feasible in state {int(np.argmax(failed))} of belief {k}"
+            )
 
 
 def _check_arrays(problem: Problem, data: dict[str, Array]) -> None:
@@ -556,7 +605,9 @@ def _check_arrays(problem: Problem, data: dict[str, Array]) -> None:
         if array.ndim != (2 if name == "linear" else 1):
             raise Refused(f"{name} has {array.ndim} axes")
     if data["linear"].shape != (n_states, n_decisions) or data["linear"][problem.contents.terminal].any():
-        raise Refused(f"linear has shape {data['linear'].shape}, expected {(n_states, n_decisions)}, with 0 in terminal states")
+        raise Refused(
+            f"linear has shape {data['linear'].shape}, expected {(n_states, n_decisions)}, with 0 in terminal states"
+        )
     n_vectors, n_beliefs = len(data["vector_decisions"]), len(data["belief_offsets"]) - 1
     n_pairs, n_mixtures = len(data["pair_beliefs"]), len(data["mixture_beliefs"])
     for name, size, contents in (
@@ -566,9 +617,21 @@ def _check_arrays(problem: Problem, data: dict[str, Array]) -> None:
         ("mixture_offsets", n_mixtures, "mixture_weights"),
     ):  # fmt: skip
         array = data[name]
-        if len(array) != size + 1 or size < 0 or array[0] != 0 or (array[1:] < array[:-1]).any() or array[-1] != len(data[contents]):
+        if (
+            len(array) != size + 1
+            or size < 0
+            or array[0] != 0
+            or (array[1:] < array[:-1]).any()
+            or array[-1] != len(data[contents])
+        ):
             raise Refused(f"{name} and {contents} do not fit together")
-    for name, size in (("pair_decisions", n_pairs), ("pair_bounds", n_pairs), ("mixture_decisions", n_mixtures), ("start_vectors", n_starts), ("start_beliefs", n_starts)):
+    for name, size in (
+        ("pair_decisions", n_pairs),
+        ("pair_bounds", n_pairs),
+        ("mixture_decisions", n_mixtures),
+        ("start_vectors", n_starts),
+        ("start_beliefs", n_starts),
+    ):
         if len(data[name]) != size:
             raise Refused(f"{name} has {len(data[name])} numbers, expected {size}")
     for name, low, high in (
@@ -579,7 +642,12 @@ def _check_arrays(problem: Problem, data: dict[str, Array]) -> None:
     ):  # fmt: skip
         if len(data[name]) and (data[name].min() < low or data[name].max() >= high):
             raise Refused(f"{name} has a number that is not from {low} to {high - 1}")
-    for name, contents in (("vector_offsets", "vector_states"), ("plan_offsets", "plan_outcomes"), ("belief_offsets", "belief_states"), ("child_offsets", "child_outcomes")):
+    for name, contents in (
+        ("vector_offsets", "vector_states"),
+        ("plan_offsets", "plan_outcomes"),
+        ("belief_offsets", "belief_states"),
+        ("child_offsets", "child_outcomes"),
+    ):
         inside = np.ones(max(len(data[contents]) - 1, 0), bool)
         ends = data[name][1:-1] - 1
         inside[ends[(ends >= 0) & (ends < len(inside))]] = False
@@ -620,7 +688,16 @@ def read_certificate(contents: bytes) -> tuple[dict[str, Any], dict[str, Array]]
                 raise BadInput("it unpacks to more than a certificate of its size can hold")
             data = {name: _read_array(archive, members[name], kind) for name, kind in TYPES.items()}
             text = _read_array(archive, members["about"], "|u1").tobytes().decode()
-    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, KeyError, OverflowError, NotImplementedError, RuntimeError) as error:
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        EOFError,
+        ValueError,
+        KeyError,
+        OverflowError,
+        NotImplementedError,
+        RuntimeError,
+    ) as error:
         raise BadInput(f"it is not a sound certificate ({error or 'it ends too early'}); make it again") from error
     about = _parse(text)
     expected = {"format": str, "version": int, "model": str, "lower": float, "upper": float, "digest": str}
@@ -690,7 +767,9 @@ def read_model(text: str) -> Problem:
     try:
         return _read_model(data)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError, IndexError) as error:
-        raise BadInput(f"a part of the model is missing or has another form than actmeasure writes ({type(error).__name__}: {error})") from error
+        raise BadInput(
+            f"a part of the model is missing or has another form than actmeasure writes ({type(error).__name__}: {error})"
+        ) from error
 
 
 def _read_model(data: dict[str, Any]) -> Problem:
@@ -712,7 +791,9 @@ def _read_model(data: dict[str, Any]) -> Problem:
             raise BadInput(f"state {state} and action {action} are there twice, or the state is terminal")
         by_successor |= isinstance(paid, dict)
         row += sorted(
-            (states.number(name), _real(chance), _real(paid[name] if isinstance(paid, dict) else paid)) for name, chance in line["to"].items() if chance != 0
+            (states.number(name), _real(chance), _real(paid[name] if isinstance(paid, dict) else paid))
+            for name, chance in line["to"].items()
+            if chance != 0
         )
         own_prices[state, action] = _real(line.get("measuring_cost", 0.0))
     counts = np.array([len(row) for row in rows])
@@ -722,7 +803,9 @@ def _read_model(data: dict[str, Any]) -> Problem:
     offsets = np.concatenate([[0], np.cumsum(counts)])
     probabilities = np.array([entry[1] for entry in entries])
     _check_sums(probabilities, offsets, "transitions")
-    begin = {states.number(name): _real(chance) for name, chance in data.get("start", {}).items() if chance != 0} or {0: 1.0}
+    begin = {states.number(name): _real(chance) for name, chance in data.get("start", {}).items() if chance != 0} or {
+        0: 1.0
+    }
     starts = np.array(sorted(begin))
     chances = np.array([begin[state] for state in starts.tolist()])
     _check_sums(chances, np.array([0, len(chances)]), "start")
@@ -778,18 +861,28 @@ def _read_look(given: dict[str, Any], states: _Names, actions: _Names, terminal:
     else:
         prices[:] = _real(cost)
     allowed = np.zeros(actions.count, bool)
-    allowed[[actions.number(action) for action in given["with_actions"]] if given.get("with_actions") is not None else slice(None)] = True
+    allowed[
+        [actions.number(action) for action in given["with_actions"]]
+        if given.get("with_actions") is not None
+        else slice(None)
+    ] = True
     if given["kind"] == "exact":
         return Look(prices, allowed, None)
     outcomes = _Names(given["outcomes"], max(states.count, 10_000_000))
     by_action = given.get("probabilities_by_action") is not None
-    laws = {actions.number(name): law for name, law in given["probabilities_by_action"].items()} if by_action else {0: given["probabilities"]}
+    laws = (
+        {actions.number(name): law for name, law in given["probabilities_by_action"].items()}
+        if by_action
+        else {0: given["probabilities"]}
+    )
     rows: list[list[tuple[int, float]]] = [[] for _ in range(states.count * (actions.count if by_action else 1))]
     for action, law in laws.items():
         for name, row in law.items():
             state = states.number(name)
             if not terminal[state]:
-                rows[action * states.count + state] = sorted((outcomes.number(outcome), _real(chance)) for outcome, chance in row.items() if chance != 0)
+                rows[action * states.count + state] = sorted(
+                    (outcomes.number(outcome), _real(chance)) for outcome, chance in row.items() if chance != 0
+                )
     counts = np.array([len(row) for row in rows])
     if (counts.reshape(-1, terminal.size)[:, ~terminal] == 0).any():
         raise BadInput("a measurement has no outcomes in a state that is not terminal")

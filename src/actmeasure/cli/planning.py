@@ -89,6 +89,13 @@ def solve(
     depth: Depth = None,
     episodes: Episodes = None,
     seed: Seed = None,
+    certificate: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.npz",
+            help="Also write what proves the bounds; python -m actmeasure.check_certificate checks it.",
+        ),
+    ] = None,
 ) -> None:
     """Plan what to do and when to look, and prove how good that is.
 
@@ -103,11 +110,19 @@ def solve(
             raise PlanError(
                 "pomcp makes no plans in advance that could be drawn; leave --plot out, or use another method"
             )
+        if certificate is not None:
+            raise PlanError("pomcp proves no bounds; leave --certificate out, or use another method")
         _solve_by_simulation(_read(problem, given, cost, discount, periods), options, time_limit, as_json)
         return
     options.refuse(method)
     model = _read(problem, given, cost, discount, periods)
     place = picture_path(plot)
+    if certificate is not None:
+        from actmeasure.planning.certificate import check_covered
+
+        if certificate.suffix != ".npz":
+            raise PlanError(f"the certificate is {str(certificate)!r}, expected a name that ends in .npz")
+        check_covered(model)
     from actmeasure.planning.solve import solve as solve_model
 
     with status_line() as show:
@@ -119,6 +134,12 @@ def solve(
     if place is not None:
         _draw(solution, place, given)
         say(f"Picture: {place}")
+    if certificate is not None:
+        from actmeasure.planning.certificate import certificate as certify
+
+        proof = certify(solution)
+        proof.save(certificate)
+        say(f"Certificate: {certificate} ({proof.lower:.6g} <= optimum <= {proof.upper:.6g})")
 
 
 def _read(

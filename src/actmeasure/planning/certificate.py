@@ -40,7 +40,7 @@ MOST_ROUNDS = 5_000
 #: Without further rounds, all bounds are moved by one number if it is at most this share of the largest bound.
 SHIFT = 1e-10
 #: Points whose weight could be at most this are left out of a linear programme, and the largest number of points in one.
-LEAST_WEIGHT, MOST_POINTS = 1e-6, 2_000
+LEAST_WEIGHT, MOST_POINTS = 1e-6, 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,7 +146,9 @@ def certificate(solution: Solution, *, time_limit: float | None = 60.0) -> Certi
         lower = checker.lower_bound(problem, arrays)
         upper = checker.start_upper(problem, arrays, checker.gains(problem, arrays))
     if not (math.isfinite(lower) and math.isfinite(upper)):
-        raise PlanError(f"the bounds {lower} and {upper} are not finite, so that there is nothing to certify; search longer")
+        raise PlanError(
+            f"the bounds {lower} and {upper} are not finite, so that there is nothing to certify; search longer"
+        )
     data = {name: np.ascontiguousarray(arrays[name], dtype=kind) for name, kind in checker.TYPES.items()}
     about: dict[str, Any] = {
         "format": checker.FORMAT, "version": checker.VERSION, "model": problem.hash(), "lower": float(lower), "upper": float(upper),
@@ -165,7 +167,9 @@ def _contents(model: Model) -> checker.Contents:
     def law(shows: Any) -> checker.Law | None:
         if shows.law is None:
             return None
-        return checker.Law(shows.law.by_action, shows.law.offsets, shows.law.outcomes.astype(np.int64), shows.law.probabilities)
+        return checker.Law(
+            shows.law.by_action, shows.law.offsets, shows.law.outcomes.astype(np.int64), shows.law.probabilities
+        )
 
     looks = []
     for number, look in enumerate(model.measurements, start=1):
@@ -227,17 +231,23 @@ def _lower_arrays(problem: checker.Problem, search: OutcomeSearch) -> dict[str, 
     slices = vectors.slice_of[order]
     begin, sizes = rows.slice_offsets[slices], rows.slice_offsets[slices + 1] - rows.slice_offsets[slices]
     if int(sizes.sum()) > MOST_WEIGHTS:
-        raise PlanError(f"the certificate would have {int(sizes.sum()):,} values of vectors, more than {MOST_WEIGHTS:,}; use a smaller model")
+        raise PlanError(
+            f"the certificate would have {int(sizes.sum()):,} values of vectors, more than {MOST_WEIGHTS:,}; use a smaller model"
+        )
     arrays: dict[str, Array] = {
         "vector_offsets": np.concatenate([[0], np.cumsum(sizes)]),
-        "vector_states": np.concatenate([rows.slice_states[b : b + size] for b, size in zip(begin, sizes, strict=True)]),
+        "vector_states": np.concatenate(
+            [rows.slice_states[b : b + size] for b, size in zip(begin, sizes, strict=True)]
+        ),
         "vector_decisions": vectors.decision[order].astype(np.int64),
         "plan_offsets": np.concatenate([[0], np.cumsum([len(plan) for plan in plans])]),
         "plan_outcomes": np.concatenate(outcomes),
         "plan_vectors": np.concatenate(plans),
         "start_vectors": np.array(starts),
     }
-    values = np.concatenate([vectors.values[int(b) : int(b) + size] for b, size in zip(vectors.begin[order], sizes, strict=True)])
+    values = np.concatenate(
+        [vectors.values[int(b) : int(b) + size] for b, size in zip(vectors.begin[order], sizes, strict=True)]
+    )
     arrays["vector_values"] = _settled(
         values, lambda now: checker.lower_backup(problem, arrays | {"vector_values": now}), problem.discount, -1.0
     )
@@ -268,7 +278,9 @@ def _upper_arrays(problem: checker.Problem, search: OutcomeSearch) -> dict[str, 
         return states[offsets[k] : offsets[k + 1]], values[offsets[k] : offsets[k + 1]]
 
     rewards, bounds, shares, compared, counts = [], [], [], [], []
-    for pair, (k, decision) in enumerate(zip(arrays["pair_beliefs"].tolist(), arrays["pair_decisions"].tolist(), strict=True)):
+    for pair, (k, decision) in enumerate(
+        zip(arrays["pair_beliefs"].tolist(), arrays["pair_decisions"].tolist(), strict=True)
+    ):
         after = checker.children(problem, linear, *belief(k), decision)
         own = slice(int(arrays["child_offsets"][pair]), int(arrays["child_offsets"][pair + 1]))
         named = dict(zip(arrays["child_outcomes"][own].tolist(), arrays["child_beliefs"][own].tolist(), strict=True))
@@ -287,7 +299,13 @@ def _upper_arrays(problem: checker.Problem, search: OutcomeSearch) -> dict[str, 
         gained = checker.gains(problem, arrays | {"pair_bounds": now})
         return np.array(
             [
-                checker.pair_backup(problem, reward, table[stop - count : stop], parts[stop - count : stop], gained[of[stop - count : stop]])
+                checker.pair_backup(
+                    problem,
+                    reward,
+                    table[stop - count : stop],
+                    parts[stop - count : stop],
+                    gained[of[stop - count : stop]],
+                )
                 for reward, count, stop in zip(rewards, counts, ends.tolist(), strict=True)
             ]
         )
@@ -377,7 +395,9 @@ class _Selection:
             return 0.0
         self.n_weights += len(nodes)
         if self.n_weights > MOST_WEIGHTS:
-            raise PlanError(f"the certificate would have more than {MOST_WEIGHTS:,} weights; search to a larger tolerance, or a smaller model")
+            raise PlanError(
+                f"the certificate would have more than {MOST_WEIGHTS:,} weights; search to a larger tolerance, or a smaller model"
+            )
         self.mixtures[node, decision] = (nodes, weights)
         for other in nodes:
             self._add_pair(other, decision)
@@ -410,8 +430,12 @@ class _Selection:
             "child_beliefs": np.array(following, dtype=np.int64),
             "mixture_beliefs": np.array([self.number[node] for (node, _), _ in mixtures], dtype=np.int64),
             "mixture_decisions": np.array([decision for (_, decision), _ in mixtures], dtype=np.int64),
-            "mixture_offsets": np.concatenate([[0], np.cumsum([len(nodes) for _, (nodes, _) in mixtures])]).astype(np.int64),
-            "mixture_pairs": np.array([place[node, d] for (_, d), (nodes, _) in mixtures for node in nodes], dtype=np.int64),
+            "mixture_offsets": np.concatenate([[0], np.cumsum([len(nodes) for _, (nodes, _) in mixtures])]).astype(
+                np.int64
+            ),
+            "mixture_pairs": np.array(
+                [place[node, d] for (_, d), (nodes, _) in mixtures for node in nodes], dtype=np.int64
+            ),
             "mixture_weights": np.concatenate([np.zeros(0), *(weights for _, (_, weights) in mixtures)]),
             "start_beliefs": np.array([self.number[node] for node in self.search.starts.tolist()], dtype=np.int64),
         }
@@ -437,7 +461,9 @@ class _Points:
             node = int(points.next_point[node])
         size = int(rows.slice_offsets[in_slice + 1] - rows.slice_offsets[in_slice])
         if len(found) * size > 10 * MOST_WEIGHTS:
-            raise PlanError(f"the certificate needs programmes over {len(found):,} beliefs of {size:,} states, too many; use a smaller model")
+            raise PlanError(
+                f"the certificate needs programmes over {len(found):,} beliefs of {size:,} states, too many; use a smaller model"
+            )
         beliefs = np.zeros((len(found), size))
         gains = np.zeros((len(found), n))
         for i, one in enumerate(found):
