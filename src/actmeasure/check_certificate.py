@@ -585,7 +585,7 @@ def _check_mixtures(problem: Problem, data: dict[str, Array]) -> None:
         sizes = offsets[points + 1] - offsets[points]
         entries = _ranges(offsets[points], sizes)
         total = np.bincount(states[entries], np.repeat(weights, sizes) * values[entries], problem.n_states)
-        total += 2.0 * np.where(total > 0, margin(len(points), total), 0.0)
+        total = total + 2.0 * np.where(total > 0, margin(len(points), total), 0.0)
         k = int(data["mixture_beliefs"][number])
         room = np.zeros(problem.n_states)
         room[states[offsets[k] : offsets[k + 1]]] = values[offsets[k] : offsets[k + 1]]

@@ -121,7 +121,7 @@ def test_a_false_claim_is_refused_by_an_inequality_even_with_its_own_digest(
 
 
 def test_another_model_is_refused(tiger, tmp_path, capsys):
-    folder, proof = tiger
+    _, proof = tiger
     am.problems.tiger().replace(discount=0.9).save(tmp_path / "model.json")
     proof.save(tmp_path / "proof.npz")
     assert verdict(tmp_path) == 1
@@ -129,7 +129,7 @@ def test_another_model_is_refused(tiger, tmp_path, capsys):
 
 
 def test_damaged_files_are_bad_input(tiger, tmp_path):
-    folder, proof = tiger
+    folder, _ = tiger
     whole = (folder / "proof.npz").read_bytes()
     text = (folder / "model.json").read_text()
     (tmp_path / "model.json").write_text(text)
@@ -160,7 +160,7 @@ def test_numbers_that_are_not_finite_are_refused(tiger, tmp_path):
 def test_what_is_not_covered_is_said(tmp_path, capsys):
     system = am.problems.k_out_of_n(2, 1)
     with pytest.raises(am.NotCoveredError, match=r"model\.replace\(\)"):
-        am.certificate(am.solve(system, time_limit=0.01))
+        am.certificate(am.solve(system, relative_tolerance=0.5))
     with pytest.raises(am.NotCoveredError, match="years"):
         am.certificate(am.solve(am.lifetime(am.problems.tiger(), periods=3)))
     lake = am.problems.frozen_lake(4, measuring_cost=0.05)
