@@ -1,30 +1,34 @@
-r"""Verify the bounds of a certificate against a model: `python -m actmeasure.check_certificate model.json certificate.npz`.
+r"""Verify the bounds of a certificate: `python -m actmeasure.check_certificate model.json certificate.npz`.
 
-A separate program that needs NumPy only and shares no code with the search. It reads the model's numbers as they stand in the file
-and checks a finite list of inequalities, each with a bound on what rounding can have done to it. In state s, decision d (an action
-with a measurement) earns r(s, d) and leads with probability T(s, t) Z(o | t) to state t, where outcome o is seen; g is the discount.
+A separate program that needs NumPy only and shares no code with the search. It reads the model's numbers as they
+stand in the file and checks a finite list of inequalities, each with a bound on what rounding can have done to it. In
+state s, decision d (an action with a measurement) earns r(s, d) and leads with probability T(s, t) Z(o | t) to state
+t, where outcome o is seen; g is the discount.
 
 **Lower bound.** Each value vector v has a decision d and for every outcome o a vector v_o to go on with. If
 
-    v(s)  <=  r(s, d) + g * sum over (o, t) of T(s, t) Z(o | t) v_o(t)                                       for all v and s        (1)
+    v(s) <= r(s, d) + g * sum over (o, t) of T(s, t) Z(o | t) v_o(t)  for all v and s (1)
 
 then v(s) is at most what this controller earns from s.
 
-**Upper bound.** Linear bounds c_d(s), beliefs b_i, and for pairs (i, d) numbers q_{i,d}. For any unnormalised belief b let
+**Upper bound.** Linear bounds c_d(s), beliefs b_i, and for pairs (i, d) numbers q_{i,d}. For any unnormalised belief
+b let
 
-    Q_d(b) = min over weights w >= 0 with sum_i w_i b_i <= b of   c_d . b - sum_i w_i (c_d . b_i - q_{i,d}) ,       U(b) = max_d Q_d(b) .
+    Q_d(b) = min over weights w >= 0 with sum_i w_i b_i <= b of c_d . b - sum_i w_i (c_d . b_i - q_{i,d}) ,
+    U(b) = max_d Q_d(b) .
 
 With b M_{d,o} the unnormalised belief after decision d and outcome o, U is an upper bound on the optimal value if
 
-    c_d(s)   >=  r(s, d) + g * sum over o of max over d' of sum over t of T(s, t) Z(o | t) c_d'(t)           for all s and d        (2)
-    q_{i,d}  >=  r(b_i, d) + g * sum over o of U(b_i M_{d,o})                                                for all pairs (i, d)   (3)
+    c_d(s) >= r(s, d) + g * sum over o of max over d' of sum over t of T(s, t) Z(o | t) c_d'(t)  for all s and d (2)
+    q_{i,d} >= r(b_i, d) + g * sum over o of U(b_i M_{d,o})  for all pairs (i, d) (3)
 
-because by convexity the right side of Bellman's equation with U is then at most Q_d in every belief, and so at most U. U is bounded
-from above by weights that are stored: a *mixture* has the weights of Q_d at belief k; after an outcome the belief b' = b_i M_{d,o} is
-compared with a stored belief k, and m times the weights of k are feasible in b' where m b_k <= b'.
+because by convexity the right side of Bellman's equation with U is then at most Q_d in every belief, and so at most
+U. U is bounded from above by weights that are stored: a *mixture* has the weights of Q_d at belief k; after an
+outcome the belief b' = b_i M_{d,o} is compared with a stored belief k, and m times the weights of k are feasible in
+b' where m b_k <= b'.
 
-(1) to (3) prove bounds where the discount is below 1, or where no state can come again, by induction. Other models are not covered.
-Exit codes: 0 verified, 1 refused, 2 bad input, 4 not covered.
+(1) to (3) prove bounds where the discount is below 1, or where no state can come again, by induction. Other models
+are not covered. Exit codes: 0 verified, 1 refused, 2 bad input, 4 not covered.
 """
 
 from __future__ import annotations
@@ -36,6 +40,7 @@ import math
 import sys
 import zipfile
 import zlib
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -43,14 +48,37 @@ import numpy as np
 import numpy.typing as npt
 
 __all__ = [
-    "FORMAT", "TYPES", "VERSION", "BadInput", "Children", "Contents", "Law", "Look", "NotCovered", "Problem", "Refused", "check", "children",
-    "digest", "gains", "is_acyclic", "linear_backup", "lower_backup", "lower_bound", "main", "outcome_bounds", "pair_backup", "read_certificate",
-    "read_model", "share",
-]  # fmt: skip
+    "FORMAT",
+    "TYPES",
+    "VERSION",
+    "BadInputError",
+    "Children",
+    "Contents",
+    "Law",
+    "Look",
+    "Problem",
+    "RefusedError",
+    "UncoveredError",
+    "check",
+    "children",
+    "digest",
+    "gains",
+    "is_acyclic",
+    "linear_backup",
+    "lower_backup",
+    "lower_bound",
+    "main",
+    "outcome_bounds",
+    "pair_backup",
+    "read_certificate",
+    "read_model",
+    "share",
+]
 
 FORMAT, VERSION = "actmeasure certificate", 1
 VERIFIED, REFUSED, BAD_INPUT, NOT_COVERED = 0, 1, 2, 4
-#: Twice the unit roundoff. A sum of n products, each with a few roundings, is wrong by at most (n + 16) UNIT times the sum of absolute
+#: Twice the unit roundoff. A sum of n products, each with a few roundings, is wrong by at most (n + 16) UNIT
+#: times the sum of absolute
 #: values, as long as n UNIT is small; TINY for each term covers underflow.
 UNIT, TINY = 2.0**-52, 2.0**-1070
 #: Rows of probabilities have to sum to 1 up to this; actmeasure rescales those that do not when it reads a model.
@@ -63,25 +91,44 @@ ALWAYS_UNPACKED, LARGEST_RATIO = 1 << 26, 100
 MOST_ROWS = 10_000_000
 #: Arrays of a certificate and their types.
 TYPES = {
-    "vector_offsets": "<i8", "vector_states": "<i4", "vector_values": "<f8", "vector_decisions": "<i4", "plan_offsets": "<i8",
-    "plan_outcomes": "<i4", "plan_vectors": "<i4", "start_vectors": "<i4", "linear": "<f8", "belief_offsets": "<i8", "belief_states": "<i4",
-    "belief_values": "<f8", "pair_beliefs": "<i4", "pair_decisions": "<i4", "pair_bounds": "<f8", "child_offsets": "<i8",
-    "child_outcomes": "<i4", "child_beliefs": "<i4", "mixture_beliefs": "<i4", "mixture_decisions": "<i4", "mixture_offsets": "<i8",
-    "mixture_pairs": "<i4", "mixture_weights": "<f8", "start_beliefs": "<i4",
-}  # fmt: skip
+    "vector_offsets": "<i8",
+    "vector_states": "<i4",
+    "vector_values": "<f8",
+    "vector_decisions": "<i4",
+    "plan_offsets": "<i8",
+    "plan_outcomes": "<i4",
+    "plan_vectors": "<i4",
+    "start_vectors": "<i4",
+    "linear": "<f8",
+    "belief_offsets": "<i8",
+    "belief_states": "<i4",
+    "belief_values": "<f8",
+    "pair_beliefs": "<i4",
+    "pair_decisions": "<i4",
+    "pair_bounds": "<f8",
+    "child_offsets": "<i8",
+    "child_outcomes": "<i4",
+    "child_beliefs": "<i4",
+    "mixture_beliefs": "<i4",
+    "mixture_decisions": "<i4",
+    "mixture_offsets": "<i8",
+    "mixture_pairs": "<i4",
+    "mixture_weights": "<f8",
+    "start_beliefs": "<i4",
+}
 
 Array = npt.NDArray[Any]
 
 
-class Refused(Exception):
+class RefusedError(Exception):
     """An inequality does not hold, or the certificate is not what it says."""
 
 
-class BadInput(Exception):
+class BadInputError(Exception):
     """A file cannot be read as a model or a certificate."""
 
 
-class NotCovered(Exception):
+class UncoveredError(Exception):
     """The model is outside of what is proved by these inequalities."""
 
 
@@ -119,7 +166,7 @@ class Contents(NamedTuple):
     rewards: Array  # of entries, like `successors`
     by_successor: bool  # whether the reward of a row is the expectation over its entries, not that of any of them
     looks: tuple[Look, ...]
-    passive: Law | None | bool  # False where nothing is seen without a measurement, None where the state is
+    passive: Law | bool | None  # False where nothing is seen without a measurement, None where the state is
 
 
 class _Rows(NamedTuple):
@@ -189,10 +236,11 @@ class Problem:
         goals, chances = given.successors[entries], given.probabilities[entries]
         if given.by_successor:
             paid = chances * given.rewards[entries]
-            rewards = np.bincount(states, paid, n_states)
+            rewards: Array = np.bincount(states, paid, n_states)
             radii = margin(sizes, np.bincount(states, np.abs(paid), n_states))
         else:
-            rewards, radii = np.zeros(n_states), np.zeros(n_states)
+            rewards = np.zeros(n_states)
+            radii = np.zeros(n_states)
             rewards[states] = given.rewards[entries]
         if number:
             prices = given.looks[number - 1].prices[:, action]
@@ -202,7 +250,7 @@ class Problem:
         states, goals, chances = states[running], goals[running], chances[running]
         law = given.looks[number - 1].law if number else given.passive
         if law is False:
-            outcomes = np.full(len(states), -1)
+            outcomes: Array = np.full(len(states), -1)
         elif isinstance(law, Law):
             seen = goals + (action * n_states if law.by_action else 0)
             sizes = law.offsets[seen + 1] - law.offsets[seen]
@@ -226,7 +274,7 @@ class Problem:
         return code.hexdigest()
 
     def check_covered(self) -> None:
-        """Raise `NotCovered` unless (1) to (3) prove bounds."""
+        """Raise `UncoveredError` unless (1) to (3) prove bounds."""
         given = self.contents
         largest = float(
             np.bincount(np.repeat(np.arange(len(given.offsets) - 1), np.diff(given.offsets)), given.probabilities).max()
@@ -245,8 +293,9 @@ class Problem:
         terms = len(given.successors) + 16
         if given.discount * largest * seen * (1.0 + terms * UNIT) < 1.0 or is_acyclic(given):
             return
-        raise NotCovered(
-            f"the discount is {given.discount!r} and states can come again: certificates of such models are not covered yet; use a "
+        raise UncoveredError(
+            f"the discount is {given.discount!r} and states can come again: certificates of such models "
+            f"are not covered yet; use a "
             "discount below 1, or a finite life"
         )
 
@@ -300,15 +349,17 @@ def lower_backup(problem: Problem, data: dict[str, Array]) -> Array:
             places = _found(plan_keys, wanted)
             if (places < 0).any():
                 bad = int(own[np.argmax(places < 0)])
-                raise Refused(
-                    f"vector {owners[chosen[bad]]} does not say how to go on after an outcome that is possible in state {states[chosen[bad]]}"
+                raise RefusedError(
+                    f"vector {owners[chosen[bad]]} does not say how to go on after an outcome that is possible "
+                    f"in state {states[chosen[bad]]}"
                 )
             following = data["plan_vectors"][places].astype(np.int64)
             places = _found(keys, following * n_states + rows.successors[entries])
             if (places < 0).any():
                 bad = int(own[np.argmax(places < 0)])
-                raise Refused(
-                    f"vector {owners[chosen[bad]]} goes on with a vector that has no value in a state that can follow state {states[chosen[bad]]}"
+                raise RefusedError(
+                    f"vector {owners[chosen[bad]]} goes on with a vector that has no value in a state that can "
+                    f"follow state {states[chosen[bad]]}"
                 )
             terms = rows.probabilities[entries] * values[places]
             total, absolute = np.bincount(own, terms, len(chosen)), np.bincount(own, np.abs(terms), len(chosen))
@@ -325,7 +376,7 @@ def _parts(counts: Array) -> list[slice]:
     while cuts[-1] < len(counts):
         done = ends[cuts[-1] - 1] if cuts[-1] else 0
         cuts.append(max(cuts[-1] + 1, int(np.searchsorted(ends, done + CHUNK, side="right"))))
-    return [slice(first, last) for first, last in zip(cuts[:-1], cuts[1:], strict=True)]
+    return [slice(first, last) for first, last in pairwise(cuts)]
 
 
 def _found(keys: Array, wanted: Array) -> Array:
@@ -345,7 +396,7 @@ def lower_bound(problem: Problem, data: dict[str, Array]) -> float:
         own = slice(int(data["vector_offsets"][vector]), int(data["vector_offsets"][vector + 1]))
         places = _found(data["vector_states"][own], states)
         if (places < 0).any():
-            raise Refused(f"vector {vector}, that of the start, has no value in a state in which episodes begin")
+            raise RefusedError(f"vector {vector}, that of the start, has no value in a state in which episodes begin")
         products = chances * data["vector_values"][own][places]
         total += weight * float(products.sum())
         absolute += weight * float(np.abs(products).sum())
@@ -462,7 +513,7 @@ def gains(problem: Problem, data: dict[str, Array]) -> Array:
         size = float(np.abs(products).sum()) + abs(bound)
         gain = float(products.sum()) - bound - 2.0 * float(margin(len(products), size, float(np.abs(linear).max())))
         if not math.isfinite(gain):
-            raise Refused(f"the bound of pair {number} is too large to compute with")
+            raise RefusedError(f"the bound of pair {number} is too large to compute with")
         result[belief, decision] = max(gain, 0.0)
     of_pairs = result[data["pair_beliefs"], data["pair_decisions"]]
     for number in range(len(data["mixture_beliefs"])):
@@ -470,7 +521,7 @@ def gains(problem: Problem, data: dict[str, Array]) -> Array:
         belief, decision = int(data["mixture_beliefs"][number]), int(data["mixture_decisions"][number])
         pairs, weights = data["mixture_pairs"][own], data["mixture_weights"][own]
         if (data["pair_decisions"][pairs] != decision).any():
-            raise Refused(f"mixture {number} has a pair of another decision")
+            raise RefusedError(f"mixture {number} has a pair of another decision")
         total = float((weights * of_pairs[pairs]).sum())
         gain = total - 2.0 * float(margin(len(pairs), total))
         result[belief, decision] = max(result[belief, decision], gain)
@@ -481,15 +532,16 @@ def gains(problem: Problem, data: dict[str, Array]) -> Array:
 
 
 def check(problem: Problem, about: dict[str, Any], data: dict[str, Array]) -> list[str]:
-    """Verify all inequalities and return what was verified; raises `Refused` where one fails."""
+    """Verify all inequalities and return what was verified; raises `RefusedError` where one fails."""
     problem.check_covered()
     if about["model"] != problem.hash():
-        raise Refused(
-            "the certificate is for another model: the numbers of the model file differ from those it was made for; a file that was "
+        raise RefusedError(
+            "the certificate is for another model: the numbers of the model file differ from those it "
+            "was made for; a file that was "
             "written by hand is to be saved by actmeasure first (Model.load(...).save(...))"
         )
     if about["digest"] != digest(about, data):
-        raise Refused("the certificate was changed after it was made: its contents do not fit their digest")
+        raise RefusedError("the certificate was changed after it was made: its contents do not fit their digest")
     _check_arrays(problem, data)
     return [_check_lower(problem, about["lower"], data), _check_upper(problem, about["upper"], data)]
 
@@ -500,13 +552,13 @@ def _check_lower(problem: Problem, claimed: float, data: dict[str, Array]) -> st
     if failed.any():
         entry = int(np.argmax(failed))
         vector = int(np.searchsorted(data["vector_offsets"], entry, side="right")) - 1
-        raise Refused(
+        raise RefusedError(
             f"lower bound, inequality (1) fails in vector {vector}, state {data['vector_states'][entry]}: "
             f"{data['vector_values'][entry]!r} is above {right[entry]!r}"
         )
     value = lower_bound(problem, data)
     if not claimed <= value:
-        raise Refused(f"the certificate claims the lower bound {claimed!r}, its vectors prove {value!r}")
+        raise RefusedError(f"the certificate claims the lower bound {claimed!r}, its vectors prove {value!r}")
     return (
         f"lower bound {claimed!r} proved by {len(data['vector_decisions']):,} vectors and {len(right):,} inequalities"
     )
@@ -518,7 +570,7 @@ def _check_upper(problem: Problem, claimed: float, data: dict[str, Array]) -> st
     failed = ~(need <= linear)
     if failed.any():
         state, decision = np.unravel_index(int(np.argmax(failed)), linear.shape)
-        raise Refused(
+        raise RefusedError(
             f"upper bound, inequality (2) fails in state {state}, decision {decision}: {linear[state, decision]!r} is below "
             f"{need[state, decision]!r}"
         )
@@ -546,13 +598,13 @@ def _check_upper(problem: Problem, claimed: float, data: dict[str, Array]) -> st
             gained[compared] if compared else np.zeros((0, linear.shape[1])),
         )
         if not need_q <= data["pair_bounds"][pair]:
-            raise Refused(
+            raise RefusedError(
                 f"upper bound, inequality (3) fails in pair {pair} (belief {point}, decision {decision}): "
                 f"{data['pair_bounds'][pair]!r} is below {need_q!r}"
             )
     value = start_upper(problem, data, gained)
     if not value <= claimed:
-        raise Refused(f"the certificate claims the upper bound {claimed!r}, its beliefs prove {value!r}")
+        raise RefusedError(f"the certificate claims the upper bound {claimed!r}, its beliefs prove {value!r}")
     count = (
         int((~problem.contents.terminal).sum()) * linear.shape[1]
         + len(data["pair_bounds"])
@@ -591,31 +643,38 @@ def _check_mixtures(problem: Problem, data: dict[str, Array]) -> None:
         room[states[offsets[k] : offsets[k + 1]]] = values[offsets[k] : offsets[k + 1]]
         failed = ~(total <= room)
         if failed.any():
-            raise Refused(
-                f"upper bound: the weights of mixture {number} are not feasible in state {int(np.argmax(failed))} of belief {k}"
+            raise RefusedError(
+                f"upper bound: the weights of mixture {number} are not feasible in state "
+                f"{int(np.argmax(failed))} of belief {k}"
             )
 
 
-def _check_arrays(problem: Problem, data: dict[str, Array]) -> None:
-    """Check that all numbers are in range and arrays fit together; raises `Refused`."""
+def _check_arrays(problem: Problem, data: dict[str, Array]) -> None:  # noqa: PLR0912 - a list of checks
+    """Check that all numbers are in range and arrays fit together; raises `RefusedError`."""
     n_states, n_decisions, n_starts = problem.n_states, len(problem.decisions), len(problem.starts())
     for name, array in data.items():
         if array.dtype.kind == "f" and not np.isfinite(array).all():
-            raise Refused(f"{name} has a number that is not finite")
+            raise RefusedError(f"{name} has a number that is not finite")
         if array.ndim != (2 if name == "linear" else 1):
-            raise Refused(f"{name} has {array.ndim} axes")
+            raise RefusedError(f"{name} has {array.ndim} axes")
     if data["linear"].shape != (n_states, n_decisions) or data["linear"][problem.contents.terminal].any():
-        raise Refused(
+        raise RefusedError(
             f"linear has shape {data['linear'].shape}, expected {(n_states, n_decisions)}, with 0 in terminal states"
         )
     n_vectors, n_beliefs = len(data["vector_decisions"]), len(data["belief_offsets"]) - 1
     n_pairs, n_mixtures = len(data["pair_beliefs"]), len(data["mixture_beliefs"])
     for name, size, contents in (
-        ("vector_offsets", n_vectors, "vector_states"), ("vector_offsets", n_vectors, "vector_values"), ("plan_offsets", n_vectors, "plan_outcomes"),
-        ("plan_offsets", n_vectors, "plan_vectors"), ("belief_offsets", n_beliefs, "belief_states"), ("belief_offsets", n_beliefs, "belief_values"),
-        ("child_offsets", n_pairs, "child_outcomes"), ("child_offsets", n_pairs, "child_beliefs"), ("mixture_offsets", n_mixtures, "mixture_pairs"),
+        ("vector_offsets", n_vectors, "vector_states"),
+        ("vector_offsets", n_vectors, "vector_values"),
+        ("plan_offsets", n_vectors, "plan_outcomes"),
+        ("plan_offsets", n_vectors, "plan_vectors"),
+        ("belief_offsets", n_beliefs, "belief_states"),
+        ("belief_offsets", n_beliefs, "belief_values"),
+        ("child_offsets", n_pairs, "child_outcomes"),
+        ("child_offsets", n_pairs, "child_beliefs"),
+        ("mixture_offsets", n_mixtures, "mixture_pairs"),
         ("mixture_offsets", n_mixtures, "mixture_weights"),
-    ):  # fmt: skip
+    ):
         array = data[name]
         if (
             len(array) != size + 1
@@ -624,7 +683,7 @@ def _check_arrays(problem: Problem, data: dict[str, Array]) -> None:
             or (array[1:] < array[:-1]).any()
             or array[-1] != len(data[contents])
         ):
-            raise Refused(f"{name} and {contents} do not fit together")
+            raise RefusedError(f"{name} and {contents} do not fit together")
     for name, size in (
         ("pair_decisions", n_pairs),
         ("pair_bounds", n_pairs),
@@ -633,15 +692,25 @@ def _check_arrays(problem: Problem, data: dict[str, Array]) -> None:
         ("start_beliefs", n_starts),
     ):
         if len(data[name]) != size:
-            raise Refused(f"{name} has {len(data[name])} numbers, expected {size}")
+            raise RefusedError(f"{name} has {len(data[name])} numbers, expected {size}")
     for name, low, high in (
-        ("vector_states", 0, n_states), ("vector_decisions", 0, n_decisions), ("plan_outcomes", -1, problem.n_outcomes), ("plan_vectors", 0, n_vectors),
-        ("start_vectors", 0, n_vectors), ("belief_states", 0, n_states), ("pair_beliefs", 0, n_beliefs), ("pair_decisions", 0, n_decisions),
-        ("child_outcomes", -1, problem.n_outcomes), ("child_beliefs", 0, n_beliefs), ("mixture_beliefs", 0, n_beliefs),
-        ("mixture_decisions", 0, n_decisions), ("mixture_pairs", 0, n_pairs), ("start_beliefs", -1, n_beliefs),
-    ):  # fmt: skip
+        ("vector_states", 0, n_states),
+        ("vector_decisions", 0, n_decisions),
+        ("plan_outcomes", -1, problem.n_outcomes),
+        ("plan_vectors", 0, n_vectors),
+        ("start_vectors", 0, n_vectors),
+        ("belief_states", 0, n_states),
+        ("pair_beliefs", 0, n_beliefs),
+        ("pair_decisions", 0, n_decisions),
+        ("child_outcomes", -1, problem.n_outcomes),
+        ("child_beliefs", 0, n_beliefs),
+        ("mixture_beliefs", 0, n_beliefs),
+        ("mixture_decisions", 0, n_decisions),
+        ("mixture_pairs", 0, n_pairs),
+        ("start_beliefs", -1, n_beliefs),
+    ):
         if len(data[name]) and (data[name].min() < low or data[name].max() >= high):
-            raise Refused(f"{name} has a number that is not from {low} to {high - 1}")
+            raise RefusedError(f"{name} has a number that is not from {low} to {high - 1}")
     for name, contents in (
         ("vector_offsets", "vector_states"),
         ("plan_offsets", "plan_outcomes"),
@@ -652,25 +721,25 @@ def _check_arrays(problem: Problem, data: dict[str, Array]) -> None:
         ends = data[name][1:-1] - 1
         inside[ends[(ends >= 0) & (ends < len(inside))]] = False
         if (inside & (data[contents][1:] <= data[contents][:-1])).any():
-            raise Refused(f"{contents} is not ascending")
+            raise RefusedError(f"{contents} is not ascending")
     if problem.contents.terminal[data["belief_states"]].any() or problem.contents.terminal[data["vector_states"]].any():
-        raise Refused("a belief or vector has a terminal state")
+        raise RefusedError("a belief or vector has a terminal state")
     if (data["belief_values"] <= 0).any() or (np.diff(data["belief_offsets"]) == 0).any():
-        raise Refused("belief_values has a number that is not above 0, or a belief is empty")
+        raise RefusedError("belief_values has a number that is not above 0, or a belief is empty")
     if (data["mixture_weights"] < 0).any():
-        raise Refused("mixture_weights has a number below 0")
+        raise RefusedError("mixture_weights has a number below 0")
     codes = data["pair_beliefs"].astype(np.int64) * n_decisions + data["pair_decisions"]
     if (codes[1:] <= codes[:-1]).any():
-        raise Refused("pairs are not ascending")
+        raise RefusedError("pairs are not ascending")
 
 
 def digest(about: dict[str, Any], data: dict[str, Array]) -> str:
     """Return a hash of everything in a certificate but the digest itself."""
     head = {key: value for key, value in about.items() if key != "digest"}
     code = hashlib.sha256(json.dumps(head, sort_keys=True).encode())
-    for name in TYPES:
+    for name, kind in TYPES.items():
         code.update(f"{name} {data[name].shape}".encode())
-        code.update(np.ascontiguousarray(data[name], dtype=TYPES[name]).tobytes())
+        code.update(np.ascontiguousarray(data[name], dtype=kind).tobytes())
     return code.hexdigest()
 
 
@@ -678,14 +747,14 @@ def digest(about: dict[str, Any], data: dict[str, Array]) -> str:
 
 
 def read_certificate(contents: bytes) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Return the header and the arrays of a certificate; raises `BadInput`."""
+    """Return the header and the arrays of a certificate; raises `BadInputError`."""
     try:
         with zipfile.ZipFile(io.BytesIO(contents)) as archive:
             members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
             if len(members) != len(archive.infolist()) or set(members) != {"about", *TYPES}:
-                raise BadInput("it does not have the arrays of a certificate; make it again")
+                raise BadInputError("it does not have the arrays of a certificate; make it again")
             if sum(info.file_size for info in members.values()) > max(ALWAYS_UNPACKED, LARGEST_RATIO * len(contents)):
-                raise BadInput("it unpacks to more than a certificate of its size can hold")
+                raise BadInputError("it unpacks to more than a certificate of its size can hold")
             data = {name: _read_array(archive, members[name], kind) for name, kind in TYPES.items()}
             text = _read_array(archive, members["about"], "|u1").tobytes().decode()
     except (
@@ -698,15 +767,17 @@ def read_certificate(contents: bytes) -> tuple[dict[str, Any], dict[str, Array]]
         NotImplementedError,
         RuntimeError,
     ) as error:
-        raise BadInput(f"it is not a sound certificate ({error or 'it ends too early'}); make it again") from error
+        raise BadInputError(f"it is not a sound certificate ({error or 'it ends too early'}); make it again") from error
     about = _parse(text)
     expected = {"format": str, "version": int, "model": str, "lower": float, "upper": float, "digest": str}
     if not isinstance(about, dict) or about.get("format") != FORMAT:
-        raise BadInput("it is not a certificate of actmeasure")
+        raise BadInputError("it is not a certificate of actmeasure")
     if about.get("version") != VERSION:
-        raise BadInput(f"it has version {str(about.get('version'))[:20]}, and this program reads version {VERSION}")
+        raise BadInputError(
+            f"it has version {str(about.get('version'))[:20]}, and this program reads version {VERSION}"
+        )
     if set(about) != set(expected) or not all(type(about[key]) is kind for key, kind in expected.items()):
-        raise BadInput("its header 'about' does not have the keys of a certificate; make it again")
+        raise BadInputError("its header 'about' does not have the keys of a certificate; make it again")
     return about, data
 
 
@@ -714,16 +785,16 @@ def _read_array(archive: zipfile.ZipFile, info: zipfile.ZipInfo, kind: str) -> A
     """Return an array of the type `kind`; nothing is read unless its size is what its header says."""
     with archive.open(info) as member:
         if np.lib.format.read_magic(member) != (1, 0):
-            raise BadInput(f"{info.filename} is not a NumPy array of format version 1.0")
+            raise BadInputError(f"{info.filename} is not a NumPy array of format version 1.0")
         shape, is_fortran, found = np.lib.format.read_array_header_1_0(member)
         if is_fortran or found.str != kind or min(shape, default=0) < 0:
-            raise BadInput(f"{info.filename} is not of type {kind} in C order")
+            raise BadInputError(f"{info.filename} is not of type {kind} in C order")
         size = math.prod(shape) * np.dtype(kind).itemsize
         if member.tell() + size != info.file_size:
-            raise BadInput(f"{info.filename} has not the size of its shape {shape}")
+            raise BadInputError(f"{info.filename} has not the size of its shape {shape}")
         read = member.read(size)
         if len(read) != size or member.read(1):
-            raise BadInput(f"{info.filename} ends too early")
+            raise BadInputError(f"{info.filename} ends too early")
     return np.frombuffer(read, dtype=kind).reshape(shape)
 
 
@@ -739,7 +810,7 @@ def _parse(text: str) -> Any:
     try:
         return json.loads(text, parse_constant=refuse, object_pairs_hook=once)
     except (ValueError, RecursionError) as error:
-        raise BadInput(f"it is not sound JSON ({error})") from error
+        raise BadInputError(f"it is not sound JSON ({error})") from error
 
 
 class _Names:
@@ -748,27 +819,28 @@ class _Names:
     def __init__(self, value: Any, most: int) -> None:
         self.count = len(value) if isinstance(value, list) else value
         if type(self.count) is not int or not 0 < self.count <= most:
-            raise BadInput("a number of states, actions or outcomes is not one that the file describes")
+            raise BadInputError("a number of states, actions or outcomes is not one that the file describes")
         self.names = {name: number for number, name in enumerate(value)} if isinstance(value, list) else None
 
     def number(self, key: Any) -> int:
         """Return the number of a name."""
         found = self.names.get(key) if self.names is not None else int(key)
         if found is None or not 0 <= found < self.count:
-            raise BadInput(f"{str(key)[:60]!r} is not one of the states, actions or outcomes of the model")
+            raise BadInputError(f"{str(key)[:60]!r} is not one of the states, actions or outcomes of the model")
         return found
 
 
 def read_model(text: str) -> Problem:
-    """Return the model in a file as actmeasure writes it, `.json`; raises `BadInput`."""
+    """Return the model in a file as actmeasure writes it, `.json`; raises `BadInputError`."""
     data = _parse(text)
     if not isinstance(data, dict) or data.get("format") != "actmeasure model" or data.get("version", 1) not in (1, 2):
-        raise BadInput("it is not a model of actmeasure in JSON, version 1 or 2; save the model as .json")
+        raise BadInputError("it is not a model of actmeasure in JSON, version 1 or 2; save the model as .json")
     try:
         return _read_model(data)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError, IndexError) as error:
-        raise BadInput(
-            f"a part of the model is missing or has another form than actmeasure writes ({type(error).__name__}: {error})"
+        raise BadInputError(
+            f"a part of the model is missing or has another form than actmeasure writes "
+            f"({type(error).__name__}: {error})"
         ) from error
 
 
@@ -777,7 +849,7 @@ def _read_model(data: dict[str, Any]) -> Problem:
     states = _Names(data["states"], len(lines) + len(data.get("terminal", [])))
     actions = _Names(data["actions"], len(lines))
     if states.count * actions.count > MOST_ROWS:
-        raise BadInput("the model has too many states and actions")
+        raise BadInputError("the model has too many states and actions")
     terminal = np.zeros(states.count, bool)
     for state in data.get("terminal", []):
         terminal[states.number(state)] = True
@@ -788,7 +860,7 @@ def _read_model(data: dict[str, Any]) -> Problem:
         state, action = states.number(line["state"]), actions.number(line["action"])
         row, paid = rows[state * actions.count + action], line["reward"]
         if row or terminal[state]:
-            raise BadInput(f"state {state} and action {action} are there twice, or the state is terminal")
+            raise BadInputError(f"state {state} and action {action} are there twice, or the state is terminal")
         by_successor |= isinstance(paid, dict)
         row += sorted(
             (states.number(name), _real(chance), _real(paid[name] if isinstance(paid, dict) else paid))
@@ -798,7 +870,7 @@ def _read_model(data: dict[str, Any]) -> Problem:
         own_prices[state, action] = _real(line.get("measuring_cost", 0.0))
     counts = np.array([len(row) for row in rows])
     if (counts.reshape(terminal.size, -1)[~terminal] == 0).any():
-        raise BadInput("a state that is not terminal has no transitions for an action")
+        raise BadInputError("a state that is not terminal has no transitions for an action")
     entries = [entry for row in rows for entry in row]
     offsets = np.concatenate([[0], np.cumsum(counts)])
     probabilities = np.array([entry[1] for entry in entries])
@@ -810,7 +882,7 @@ def _read_model(data: dict[str, Any]) -> Problem:
     chances = np.array([begin[state] for state in starts.tolist()])
     _check_sums(chances, np.array([0, len(chances)]), "start")
     if terminal[starts].any():
-        raise BadInput("an episode begins in a terminal state")
+        raise BadInputError("an episode begins in a terminal state")
     if data.get("measurements") is None and data.get("passive") is None:
         cost = data.get("measuring_cost")
         prices = own_prices if cost is None else np.full_like(own_prices, _real(cost))
@@ -826,18 +898,28 @@ def _read_model(data: dict[str, Any]) -> Problem:
         shown = len(looks) == 1 and looks[0].law is None and free is False
     discount = _real(data["discount"])
     if not 0 < discount <= 1:
-        raise BadInput(f"the discount is {discount}")
+        raise BadInputError(f"the discount is {discount}")
     return Problem(
         Contents(
-            discount, terminal, starts, chances, bool(shown) or len(starts) == 1, offsets, np.array([entry[0] for entry in entries]), probabilities,
-            np.array([entry[2] for entry in entries]), by_successor, looks, free,
+            discount,
+            terminal,
+            starts,
+            chances,
+            bool(shown) or len(starts) == 1,
+            offsets,
+            np.array([entry[0] for entry in entries]),
+            probabilities,
+            np.array([entry[2] for entry in entries]),
+            by_successor,
+            looks,
+            free,
         )
-    )  # fmt: skip
+    )
 
 
 def _real(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        raise BadInput(f"{str(value)[:60]!r} is not a finite number")
+        raise BadInputError(f"{str(value)[:60]!r} is not a finite number")
     return float(value)
 
 
@@ -846,8 +928,9 @@ def _check_sums(probabilities: Array, offsets: Array, what: str, skipped: Array 
     sums = np.bincount(np.repeat(np.arange(len(offsets) - 1), np.diff(offsets)), probabilities, len(offsets) - 1)
     wrong = (np.abs(sums - 1.0) > ROW_ERROR) & (np.diff(offsets) > 0)
     if (probabilities < 0).any() or wrong.any():
-        raise BadInput(
-            f"probabilities of {what} are below 0 or sum to {sums[wrong].max(initial=1.0)!r}, expected 1; a file that was written by hand is to be "
+        raise BadInputError(
+            f"probabilities of {what} are below 0 or sum to {sums[wrong].max(initial=1.0)!r}, expected "
+            f"1; a file that was written by hand is to be "
             "saved by actmeasure first (Model.load(...).save(...)), which rescales them"
         )
 
@@ -885,7 +968,7 @@ def _read_look(given: dict[str, Any], states: _Names, actions: _Names, terminal:
                 )
     counts = np.array([len(row) for row in rows])
     if (counts.reshape(-1, terminal.size)[:, ~terminal] == 0).any():
-        raise BadInput("a measurement has no outcomes in a state that is not terminal")
+        raise BadInputError("a measurement has no outcomes in a state that is not terminal")
     entries = [entry for row in rows for entry in row]
     offsets, chances = np.concatenate([[0], np.cumsum(counts)]), np.array([entry[1] for entry in entries])
     _check_sums(chances, offsets, "outcomes")
@@ -897,8 +980,9 @@ def main(arguments: list[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else arguments
     if "--help" in given or "-h" in given:
         print(
-            "usage: python -m actmeasure.check_certificate model.json certificate.npz\n\nVerify the bounds of a certificate (am.certificate(solution).save(path), "
-            "actmeasure solve --certificate path) against\na model (Model.save), with NumPy alone.\n\nExit codes: 0 verified; 1 refused; 2 bad input; 4 not covered."
+            "usage: python -m actmeasure.check_certificate model.json certificate.npz\n\nVerify the "
+            "bounds of a certificate (am.certificate(solution).save(path), actmeasure solve --certificate path) against\na model (Model.save), with NumPy "
+            "alone.\n\nExit codes: 0 verified; 1 refused; 2 bad input; 4 not covered."
         )
         return VERIFIED
     if len(given) != 2:
@@ -911,13 +995,13 @@ def main(arguments: list[str] | None = None) -> int:
         about, data = read_certificate(Path(place).read_bytes())
         with np.errstate(all="ignore"):  # numbers that are not finite fail every inequality
             verified = check(problem, about, data)
-    except (OSError, UnicodeDecodeError, MemoryError, BadInput) as error:
+    except (OSError, UnicodeDecodeError, MemoryError, BadInputError) as error:
         print(f"{place!r} cannot be read: {error or 'it is too large for the memory of this machine'}", file=sys.stderr)
         return BAD_INPUT
-    except NotCovered as error:
+    except UncoveredError as error:
         print(f"not covered: {error}", file=sys.stderr)
         return NOT_COVERED
-    except Refused as error:
+    except RefusedError as error:
         print(f"refused: {error}", file=sys.stderr)
         return REFUSED
     print("\n".join(verified))

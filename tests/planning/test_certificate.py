@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hypothesis import given
+from strategies import examples, general_models, models
 
 import actmeasure as am
 from actmeasure import check_certificate as checker
 from actmeasure.files.archive import write_arrays
-from strategies import examples, general_models, models
 
 
 def saved(model, folder, **settings):
@@ -77,7 +77,8 @@ def test_random_models_with_exact_looks_are_verified(model, tmp_path_factory):
     folder = tmp_path_factory.mktemp("exact")
     solution, proof = saved(model, folder)
     assert verdict(folder) == 0
-    assert proof.lower <= solution.upper + 1e-9 and proof.upper >= solution.lower - 1e-9
+    assert proof.lower <= solution.upper + 1e-9
+    assert proof.upper >= solution.lower - 1e-9
 
 
 @pytest.mark.parametrize("name", [*checker.TYPES, "lower", "upper", "model", "digest"])

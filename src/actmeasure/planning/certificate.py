@@ -1,11 +1,13 @@
 """Certificates: what proves the bounds of a solution, for a program that checks them without the search.
 
-`actmeasure.check_certificate` states the inequalities and verifies them. Here they are made of an `OutcomeSearch`: its value vectors,
-as far as they are reached from the best ones at the start, and its beliefs, as far as the bound at the start depends on them. Where
-an inequality fails by rounding, or because bounds of the search came from programmes that were not stored, bounds are moved outwards
-until it holds: so the bounds of a certificate can be a little wider than those of the solution.
+`actmeasure.check_certificate` states the inequalities and verifies them. Here they are made of an `OutcomeSearch`:
+its value vectors, as far as they are reached from the best ones at the start, and its beliefs, as far as the bound at
+the start depends on them. Where an inequality fails by rounding, or because bounds of the search came from programmes
+that were not stored, bounds are moved outwards until it holds: so the bounds of a certificate can be a little wider
+than those of the solution.
 
-For one exact measurement, and for methods that are no search, the general search runs first and its bounds are certified.
+For one exact measurement, and for methods that are no search, the general search runs first and its bounds are
+certified.
 """
 
 from __future__ import annotations
@@ -39,7 +41,8 @@ MOST_WEIGHTS = 20_000_000
 MOST_ROUNDS = 5_000
 #: Without further rounds, all bounds are moved by one number if it is at most this share of the largest bound.
 SHIFT = 1e-10
-#: Points whose weight could be at most this are left out of a linear programme, and the largest number of points in one.
+#: Points whose weight could be at most this are left out of a linear programme, and the largest number of
+#: points in one.
 LEAST_WEIGHT, MOST_POINTS = 1e-6, 200
 
 
@@ -106,11 +109,12 @@ def check_covered(model: Model) -> None:
         what = "bounds that the years of a life share"
     if what:
         raise NotCoveredError(
-            f"a certificate is not covered yet for {what}; solve the model as a flat one, am.solve(model.replace()), and certify that"
+            f"a certificate is not covered yet for {what}; solve the model as a flat one, "
+            f"am.solve(model.replace()), and certify that"
         )
     try:
         checker.Problem(_contents(model)).check_covered()
-    except checker.NotCovered as error:
+    except checker.UncoveredError as error:
         raise NotCoveredError(str(error)) from error
 
 
@@ -151,8 +155,12 @@ def certificate(solution: Solution, *, time_limit: float | None = 60.0) -> Certi
         )
     data = {name: np.ascontiguousarray(arrays[name], dtype=kind) for name, kind in checker.TYPES.items()}
     about: dict[str, Any] = {
-        "format": checker.FORMAT, "version": checker.VERSION, "model": problem.hash(), "lower": float(lower), "upper": float(upper),
-    }  # fmt: skip
+        "format": checker.FORMAT,
+        "version": checker.VERSION,
+        "model": problem.hash(),
+        "lower": float(lower),
+        "upper": float(upper),
+    }
     about["digest"] = checker.digest(about, data)
     return Certificate(model, about, data)
 
@@ -177,10 +185,19 @@ def _contents(model: Model) -> checker.Contents:
         prices[model.terminal] = 0.0
         looks.append(checker.Look(prices, model.allowed_decisions[:, number], law(look)))
     return checker.Contents(
-        model.discount, model.terminal, model.initial_states[order].astype(np.int64), model.initial_probabilities[order], model.start_is_known,
-        table.offsets, table.successors.astype(np.int64), table.probabilities, rewards, model.transition_rewards is not None, tuple(looks),
+        model.discount,
+        model.terminal,
+        model.initial_states[order].astype(np.int64),
+        model.initial_probabilities[order],
+        model.start_is_known,
+        table.offsets,
+        table.successors.astype(np.int64),
+        table.probabilities,
+        rewards,
+        model.transition_rewards is not None,
+        tuple(looks),
         False if model.passive is None else law(model.passive),
-    )  # fmt: skip
+    )
 
 
 def _settled(values: Array, need: Any, discount: float, sign: float) -> Array:
@@ -232,7 +249,8 @@ def _lower_arrays(problem: checker.Problem, search: OutcomeSearch) -> dict[str, 
     begin, sizes = rows.slice_offsets[slices], rows.slice_offsets[slices + 1] - rows.slice_offsets[slices]
     if int(sizes.sum()) > MOST_WEIGHTS:
         raise PlanError(
-            f"the certificate would have {int(sizes.sum()):,} values of vectors, more than {MOST_WEIGHTS:,}; use a smaller model"
+            f"the certificate would have {int(sizes.sum()):,} values of vectors, more than "
+            f"{MOST_WEIGHTS:,}; use a smaller model"
         )
     arrays: dict[str, Array] = {
         "vector_offsets": np.concatenate([[0], np.cumsum(sizes)]),
@@ -396,7 +414,8 @@ class _Selection:
         self.n_weights += len(nodes)
         if self.n_weights > MOST_WEIGHTS:
             raise PlanError(
-                f"the certificate would have more than {MOST_WEIGHTS:,} weights; search to a larger tolerance, or a smaller model"
+                f"the certificate would have more than {MOST_WEIGHTS:,} weights; search to a larger "
+                f"tolerance, or a smaller model"
             )
         self.mixtures[node, decision] = (nodes, weights)
         for other in nodes:
@@ -462,7 +481,8 @@ class _Points:
         size = int(rows.slice_offsets[in_slice + 1] - rows.slice_offsets[in_slice])
         if len(found) * size > 10 * MOST_WEIGHTS:
             raise PlanError(
-                f"the certificate needs programmes over {len(found):,} beliefs of {size:,} states, too many; use a smaller model"
+                f"the certificate needs programmes over {len(found):,} beliefs of {size:,} states, too "
+                f"many; use a smaller model"
             )
         beliefs = np.zeros((len(found), size))
         gains = np.zeros((len(found), n))
@@ -494,9 +514,13 @@ class _Points:
         columns = (beliefs[close][:, inside] / room[inside] * most[:, None]).T
         worth = self.gains[useful, decision] * most
         solved = linprog(
-            -worth / worth.max(), A_ub=columns, b_ub=np.ones(len(columns)), bounds=(0, None), method="highs",
+            -worth / worth.max(),
+            A_ub=columns,
+            b_ub=np.ones(len(columns)),
+            bounds=(0, None),
+            method="highs",
             options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
-        )  # fmt: skip
+        )
         if solved.x is None:
             return None
         weights = np.maximum(solved.x, 0.0)
