@@ -42,7 +42,7 @@ $(EXTRAS): $(TOOLS) requirements-extras.lock requirements-sb3.lock
 	@$(INSTALL) --require-hashes -r requirements-extras.lock
 	@$(INSTALL) --require-hashes -r requirements-sb3.lock
 	@$(filter-out --no-deps,$(INSTALL)) torch==2.13.0
-	@for package in ray playwright torch stable_baselines3; do $(BIN)/python -c "import $$package" || \
+	@for package in ray playwright tensorboard torch stable_baselines3 sb3_contrib; do $(BIN)/python -c "import $$package" || \
 	  { echo "$$package was installed but cannot be imported, for the reason above; run: rm -r .venv && make extras"; exit 1; }; done
 	@touch $@
 

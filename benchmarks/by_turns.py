@@ -25,6 +25,13 @@ def lakes():
     for seed in range(12):
         am.solve(am.problems.frozen_lake(20, variant="semi-slippery", seed=seed), tolerance=1e-5)
 
+def act_then_measure():
+    am.solve(am.problems.frozen_lake(20, variant="semi-slippery", seed=0), "atm")
+    am.solve(am.problems.snake_maze(), "atm")
+
+def prices():
+    am.tradeoff(am.problems.frozen_lake(4))
+
 def training(name, episodes, **settings):
     model = am.problems.frozen_lake(4)
     return lambda: am.train(am.agents.make(name, **settings), model, episodes, seed=0)
@@ -50,10 +57,14 @@ def evaluating():
 SCHEDULES = {}
 cases = {
     "plan: twelve lakes 20x20": lakes,
+    "plan: act-then-measure": act_then_measure,
+    "plan: all prices of a look": prices,
     "learn: atmq": training("atmq", 60000),
     "learn: dyna-atmq": training("dyna-atmq", 30000),
     "learn: amrl-q": training("amrl-q", 400000),
     "learn: foresight": training("foresight", 3000),
+    "learn: acno-otp": training("acno-otp", 54, simulations=200, exploiting_episodes=50),
+    "learn: acno-pomcp": training("acno-pomcp", 20, simulations=200),
     "environment: 150,000 steps": stepping,
     "pomcp: 300,000 simulations": simulating(False),
     "pomcp, sharing": simulating(True),

@@ -1,4 +1,4 @@
-"""How often the intervals of a fit cover the chances that made the records: `python -m benchmarks.fit_coverage` (half an hour).
+"""How often the intervals of a fit cover what made the records: `python -m benchmarks.fit_coverage` (hours; 20 60: a short run).
 
 Pooled are the probabilities that are well observed: at least ten expected transitions of the kind, and ten others from the same
 state with the same action.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -121,10 +122,134 @@ def _records(
     return records
 
 
+#: Intensities of three stages that can improve, and of death; and probabilities of records of the stages.
+RATES = np.array([[-0.3, 0.25, 0.0, 0.05], [0.1, -0.5, 0.3, 0.1], [0.0, 0.1, -0.5, 0.4], [0.0, 0.0, 0.0, 0.0]])
+ERRORS = np.array([[0.9, 0.1, 0.0, 0.0], [0.1, 0.8, 0.1, 0.0], [0.0, 0.15, 0.85, 0.0], [0.0, 0.0, 0.0, 1.0]])
+CONFUSIONS = {"1": ["2"], "2": ["1", "3"], "3": ["2"]}
+#: True values and the ends of their intervals.
+Ends = list[tuple[FloatArray, FloatArray, FloatArray]]
+
+
+def intensities(seed: int, replicates: int) -> Ends:
+    """Panel data in continuous time, 150 units, death seen at the next visit."""
+    found = _continuous(_visits(150, seed, False), seed, replicates)
+    return [_rates(found, RATES)]
+
+
+def exact_failures(seed: int, replicates: int) -> Ends:
+    """The same with the day of death."""
+    return [_rates(_continuous(_visits(150, seed, True), seed, replicates, noticed=["4"]), RATES)]
+
+
+def misclassification(seed: int, replicates: int) -> Ends:
+    """The same with wrong records of the stages, 300 units with up to 13 visits; intensities and errors are pooled."""
+    records = _visits(300, seed, True, ERRORS, most=12)
+    found = _continuous(records, seed, replicates, noticed=["4"], errors=CONFUSIONS, start="drawn")
+    assert found.errors_low is not None
+    assert found.errors_high is not None
+    estimated = (ERRORS > 0) & (ERRORS < 1)
+    return [_rates(found, RATES), (ERRORS[estimated], found.errors_low[estimated], found.errors_high[estimated])]
+
+
+def groups(seed: int, replicates: int) -> Ends:
+    """Two groups of 120 units, the second twice as fast."""
+    first, second = _visits(120, seed, True), _visits(120, seed + 10_000, True, rates=2 * RATES)
+    both: Records = {name: [*first[name], *second[name]] for name in first}
+    both["unit"] = [*(("a", one) for one in first["unit"]), *(("b", one) for one in second["unit"])]
+    both["kind"] = [*("a" for _ in first["unit"]), *("b" for _ in second["unit"])]
+    settings = _settings(seed, replicates) | {"noticed": ["4"]}
+    found = am.fit_groups(both, "kind", **settings)
+    return [_rates(found.fits["a"], RATES), _rates(found.fits["b"], 2 * RATES)]
+
+
+def detection(seed: int, replicates: int) -> Ends:
+    """Hit/miss trials: a log-normal curve, 150 trials; its probabilities at three sizes."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.lognormal(1.0, 0.8, size=150)
+    curve = am.DetectionFit("log-normal", 1.0, 0.6, np.zeros((2, 2)), LEVEL, 0.0, True, 0, 0)
+    found = am.fit_detection(sizes, rng.random(150) < curve.pod(sizes), level=LEVEL)
+    at = np.array([1.0, 3.0, 6.0])
+    return [(curve.pod(at), *found.interval(at))]
+
+
+MORE_CASES = (intensities, exact_failures, misclassification, groups, detection)
+
+
+def _settings(seed: int, replicates: int) -> dict[str, Any]:
+    return {
+        "time": "continuous", "structure": RATES > 0, "default_action": "wait", "states": list("1234"),
+        "bootstrap": replicates, "goodness": 0, "level": LEVEL, "seed": seed,
+    }  # fmt: skip
+
+
+def _continuous(records: Records, seed: int, replicates: int, **more: Any) -> am.Fit:
+    return am.fit(records, **(_settings(seed, replicates) | more))
+
+
+def _rates(found: am.Fit, truth: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The true intensities and the ends of their intervals."""
+    assert found.dynamics_low is not None
+    assert found.dynamics_high is not None
+    return truth[truth > 0], found.dynamics_low[0][truth > 0], found.dynamics_high[0][truth > 0]
+
+
+def _visits(
+    units: int, seed: int, exact: bool, errors: FloatArray | None = None, most: int = 8, rates: FloatArray = RATES
+) -> Records:
+    """Visits after 100 to 900 days, in years; with `exact`, death is recorded when it comes, without error."""
+    rng = np.random.default_rng(seed)
+    records: Records = {"unit": [], "time": [], "state": []}
+
+    def add(unit: int, time: float, state: int) -> None:
+        if errors is not None and not (exact and state == 3):
+            state = int(rng.choice(4, p=errors[state]))
+        for name, value in (("unit", unit), ("time", float(time)), ("state", str(state + 1))):
+            records[name].append(value)
+
+    for unit in range(units):
+        times = np.r_[0, rng.integers(100, 900, size=most)].cumsum() / 365.2425
+        state, now, visit = int(rng.integers(2)), 0.0, 0
+        while visit < len(times):
+            leaves = now + (rng.exponential(-1 / rates[state, state]) if rates[state, state] else np.inf)
+            while visit < len(times) and times[visit] < leaves:
+                add(unit, times[visit], state)
+                visit += 1
+            if visit == len(times):
+                break
+            chances = np.where(np.arange(4) == state, 0, rates[state])
+            now, state = leaves, int(rng.choice(4, p=chances / chances.sum()))
+            if exact and state == 3:
+                add(unit, now, state)
+                break
+    return records
+
+
+def coverage_of(case: Callable[[int, int], Ends], seeds: Iterable[int], replicates: int = 200) -> Coverage:
+    """The coverage of all parameters of a case, over sets of records that are made with these seeds."""
+    inside: list[bool] = []
+    width: list[float] = []
+    for seed in seeds:
+        for truth, low, high in case(seed, replicates):
+            inside.extend(((low <= truth) & (truth <= high)).tolist())
+            width.extend((high - low).tolist())
+    return Coverage(float(np.mean(inside)), len(inside), float(np.mean(width)))
+
+
 def main() -> int:
     missed = 0
+    sets = int(sys.argv[1]) if len(sys.argv) > 1 else SETS
+    replicates = int(sys.argv[2]) if len(sys.argv) > 2 else 200
+    for more in MORE_CASES:
+        found = coverage_of(more, range(sets), replicates)
+        met = LEAST <= found.covered <= MOST
+        missed += not met
+        print(
+            f"{more.__name__:<18} {found.covered:.3f} of {found.count:,} intervals cover, mean width {found.width:.3f}; goal "
+            f"{LEAST} to {MOST} {'met' if met else 'MISSED'}",
+            flush=True,
+        )
     for case in CASES:
-        result, rest = coverage(case, range(SETS))
+        result, rest = coverage(case, range(sets), replicates)
         met = LEAST <= result.covered <= MOST
         missed += not met
         print(

@@ -19,6 +19,8 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 import actmeasure as am
+from actmeasure.planning import Budget
+from actmeasure.planning.tensor_grid import tensor_grid
 from actmeasure.problems import fatigue
 from actmeasure.problems.crack_life import detection
 from actmeasure.problems.drone import Corridor
@@ -190,6 +192,16 @@ def draw_inspection(axes: Axes) -> None:
     )
 
 
+def draw_k_out_of_n(axes: Axes) -> None:
+    """Draw the upper bound on the value at the start, as a lower bound on the cost, after each sweep on a tensor grid."""
+    for k, colour in ((1, "tab:blue"), (2, "tab:green"), (3, LOOK)):
+        grid = tensor_grid(am.problems.k_out_of_n(3, k), Budget(), levels=(10, 30))
+        axes.plot([-bound for _, bound in grid.record], color=colour, label=f"{k} of 3")
+    axes.set(xlabel="sweep", ylabel="no policy costs less", title="bounds on a grid of component beliefs")
+    axes.title.set_fontsize(9)
+    axes.legend(fontsize=7)
+
+
 def draw_tiger(axes: Axes) -> None:
     """Draw the belief about the tiger by how much more often one side was heard, and what is best there."""
     leads = np.arange(-3, 4)
@@ -290,6 +302,7 @@ PICTURES: dict[str, Callable[[Axes], None]] = {
     "fatigue-crack": draw_fatigue,
     "inventory": draw_inventory,
     "inspection": draw_inspection,
+    "k-out-of-n": draw_k_out_of_n,
     "tiger": draw_tiger,
     "pile-selection": draw_pile_selection,
     "simple-fatigue": draw_simple_fatigue,

@@ -133,6 +133,9 @@ class TestOutcomes:
         assert start.update(model, 0, "visual", "hit").known == 1
         np.testing.assert_allclose(start.update(model, 0, 1, 0).probabilities, [0.9 / 0.95, 0.05 / 0.95])
         assert start.outcomes(model, 0, 0).tolist() == [1.0]
+        assert start.update(model, 0, 0, np.int64(0)).is_close(
+            start.predict(model, 0)
+        )  # the number of the only outcome
         for arguments, message in [
             ((0, "visual", "hti"), "did you mean 'hit'"),
             ((0, "visual", 2), "the outcome of 'visual' is 2, expected a name, or a whole number from 0 to 1"),

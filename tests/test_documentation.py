@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
-BLOCK = re.compile(r'```(python|text|json)(?: title="(.*?)")?\n(.*?)```', re.DOTALL)
+BLOCK = re.compile(r'```(python|text|json|toml)(?: title="(.*?)")?\n(.*?)```', re.DOTALL)
 
 
 #: Pages that take seconds; what they show is also in examples in docstrings and in `tests/inspection`.
@@ -25,13 +25,16 @@ LONG = {"inspection.md"}
 )
 def test_code_in_the_documentation_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
     methods = import_module("actmeasure.planning.solve")
     monkeypatch.setattr(methods, "METHODS", dict(methods.METHODS))  # what a page registers is gone after it
     names, printed = {"__name__": "documentation"}, ""
     for language, title, body in BLOCK.findall(page.read_text()):
-        if language == "json":
+        if title:
             (tmp_path / title).write_text(body)
-        elif language == "python":
+        if language in ("json", "toml"):
+            continue
+        if language == "python":
             out = io.StringIO()
             with contextlib.redirect_stdout(out):
                 exec(compile(body, str(page), "exec"), names)
@@ -51,6 +54,13 @@ def test_examples_run(script, tmp_path):
     done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout
+
+
+@pytest.mark.slow
+def test_the_counterexamples_are_those_of_the_page(tmp_path):
+    script = ROOT / "examples" / "atm_counterexamples.py"
+    done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout in (ROOT / "docs" / "method-atm.md").read_text()
 
 
 @pytest.mark.slow

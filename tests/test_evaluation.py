@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from strategies import examples, models, random_schedule
 
 import actmeasure as am
-from actmeasure import evaluation
+from actmeasure import evaluation, markov
 from actmeasure.kernel_arrays import dynamics
 from actmeasure.kernels.schedule_chain import trace_tail
 
@@ -118,8 +118,8 @@ def test_tails_are_the_pairs_of_state_and_phase_that_can_be_reached(model, actio
     assert nodes == reached
     entries = zip(tail.entry_nodes, tail.entry_targets, tail.entry_weights, strict=True)
     assert {(nodes[a], nodes[b]): weight for a, b, weight in entries} == moves
-    ends = [bool((P[state, actions[phase]] * model.terminal).any()) for state, phase in nodes]
-    assert tail.ends.tolist() == ends
+    ends = [(P[state, actions[phase]] * model.terminal).sum() for state, phase in nodes]
+    assert tail.ending == pytest.approx(ends, rel=1e-15, abs=0.0)
 
 
 def test_many_pairs_of_state_and_phase():
@@ -303,7 +303,7 @@ def test_bad_arguments():
         am.evaluate(model, lambda belief: "left")
 
 
-def test_an_end_that_is_lost_in_rounding_leaves_the_discounted_figures():
+def test_an_end_that_1_minus_it_would_lose_is_counted():
     tiny = 1e-17  # 1 - tiny is 1 in floating point
     P = np.array([[[0.0, 1.0, 0.0]], [[1.0, 0.0, tiny]], [[0.0, 0.0, 1.0]]])
     model = am.Model.from_arrays(
@@ -312,8 +312,65 @@ def test_an_end_that_is_lost_in_rounding_leaves_the_discounted_figures():
     plan = am.BlindPlan((0,), then="known")
     result = am.evaluate(model, am.Schedule({0: plan, 1: plan}, n_states=3))
     assert result.discounted_return == pytest.approx(10)
-    assert np.isnan(result.scalarized_return)
+    assert result.scalarized_return == pytest.approx(2 / tiny, rel=1e-14)
     assert am.evaluate(model, am.Schedule({0: plan, 1: plan}, n_states=3), horizon=7).reward == pytest.approx(7)
+
+
+def two_until_the_end(tiny, n_pairs=1):
+    """States in pairs that lead to each other; the first of a pair ends with a chance of `tiny`, or leads to another pair."""
+    n = 2 * n_pairs + 1
+    P = np.zeros((n, 1, n))
+    for k in range(0, n - 1, 2):
+        P[k, 0, [k, k + 1, n - 1]] = 0.6 - tiny, 0.3, tiny
+        P[k, 0, (k + 2) % (n - 1)] += 0.1
+        P[k + 1, 0, [k, k + 1]] = 0.4, 0.6
+    P[-1, 0, -1] = 1.0
+    rewards = np.append(np.tile([1.0, 2.0], n_pairs), 0.0)[:, None]
+    model = am.Model.from_arrays(P, rewards, measuring_cost=0.1, discount=0.9, terminal=np.arange(n) == n - 1)
+    return model.replace(initial=0)
+
+
+@pytest.mark.parametrize("tiny", [1e-8, 1e-12, 1e-16, 1e-25])
+def test_sums_over_all_time_keep_their_digits_however_rare_an_end_is(tiny):
+    """From the first state, 1 / tiny visits to it and 0.75 / tiny to the second: of schedules and of policy graphs."""
+    model = two_until_the_end(tiny)
+    schedule = am.Schedule({k: am.BlindPlan((0,)) for k in range(2)}, 3)
+    graph = am.PolicyGraph([am.Decision(0, 1)], edges=[{"0": 0, "1": 0}])
+    for acts in (schedule, graph):
+        result = am.evaluate(model, acts)
+        assert result.steps == pytest.approx(1.75 / tiny, rel=1e-13)
+        assert result.reward == pytest.approx(2.5 / tiny, rel=1e-13)
+        assert result.measurements == pytest.approx(1.75 / tiny, rel=1e-13)
+        assert result.ending_probability == 1.0
+    repeated = am.Schedule({0: am.BlindPlan((0,), then="repeat", repeat=1)}, 3)
+    assert am.evaluate(model, repeated).reward == pytest.approx(2.5 / tiny, rel=1e-13)
+
+
+def test_figures_that_rounding_leaves_unknown_are_said_to_be(monkeypatch):
+    """Chains with more nodes than are solved by elimination: sums of 1e14 steps are not known, discounted ones are."""
+    monkeypatch.setattr(markov, "MOST_DENSE", 3)
+    solution = am.solve(two_until_the_end(1e-15, n_pairs=2), "always")
+    assert np.isnan(solution.evaluation.steps)
+    assert np.isfinite(solution.value)
+    assert "looks    an unknown number, lost in rounding" in str(solution)
+    assert "episode  lasts so long that its length is lost in rounding" in str(solution)
+
+
+def test_a_chance_that_is_lost_leaves_the_discounted_figures(monkeypatch):
+    """An end that is too rare to be told from none, beside a class that is never left."""
+    monkeypatch.setattr(markov, "MOST_DENSE", 0)
+    P = np.zeros((3, 1, 3))
+    P[0, 0, [0, 2]] = 1.0, 1e-17
+    P[1, 0, 1] = P[2, 0, 2] = 1.0
+    terminal = [False, False, True]
+    model = am.Model.from_arrays(
+        P, [[1.0], [0.0], [0.0]], measuring_cost=0.1, terminal=terminal, initial=[0.5, 0.5, 0.0]
+    )
+    solution = am.solve(model.replace(discount=0.9))
+    assert solution.value == pytest.approx(5.0)
+    assert np.isnan(solution.evaluation.ending_probability)
+    assert np.isnan(solution.evaluation.average_return)
+    assert "lost in rounding" in str(solution)
 
 
 def two_ways(stay=0.9, back=0.3, cost=0.05):

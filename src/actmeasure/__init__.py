@@ -43,7 +43,7 @@ if TYPE_CHECKING:
         StudyError,
     )
     from actmeasure.evaluation import Evaluation, evaluate
-    from actmeasure.inspection import Economics, Fit, fit
+    from actmeasure.inspection import DetectionFit, Economics, Fit, GroupFits, fit, fit_detection, fit_groups
     from actmeasure.learning.train import train
     from actmeasure.model import Measurement, Model, lifetime
     from actmeasure.model.system import Component, system
@@ -71,12 +71,14 @@ _HOME = {
     "Certificate": "planning.certificate",
     "Component": "model",
     "Decision": "decision",
+    "DetectionFit": "inspection",
     "Economics": "inspection",
     "Episodes": "episodes",
     "Evaluation": "evaluation",
     "Fit": "inspection",
     "FitError": "errors",
     "Frontier": "planning.frontier",
+    "GroupFits": "inspection",
     "Measurement": "model",
     "MissingExtraError": "errors",
     "Model": "model",
@@ -95,6 +97,8 @@ _HOME = {
     "certificate": "planning.certificate",
     "evaluate": "evaluation",
     "fit": "inspection",
+    "fit_detection": "inspection",
+    "fit_groups": "inspection",
     "lifetime": "model",
     "q_mdp": "planning.bounds",
     "run_study": "studies.runner",
@@ -122,12 +126,14 @@ __all__ = [
     "Certificate",
     "Component",
     "Decision",
+    "DetectionFit",
     "Economics",
     "Episodes",
     "Evaluation",
     "Fit",
     "FitError",
     "Frontier",
+    "GroupFits",
     "Measurement",
     "MissingExtraError",
     "Model",
@@ -151,6 +157,8 @@ __all__ = [
     "experiments",
     "files",
     "fit",
+    "fit_detection",
+    "fit_groups",
     "inspection",
     "learning",
     "lifetime",

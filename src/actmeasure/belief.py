@@ -117,7 +117,7 @@ class Belief:
         number, shows = _measurement_with(model, measurement, action)
         after = self.predict(model, action)
         if shows is None:
-            if outcome is not None and (isinstance(outcome, bool) or not isinstance(outcome, int) or outcome != 0):
+            if outcome is not None and (not isinstance(outcome, (int, np.integer)) or outcome is False or outcome != 0):
                 raise ModelError(
                     f"the outcome is {quoted(outcome)}, but without a measurement nothing is seen; pass None"
                 )
@@ -131,8 +131,8 @@ class Belief:
         if not weights.sum() > 0:
             over = "the episode is surely over" if after.is_over else "it has probability 0"
             raise ModelError(
-                f"the outcome {model.outcome_name(number, seen)!r} of {shows.name!r} is impossible after action "
-                f"{model.action_name(action)!r} from {self!r}: {over}; check the outcome, or the belief it came from"
+                f"the outcome '{model.outcome_name(number, seen)}' of {shows.name!r} is impossible after action "
+                f"'{model.action_name(action)}' from {self!r}: {over}; check the outcome, or the belief it came from"
             )
         likely = weights > 0
         states, weights = after.states[likely], weights[likely]

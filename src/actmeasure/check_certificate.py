@@ -636,7 +636,7 @@ def _check_mixtures(problem: Problem, data: dict[str, Array]) -> None:
         points, weights = data["pair_beliefs"][data["mixture_pairs"][own]], data["mixture_weights"][own]
         sizes = offsets[points + 1] - offsets[points]
         entries = _ranges(offsets[points], sizes)
-        total = np.bincount(states[entries], np.repeat(weights, sizes) * values[entries], problem.n_states)
+        total: Array = np.bincount(states[entries], np.repeat(weights, sizes) * values[entries], problem.n_states)
         total = total + 2.0 * np.where(total > 0, margin(len(points), total), 0.0)
         k = int(data["mixture_beliefs"][number])
         room = np.zeros(problem.n_states)
@@ -980,9 +980,10 @@ def main(arguments: list[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else arguments
     if "--help" in given or "-h" in given:
         print(
-            "usage: python -m actmeasure.check_certificate model.json certificate.npz\n\nVerify the "
-            "bounds of a certificate (am.certificate(solution).save(path), actmeasure solve --certificate path) against\na model (Model.save), with NumPy "
-            "alone.\n\nExit codes: 0 verified; 1 refused; 2 bad input; 4 not covered."
+            "usage: python -m actmeasure.check_certificate model.json certificate.npz\n\n"
+            "Verify the bounds of a certificate (am.certificate(solution).save(path), actmeasure solve --certificate path)\n"
+            "against a model (Model.save), with NumPy alone.\n\n"
+            "Exit codes: 0 verified; 1 refused; 2 bad input; 4 not covered."
         )
         return VERIFIED
     if len(given) != 2:

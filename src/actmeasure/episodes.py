@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,32 @@ from actmeasure.model.transitions import FloatArray
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Episodes"]
+__all__ = ["Episode", "Episodes"]
+
+
+class Episode(NamedTuple):
+    """One episode of a run, as a callback of `train` gets it.
+
+    Attributes
+    ----------
+    number : int
+        From 0; an agent that was trained before goes on counting.
+    scalarized_return, reward : float
+        Undiscounted sums of reward minus measuring cost, and of reward alone.
+    measuring_cost : float
+        Sum of what measurements cost.
+    measurements, steps : int
+    terminated : bool
+        Whether it ended, rather than being truncated.
+    """
+
+    number: int
+    scalarized_return: float
+    reward: float
+    measuring_cost: float
+    measurements: int
+    steps: int
+    terminated: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +101,14 @@ class Episodes:
             getattr(mine, name)[:] = array
         if mine.by_kind is not None:
             mine.by_kind[:] = part.looks
+
+    def episode(self, index: int, number: int | None = None) -> Episode:
+        """Return one of the episodes, under its own number or another one."""
+        earned, reward = float(self.scalarized_return[index]), float(self.reward[index])
+        return Episode(
+            index if number is None else number, earned, reward, reward - earned, int(self.measurements[index]),
+            int(self.steps[index]), bool(self.terminated[index]),
+        )  # fmt: skip
 
     def first(self, count: int) -> Episodes:
         """Return the first `count` episodes."""

@@ -21,6 +21,7 @@ __all__ = [
     "ScheduleError",
     "SpaceError",
     "StudyError",
+    "first_repeated",
     "import_extra",
     "quoted",
     "shown",
@@ -131,6 +132,22 @@ def import_extra(module: str, feature: str, extra: str) -> Any:
         return import_module(module)
     except ImportError as error:
         raise MissingExtraError(feature, extra) from error
+
+
+def first_repeated(names: Iterable[str]) -> str | None:
+    """Return the first name that occurs a second time, or None.
+
+    Examples
+    --------
+    >>> first_repeated(["visual", "opening", "visual"])
+    'visual'
+    """
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None
 
 
 def unknown_name(kind: str, name: object, choices: Iterable[str]) -> str:

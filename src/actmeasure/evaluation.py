@@ -65,9 +65,9 @@ class Evaluation:
         not end and the sums diverge, NaN where they oscillate or the probability of an end is lost in rounding.
     horizon : int or None
     ending_probability : float
-        Probability that the episode ever ends.
+        Probability that the episode ever ends; NaN where it is lost in rounding.
     average_return, average_reward, average_measurements : float or None
-        Long-run averages per step, given that the episode never ends; None if it surely ends.
+        Long-run averages per step, given that the episode never ends; None if it surely ends, NaN where lost in rounding.
     values : float64 array, shape (S,)
         Discounted return from each state when it is known; NaN for states that the schedule never comes to know. Of a policy
         graph: from each state in which an episode may begin, in its first node; NaN for other states.
@@ -162,7 +162,7 @@ def evaluate(
     if horizon is not None:
         horizon = whole(horizon, "horizon", 1, LONGEST, ScheduleError, "None for all time, or a whole number of steps")
     chain = _chain(model, policy, depth)
-    recurrent = markov.recurrence(chain.moves, chain.ends, chain.start, chain.krylov)
+    recurrent = markov.recurrence(chain.moves, chain.ending, chain.start, chain.krylov)
     totals = chain.totals()
     if horizon is None:
         sums = _over_all_time(chain, recurrent, totals)
@@ -289,7 +289,7 @@ def _finite(chain: PlanChain, recurrent: markov.Recurrence, totals: FloatArray, 
         [-chain.costs, np.zeros_like(chain.costs), chain.measured, np.zeros_like(chain.costs), *chain.per_kind()]
     )
     ends = np.zeros(len(per_step), dtype=bool)
-    ends[chain.step_offsets[1:] - 1] = chain.ends
+    ends[chain.step_offsets[1:] - 1] = chain.ending > 0
     return markov.sums_by_doubling(_unit_steps(chain), ends, per_step, _first_steps(chain), horizon)
 
 
@@ -352,8 +352,8 @@ class PlanChain:
         Probability of beginning in each node.
     moves : sparse array, shape (n_nodes, n_nodes)
         Probability of being in another node when this one is over; the rest has ended.
-    ends : bool array, shape (n_nodes,)
-        Whether the episode may end inside the node.
+    ending : float64 array, shape (n_nodes,)
+        Probability that the episode ends inside the node; above 0 wherever it may.
     step_offsets : int64 array, shape (n_nodes + 1,)
         The steps of node `n` are `step_offsets[n]:step_offsets[n + 1]` of the two arrays below.
     step_rewards, step_running : float64 arrays, shape (n_steps,)
@@ -365,7 +365,7 @@ class PlanChain:
     states: IntArray
     start: FloatArray
     moves: sparse.csr_array[np.float64]
-    ends: npt.NDArray[np.bool_]
+    ending: FloatArray
     step_offsets: IntArray
     step_rewards: FloatArray
     step_running: FloatArray
@@ -484,7 +484,7 @@ def graph_chain(model: Model, graph: PolicyGraph) -> GraphChain:
         states=pairs.states,
         start=pairs.start,
         moves=pairs.moves,
-        ends=pairs.ends,
+        ending=pairs.ending,
         step_offsets=np.arange(size + 1),
         step_rewards=model.rewards[pairs.states, actions],
         step_running=np.ones(size),
@@ -554,7 +554,7 @@ def _assemble(model: Model, arrays: Dynamics, traced: schedule_chain.Trace, plan
             key = plan.actions[-plan.repeat :]
             tails[key] = np.concatenate([tails.get(key, np.zeros(0, np.int64)), entries])
     sources, targets_all, weights = [traced.entry_nodes], [targets], [traced.entry_weights]
-    ends, rewards = [traced.ends], [traced.step_rewards]
+    ending, rewards = [traced.ending], [traced.step_rewards]
     n_nodes = n_known
     for actions, entries in tails.items():
         first_states, position = np.unique(traced.entry_states[entries], return_inverse=True)
@@ -563,7 +563,7 @@ def _assemble(model: Model, arrays: Dynamics, traced: schedule_chain.Trace, plan
         sources.append(tail.entry_nodes + n_nodes)
         targets_all.append(tail.entry_targets + n_nodes)
         weights.append(tail.entry_weights)
-        ends.append(tail.ends)
+        ending.append(tail.ending)
         rewards.append(model.rewards[tail.states, np.array(actions)[tail.phases]])
         n_nodes += len(tail.states)
     n_tail = n_nodes - n_known
@@ -577,7 +577,7 @@ def _assemble(model: Model, arrays: Dynamics, traced: schedule_chain.Trace, plan
         states=traced.states,
         start=start,
         moves=sparse.csr_array((np.concatenate(weights), coordinates), shape=(n_nodes, n_nodes)),
-        ends=np.concatenate(ends),
+        ending=np.concatenate(ending),
         step_offsets=np.concatenate([traced.step_offsets, traced.step_offsets[-1] + np.arange(1, n_tail + 1)]),
         step_rewards=np.concatenate(rewards),
         step_running=np.concatenate([traced.step_running, np.ones(n_tail)]),

@@ -13,8 +13,7 @@ from actmeasure.kernels import streams
 from actmeasure.kernels.dynamics import Dynamics
 from actmeasure.kernels.outcomes import EXACT, LAW, SHOWS_NOTHING, Outcomes
 from actmeasure.kernels.schedule_chain import END, KNOWN, MEASURE, REPEAT, Plans
-from actmeasure.kernels.simulate import Record, Run, World
-from actmeasure.kernels.simulate_outcomes import MeasuredWorld
+from actmeasure.kernels.simulate import MeasuredWorld, Record, Run, World
 from actmeasure.model import Model
 from actmeasure.schedule import BlindPlan, Schedule
 

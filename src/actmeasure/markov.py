@@ -33,8 +33,17 @@ KRYLOV_SWEEPS = 100
 #: Largest accepted relative error of sums over many steps.
 LOST = 1e-6
 
+#: Chains of at most `MOST_DENSE` nodes with moves or ends rarer than this are solved by elimination without subtractions.
+RARE, MOST_DENSE = 1e-6, 300
+
 #: Relative error of one move, and relative error of a sum from which on it counts as unknown (NaN).
 MOVE_ERROR, UNCERTAIN = 2.0**-50, 0.01
+
+
+LOST_CHANCE = (
+    "part of the problem is left with a chance so small that it is lost in rounding, and sums over all time cannot be computed; "
+    "give a horizon, or a discount below 1"
+)
 
 
 class RoundingError(ScheduleError):
@@ -50,17 +59,17 @@ class Recurrence:
     class_of_node : int64 array, shape (n_nodes,)
         The number of the closed class of each node, or -1 for a transient node.
     probability : float64 array, shape (n_classes,)
-        Probability, from the start, of ending up in each class.
+        Probability, from the start, of ending up in each class; NaN where that is lost in rounding.
     visits : list of float64 arrays
-        For each class the stationary distribution of its nodes, in ascending order of nodes.
-    leaks : bool array, shape (n_nodes,)
-        Whether the chain may end after a node.
+        For each class the stationary distribution of its nodes, in ascending order of nodes; NaN likewise.
+    ending : float64 array, shape (n_nodes,)
+        Probability that the chain ends after a node.
     """
 
     class_of_node: IntArray
     probability: FloatArray
     visits: list[FloatArray]
-    leaks: npt.NDArray[np.bool_]
+    ending: FloatArray
 
     def members(self, number: int) -> IntArray:
         """Return the nodes of a closed class, ascending."""
@@ -146,12 +155,16 @@ def undiscounted_values(
         members = recurrent.members(number)
         values[members] = _endless(visits @ rewards[members], np.abs(rewards[members]).max(axis=0))
     if transient.size:
-        into_classes = chain[transient]
-        matrix = _leaving(into_classes, transient, recurrent.leaks[transient])
-        solved = _solve(matrix, np.column_stack([rewards[transient], np.ones(len(transient))]), krylov)
-        values[transient] = solved[:, :-1]
-        # The last column is the expected number of moves, each of which adds a rounding error.
-        uncertain = ~(np.abs(solved[:, -1]) * MOVE_ERROR < UNCERTAIN)
+        rows, ending = chain[transient], recurrent.ending[transient]
+        if _is_rare(chain, recurrent.ending):
+            values[transient] = _sums_by_elimination(rows.toarray(), transient, ending, rewards[transient])
+            uncertain = ~np.isfinite(values[transient]).all(axis=1)
+        else:
+            right = np.column_stack([rewards[transient], np.ones(len(transient))])
+            solved = _solve(_leaving(rows, transient, ending), right, krylov)
+            values[transient] = solved[:, :-1]
+            # The last column is the expected number of moves, each of which adds a rounding error.
+            uncertain = ~(np.abs(solved[:, -1]) * MOVE_ERROR < UNCERTAIN)
         values[np.ix_(transient, np.flatnonzero(values[transient[uncertain]].any(axis=0)))] = np.nan
         endless = ~np.isfinite(values) | (values != 0)
         endless[transient] = False
@@ -160,26 +173,27 @@ def undiscounted_values(
     return values
 
 
-def _leaving(
-    rows: sparse.csr_array[np.float64], nodes: IntArray, leaks: npt.NDArray[np.bool_]
-) -> sparse.csr_array[np.float64]:
+def _leaving(rows: sparse.csr_array[np.float64], nodes: IntArray, ending: FloatArray) -> sparse.csr_array[np.float64]:
     """Return the identity minus the moves among some nodes, from their rows of the chain, shape (n, n_nodes).
 
-    The diagonal is the probability of leaving a node, computed as a sum where nothing ends: 1 minus the probability of staying
+    The diagonal is the probability of leaving a node, computed as a sum where ends are rare: 1 minus the probability of staying
     loses all digits where that is nearly 1.
     """
     moves = rows.tocoo()
     own = moves.coords[1] == nodes[moves.coords[0]]
     away = np.bincount(moves.coords[0][~own], weights=moves.data[~own], minlength=len(nodes))
     stays = np.bincount(moves.coords[0][own], weights=moves.data[own], minlength=len(nodes))
-    ends = np.where(leaks, np.maximum(1 - away - stays, 0.0), 0.0)
+    ends = np.where(ending < RARE, ending, np.maximum(1 - away - stays, 0.0))
     among = -rows[:, nodes]
     return sparse.csr_array(among - sparse.diags_array(among.diagonal()) + sparse.diags_array(away + ends))
 
 
 def _endless(average: FloatArray, scale: FloatArray) -> FloatArray:
-    """Return the sum over infinitely many steps of rewards with an average: infinite, 0 if all are 0, NaN if they cancel out."""
-    cancels = np.abs(average) <= 1e-12 * scale
+    """Return the sum over infinitely many steps of rewards with an average.
+
+    Infinite, 0 if all are 0, NaN if they cancel out or the average is unknown.
+    """
+    cancels = ~(np.abs(average) > 1e-12 * scale)  # or it is unknown
     return np.where(scale == 0, 0.0, np.where(cancels, np.nan, np.copysign(np.inf, average)))
 
 
@@ -208,31 +222,112 @@ def _ancestors(chain: sparse.csr_array[np.float64], goal: npt.NDArray[np.bool_])
 
 
 def recurrence(
-    chain: sparse.csr_array[np.float64], leaks: npt.NDArray[np.bool_], start: FloatArray, krylov: bool = False
+    chain: sparse.csr_array[np.float64], ending: FloatArray, start: FloatArray, krylov: bool = False
 ) -> Recurrence:
-    """Return the closed classes of a chain that may end after some of its nodes (`leaks`).
+    """Return the closed classes of a chain that ends after its nodes with the probabilities `ending`, shape (n_nodes,).
 
     With `krylov`, large systems are solved by BiCGSTAB where it converges, to the same residual as otherwise.
     """
     n_components, component = csgraph.connected_components(chain, directed=True, connection="strong")
     closed = np.ones(n_components, dtype=bool)
-    closed[component[leaks]] = False
+    closed[component[ending > 0]] = False
     edges = chain.tocoo()
     leaving = component[edges.coords[0]] != component[edges.coords[1]]
     closed[component[edges.coords[0][leaving]]] = False
     number = np.where(closed, np.cumsum(closed) - 1, -1)
     class_of_node = number[component]
-    transient = class_of_node < 0
-    mass = np.where(transient, 0.0, start)
-    if transient.any() and not transient.all():
-        mass += _expected_visits(chain, transient, start, krylov) @ chain[transient]
     n_classes = int(closed.sum())
-    probability = np.bincount(class_of_node[~transient], weights=mass[~transient], minlength=n_classes).astype(
-        np.float64
-    )
+    try:
+        probability = _reaching(chain, ending, class_of_node, start, krylov)
+    except RoundingError:
+        probability = np.full(n_classes, np.nan)
     classes = [np.flatnonzero(class_of_node == k) for k in range(n_classes)]
-    visits = [_stationary(chain[nodes][:, nodes], krylov) for nodes in classes]
-    return Recurrence(class_of_node, probability, visits, leaks)
+    visits = []
+    for nodes in classes:
+        try:
+            visits.append(_stationary(chain[nodes][:, nodes], krylov))
+        except RoundingError:
+            visits.append(np.full(len(nodes), np.nan))
+    return Recurrence(class_of_node, probability, visits, ending)
+
+
+def _reaching(
+    chain: sparse.csr_array[np.float64], ending: FloatArray, class_of_node: IntArray, start: FloatArray, krylov: bool
+) -> FloatArray:
+    """Return the probability of getting from the start to each closed class, shape (n_classes,)."""
+    transient, n_classes = class_of_node < 0, int(class_of_node.max()) + 1
+    mass = np.where(transient, 0.0, start)
+    later = np.zeros(n_classes)
+    if transient.any() and n_classes:
+        if _is_rare(chain, ending):
+            later = _reaching_by_elimination(chain, ending, class_of_node, start)
+        else:
+            mass += _expected_visits(chain, transient, start, krylov) @ chain[transient]
+    return np.bincount(class_of_node[~transient], weights=mass[~transient], minlength=n_classes) + later
+
+
+def _is_rare(chain: sparse.csr_array[np.float64], ending: FloatArray) -> bool:
+    """Whether a small chain has moves or ends so rare that 1 minus the probability of others would lose digits."""
+    if not 0 < chain.shape[0] <= MOST_DENSE:
+        return False
+    return bool(min(chain.data.min(initial=1.0), ending[ending > 0].min(initial=1.0)) < RARE)
+
+
+def _eliminate(weights: FloatArray, first: int, last: int, rewards: FloatArray | None = None) -> FloatArray:
+    """Eliminate the nodes `first` <= k < `last` of a chain with the moves `weights`, shape (n, m), the last first; in place.
+
+    Moves to an eliminated node become moves to where it leads, and what is earned there is earned before. This is the method of
+    Grassmann, Taksar and Heyman: nothing is subtracted, as a node is left with the sum of its moves to others, so that no digits
+    are lost however rare some moves are. Columns from `last` on are places that are not left any more.
+
+    Returns the probability with which each node is left, when those after it are eliminated, shape (n,). Row k of `weights` then
+    holds its moves to the nodes before it, and column k their moves to it, divided by that probability.
+    """
+    leaving = np.zeros(len(weights))
+    for k in range(last - 1, first - 1, -1):
+        others = np.r_[0:k, last : weights.shape[1]]
+        leaving[k] = weights[k, others].sum()
+        if not leaving[k] > 0:
+            raise RoundingError(LOST_CHANCE)
+        weights[:k, k] /= leaving[k]
+        weights[:k, others] += np.outer(weights[:k, k], weights[k, others])
+        if rewards is not None:
+            rewards[:k] += np.outer(weights[:k, k], rewards[k])
+    return leaving
+
+
+def _reaching_by_elimination(
+    chain: sparse.csr_array[np.float64], ending: FloatArray, class_of_node: IntArray, start: FloatArray
+) -> FloatArray:
+    """Return the probability of getting from a transient start to each closed class, shape (n_classes,).
+
+    Nodes are the start (0) and the transient ones; behind them there is a column for each class, and one for the end.
+    """
+    nodes = np.flatnonzero(class_of_node < 0)
+    n_classes, n_left = int(class_of_node.max()) + 1, len(nodes) + 1
+    weights = np.zeros((n_left, n_left + n_classes + 1))
+    weights[0, 1:n_left] = start[nodes]
+    rows = chain[nodes].toarray()
+    weights[1:, 1:n_left] = rows[:, nodes]
+    for number in range(n_classes):
+        weights[1:, n_left + number] = rows[:, class_of_node == number].sum(axis=1)
+    weights[1:, -1] = ending[nodes]
+    _eliminate(weights, 1, n_left)
+    reached = weights[0, n_left:]
+    return np.asarray(reached[:-1] * (start[nodes].sum() / max(reached.sum(), np.finfo(float).tiny)))
+
+
+def _sums_by_elimination(rows: FloatArray, nodes: IntArray, ending: FloatArray, rewards: FloatArray) -> FloatArray:
+    """Return undiscounted sums of rewards from some nodes until others are reached, shape (n, k), from the nodes' rows."""
+    size = len(nodes)
+    others = np.setdiff1d(np.arange(rows.shape[1]), nodes)
+    weights = np.column_stack([rows[:, nodes], rows[:, others].sum(axis=1) + ending])
+    values = rewards.copy()
+    with np.errstate(over="ignore", invalid="ignore"):
+        leaving = _eliminate(weights, 0, size, values)
+        for k in range(size):
+            values[k] = (values[k] + weights[k, :k] @ values[:k]) / leaving[k]
+    return values
 
 
 def _expected_visits(
@@ -252,7 +347,12 @@ def _stationary(chain: sparse.csr_array[np.float64], krylov: bool = False) -> Fl
         if found is not None:
             return found
     weights = np.ones(size)
-    if size > 1:
+    if _is_rare(chain, np.zeros(size)):
+        moves = chain.toarray()
+        _eliminate(moves, 1, size)
+        for k in range(1, size):
+            weights[k] = weights[:k] @ moves[:k, k]
+    elif size > 1:
         rest = sparse.eye_array(size - 1) - chain[1:, 1:].T
         weights[1:] = _solve(rest, chain[:1, 1:].toarray().ravel())
     return np.asarray(weights / weights.sum())
@@ -319,10 +419,7 @@ def _solve(matrix: Any, right: FloatArray, krylov: bool = False) -> FloatArray:
     try:
         return np.asarray(linalg.splu(sparse.csc_array(matrix)).solve(np.ascontiguousarray(right)))
     except RuntimeError as error:  # "exactly singular"
-        raise RoundingError(
-            "part of the problem is left with a chance so small that it is lost in rounding, and sums over all time cannot be "
-            "computed; give a horizon, or a discount below 1"
-        ) from error
+        raise RoundingError(LOST_CHANCE) from error
 
 
 def _solve_by_sweeps(

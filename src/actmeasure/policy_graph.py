@@ -445,13 +445,11 @@ class GraphPolicy:
     --------
     >>> import actmeasure as am
     >>> model = am.problems.measuring_value(measuring_cost=0.05)
-    >>> policy = am.solve(model).schedule.policy_graph(model).policy(model)
+    >>> graph = am.solve(model).schedule.policy_graph(model)
+    >>> policy = graph.policy(model)
     >>> policy.start(am.Belief.at(0))
-    >>> policy.decide()
-    Decision(action=1, measurement=1)
-    >>> policy.observe(2)
-    >>> policy.decide()
-    Decision(action=0, measurement=0)
+    >>> graph.decisions[policy.node] == policy.decide()
+    True
     """
 
     def __init__(self, graph: PolicyGraph, model: Model) -> None:
@@ -523,15 +521,15 @@ class Pairs:
         Probability of beginning in each pair.
     moves : sparse array, shape (n_pairs, n_pairs)
         Probability of the next pair; the rest has ended.
-    ends : bool array, shape (n_pairs,)
-        Whether the episode may end after the pair.
+    ending : float64 array, shape (n_pairs,)
+        Probability that the episode ends after the pair.
     """
 
     nodes: IntArray
     states: IntArray
     start: FloatArray
     moves: sparse.csr_array[np.float64]
-    ends: npt.NDArray[np.bool_]
+    ending: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -562,7 +560,7 @@ def trace_pairs(model: Model, bound: BoundGraph) -> Pairs:
     reached = np.zeros(n_nodes * n_states, dtype=bool)
     frontier = np.unique(start_keys)
     reached[frontier] = True
-    keys, sources, targets, weights, may_end = [frontier], [], [], [], []
+    keys, sources, targets, weights, ends = [frontier], [], [], [], []
     while frontier.size:
         found = []
         for part in _pieces(model, bound, frontier):
@@ -570,7 +568,7 @@ def trace_pairs(model: Model, bound: BoundGraph) -> Pairs:
             sources.append(part[from_pair])
             targets.append(to_pair)
             weights.append(weight)
-            may_end.append(part[ending])
+            ends.append((part, ending))
             found.append(to_pair[~reached[to_pair]])
         frontier = np.unique(np.concatenate(found))
         reached[frontier] = True
@@ -581,12 +579,12 @@ def trace_pairs(model: Model, bound: BoundGraph) -> Pairs:
     def position(parts: list[IntArray]) -> IntArray:
         return np.searchsorted(all_keys, np.concatenate(parts)).astype(np.int64)
 
-    ends = np.zeros(size, dtype=bool)
-    ends[position(may_end)] = True
+    ending = np.zeros(size)
+    ending[position([part for part, _ in ends])] = np.concatenate([chances for _, chances in ends])
     coordinates = (position(sources), position(targets))
     moves = sparse.csr_array((np.concatenate(weights), coordinates), shape=(size, size))
     start = np.bincount(position([start_keys]), weights=model.initial_probabilities, minlength=size)
-    return Pairs(all_keys // n_states, all_keys % n_states, start.astype(np.float64), moves, ends)
+    return Pairs(all_keys // n_states, all_keys % n_states, start.astype(np.float64), moves, ending)
 
 
 def _pieces(model: Model, bound: BoundGraph, frontier: IntArray) -> Iterator[IntArray]:
@@ -602,16 +600,15 @@ def _pieces(model: Model, bound: BoundGraph, frontier: IntArray) -> Iterator[Int
 
 def _moves(
     model: Model, bound: BoundGraph, follows: _NextNodes, pairs: IntArray
-) -> tuple[IntArray, IntArray, FloatArray, npt.NDArray[np.bool_]]:
-    """Return all moves from some pairs: position in `pairs`, next pair and probability; and which pairs may end."""
+) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
+    """Return all moves from some pairs: position in `pairs`, next pair and probability; and the probability of an end."""
     table, n_states = model.transitions, model.n_states
     nodes, states = np.divmod(pairs, n_states)
     rows = states * model.n_actions + bound.actions[nodes]
     entry, source = _entries(table.offsets, rows)
     successor, chance = table.successors[entry].astype(np.int64), table.probabilities[entry]
     over = model.terminal[successor]
-    ending = np.zeros(len(pairs), dtype=bool)
-    ending[source[over]] = True
+    ending = np.bincount(source[over], weights=chance[over], minlength=len(pairs)).astype(np.float64)
     source, successor, chance = source[~over], successor[~over], chance[~over]
     following = follows.first[nodes[source]] + follows.stride[nodes[source]] * successor
     entry, transition = _entries(follows.offsets, following)

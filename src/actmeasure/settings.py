@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import reduce
+from importlib import import_module
 from numbers import Real
 from operator import index
-from typing import Any, TypeVar
+from typing import Any, TypeGuard, TypeVar
 
 import numpy as np
 
@@ -20,6 +23,8 @@ __all__ = [
     "MOST_STEPS",
     "amount",
     "discount_factor",
+    "imported",
+    "is_import_name",
     "make_by_name",
     "probability",
     "real",
@@ -112,6 +117,33 @@ def _plain(value: Any) -> Any:
     return value.item() if getattr(value, "shape", None) == () and hasattr(value, "item") else value
 
 
+#: A name `package.module:Name`, which is imported.
+IMPORT_NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
+
+
+def is_import_name(name: Any) -> TypeGuard[str]:
+    """Return whether a name has the form `package.module:Name`.
+
+    Examples
+    --------
+    >>> is_import_name("my_agents.fast:Surprised"), is_import_name("atmq"), is_import_name("model.json")
+    (True, False, False)
+    """
+    return isinstance(name, str) and IMPORT_NAME.fullmatch(name) is not None
+
+
+def imported(kind: str, name: str, error: type[ActMeasureError]) -> Any:
+    """Import what a name `package.module:Name` stands for; what goes wrong is an `error` that calls it a `kind`."""
+    module, _, attribute = name.partition(":")
+    try:
+        return reduce(getattr, attribute.split("."), import_module(module))
+    except Exception as problem:  # whatever a module raises when it is imported
+        raise error(
+            f"the {kind} {quoted(name)} cannot be imported: {type(problem).__name__}: {problem}; expected package.module:Name of "
+            "a module that is installed, on the path of Python, or beside the study file"
+        ) from problem
+
+
 T = TypeVar("T")
 
 
@@ -125,15 +157,24 @@ def make_by_name(
 ) -> T:
     """Call the function of that name with settings; unknown names and settings are errors that say what was probably meant.
 
-    `also` has further settings, which the caller takes itself, to be suggested for unknown ones.
+    A name `package.module:Name` is imported. `also` has further settings, which the caller takes itself, to be suggested for
+    unknown ones.
     """
+    if is_import_name(name) and name not in choices:
+        choices = {name: imported(kind, name, error)}
+        if not callable(choices[name]):
+            raise error(f"the {kind} {name!r} is {quoted(choices[name])}, expected a class or function")
     if not isinstance(name, str) or name not in choices:
         raise error(unknown_name(kind, name, choices))
     parameters = inspect.signature(choices[name]).parameters
+    several = [key for key, value in parameters.items() if value.kind in (value.VAR_POSITIONAL, value.VAR_KEYWORD)]
+    takes_any = any(value.kind is value.VAR_KEYWORD for value in parameters.values())
     for setting in settings:
-        if setting not in parameters:
+        if (setting not in parameters or setting in several) and not takes_any:
             raise error(unknown_name(f"setting of {name}", setting, {*parameters, *also}))
-    needed = [key for key, value in parameters.items() if value.default is inspect.Parameter.empty]
+    needed = [
+        key for key, value in parameters.items() if value.default is inspect.Parameter.empty and key not in several
+    ]
     missing = [key for key in needed if key not in settings]
     if missing:
         raise error(f"the {kind} {name!r} needs {' and '.join(missing)}; pass {missing[0]}=...")

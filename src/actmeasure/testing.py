@@ -22,8 +22,8 @@ from actmeasure.envs.tabular import TabularEnv
 from actmeasure.episodes import Episodes
 from actmeasure.errors import ActMeasureError, quoted
 from actmeasure.kernel_arrays import measured_world
-from actmeasure.kernels import simulate_outcomes, streams
-from actmeasure.kernels.simulate import first_state
+from actmeasure.kernels import streams
+from actmeasure.kernels.simulate import first_state, measured_step
 from actmeasure.learning.agent import Agent, CompiledAgent
 from actmeasure.learning.train import train
 from actmeasure.model import Measurement, Model
@@ -326,7 +326,7 @@ def check_policy(policy: Policy, model: Model, episodes: int = 20, max_steps: in
         for _ in range(max_steps):
             decisions.append(_decision(policy, model))
             action, measurement = decisions[-1]
-            state, _, _, _, outcome, ended = simulate_outcomes.step(arrays, state, action, measurement, stream)
+            state, _, _, _, outcome, ended = measured_step(arrays, state, action, measurement, stream)
             if ended:
                 break
             outcomes.append(None if outcome < 0 else int(outcome))

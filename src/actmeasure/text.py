@@ -82,14 +82,16 @@ def short_number(value: float, form: str = ".4f") -> str:
 
 
 def plain_number(value: float) -> str:
-    """Return a number with four significant digits, or all digits of its whole part, and without -0.
+    """Return a number with four significant digits, or all digits of its whole part, and without -0, or "unknown" for NaN.
 
     Examples
     --------
-    >>> [plain_number(x) for x in (1234567.8, 12.3456, 0.012345678, 0.5, -0.0, 3)]
-    ['1,234,568', '12.35', '0.01235', '0.5', '0', '3']
+    >>> [plain_number(x) for x in (1234567.8, 12.3456, 0.012345678, 0.5, -0.0, 3, math.nan)]
+    ['1,234,568', '12.35', '0.01235', '0.5', '0', '3', 'unknown']
     """
-    if value == 0 or abs(value) < 1e-12:
+    if not math.isfinite(value):
+        return "unknown" if math.isnan(value) else "infinite"
+    if abs(value) < 1e-12:
         return "0"
     digits = max(0, 3 - math.floor(math.log10(abs(value))))
     text = f"{value:,.{min(digits, 12)}f}"

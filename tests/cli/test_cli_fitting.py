@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 from command_line import actmeasure
-from simulated import CHAINS, records, write_csv
+from simulated import CHAINS, records, visits, write_csv
 from terminal import Terminal
 
 import actmeasure as am
@@ -138,3 +138,55 @@ def test_ctrl_c_shows_and_saves_what_is_done_and_progress_is_seen(tmp_path, csv_
     kept = am.Fit.load(out)
     assert 2 <= len(kept.bootstrap) < 1_000_000
     assert "of 1000000 replicates: stopped early" in stdout
+
+
+def test_continuous_time_errors_and_groups_from_the_command_line(tmp_path, capsys):
+    errors = np.array([[0.9, 0.1, 0, 0], [0.1, 0.9, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1.0]])
+    columns = visits(60, np.random.default_rng(1), True, errors)
+    columns["kind"] = ["ab"[unit % 2] for unit in columns["unit"]]
+    path = write_csv(tmp_path / "visits.csv", columns)
+    mask = tmp_path / "mask.csv"
+    mask.write_text(",1,2,3,4\n1,0,1,0,1\n2,1,0,1,1\n3,0,1,0,1\n4,0,0,0,0\n")
+    options = ("--time", "continuous", "--structure", mask, "--noticed", 4, "--default-action", "wait", "--error", "1:2",
+               "--error", "2:1=0.1", "--start", "drawn", "--bootstrap", 0, "--goodness", 0)  # fmt: skip
+    call(path, *options, "--json")
+    found = json.loads(capsys.readouterr().out)
+    assert found["converged"] is True
+    assert np.shape(found["intensities"]) == (1, 4, 4)
+    assert found["errors"][1][0] == pytest.approx(0.1)
+    assert found["start"] == "drawn"
+    call(path, *options, "--by", "kind", "--out", tmp_path / "fit.npz")
+    shown = capsys.readouterr()
+    assert shown.out.startswith("Groups by kind ")
+    assert am.Fit.load(tmp_path / "fit-b.npz").errors is not None
+    assert "actmeasure plan" in shown.err
+    call(path, *options, "--age-breaks", "1,3")
+    assert "wait, age 1 to 3" in capsys.readouterr().out
+    for wrong, part in ((("--error", "1-2"), "--error is '1-2'"), (("--age-breaks", "x"), "--age-breaks is 'x'"),
+                        (("--by", "kind", "--model", "m.json", "--economics", "p.toml"), "no such file"),
+                        (("--time", "contiguous"), "did you mean 'continuous'")):  # fmt: skip
+        with pytest.raises(am.ActMeasureError) as error:
+            call(path, *wrong)
+        assert part in str(error.value)
+
+
+def test_a_fit_that_is_not_settled_is_exit_code_3(csv_file, monkeypatch, capsys):
+    from dataclasses import replace
+
+    from actmeasure.inspection import fitting
+
+    monkeypatch.setattr(fitting, "refine", lambda likelihood, data, estimate, *rest: replace(estimate, converged=False))
+    code = app(["fit", str(csv_file), "--bootstrap", "0", "--goodness", "0"], standalone_mode=False)
+    assert code == 3
+    assert capsys.readouterr().out.startswith("NOT SETTLED")
+
+
+def test_dates_wide_tables_and_headers_from_the_command_line(tmp_path, capsys):
+    path = tmp_path / "wide.csv"
+    path.write_text("rating,of,\nbridge,2010,2012\nA,9,8\nB,9,n/a\n")
+    options = ("--wide", "--header", 1, "--column", "unit=bridge", "--default-action", "nothing", "--period", "year")
+    path.write_text("bridge,2010,2012\nA,9,8\nB,9,n/a\n")
+    call(path, *options, "--bootstrap", 0, "--goodness", 0, "--states", "9,8", "--structure", "no-healing")
+    assert "2 states: 9 < 8" in capsys.readouterr().out
+    with pytest.raises(am.FitError, match="did you mean"):
+        call(path, *options, "--structure", "no-healing")

@@ -49,10 +49,23 @@ def test_solve_prints_and_draws_a_policy_graph(tmp_path):
     assert all(0 <= to < len(nodes) for node in nodes for to in node["edges"].values())
 
 
-def test_the_optimum_is_refused_where_looks_are_not_exact():
-    message = actmeasure("solve", "inspection", code=2).stderr
-    assert "the method optimal needs one exact measurement" in message
-    assert "use atm" in message
+def test_the_optimum_where_looks_are_not_exact_is_explained():
+    words = ("solve", "tiger", "--explain")
+    text = actmeasure(*words).stdout
+    assert "value vectors" in text
+    assert "What may be seen with listen" in text
+    shown = json.loads(actmeasure(*words, "--json").stdout)
+    assert [one["action"] for one in shown["explanation"]] == [0, 1, 2]
+    assert shown["explanation"][0]["lower"] <= shown["upper"]
+
+
+def test_the_price_and_the_quality_of_one_measurement():
+    words = ("tradeoff", "simple-fatigue", "--measurement", "inspection", "--tolerance", "0.1")
+    assert "inspection pays up to a price" in actmeasure(*words).stdout
+    shown = json.loads(actmeasure(*words, "--quality", "--json").stdout)
+    assert [point["quality"] for point in shown["points"]][:4] == [0.25, 0.5, 0.75, 1.0]
+    message = actmeasure("tradeoff", "simple-fatigue", "--quality", code=2).stderr
+    assert "name it with --measurement" in message
 
 
 @pytest.mark.parametrize("discount", [(), ("--discount", "1")])

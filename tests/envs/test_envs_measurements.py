@@ -16,8 +16,8 @@ from strategies import examples, general_models
 
 import actmeasure as am
 from actmeasure.envs import TabularEnv
-from actmeasure.envs.numbering import SHOWN_START
-from actmeasure.kernels.simulate import pick
+from actmeasure.envs.tabular import SHOWN_START
+from actmeasure.kernels.streams import pick
 
 P = np.array(
     [[[0.7, 0.2, 0.1], [1.0, 0.0, 0.0]], [[0.0, 0.6, 0.4], [0.5, 0.5, 0.0]], [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]]

@@ -11,7 +11,7 @@ from scipy import stats
 
 import actmeasure as am
 from actmeasure.envs import TabularEnv
-from actmeasure.kernels.simulate import pick
+from actmeasure.kernels.streams import pick
 
 
 def random_model(seed=0, n_states=5, n_actions=3, successors=3, ends=True, **settings):

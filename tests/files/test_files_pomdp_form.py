@@ -8,7 +8,7 @@ from model_strategies import check_sound, small_model
 
 import actmeasure as am
 from actmeasure.files import pomdp_model, pomdp_reader
-from actmeasure.files.pomdp_tables import tables_of
+from actmeasure.files.pomdp_reader import tables_of
 
 # Two rooms and a way out. "stay" and "go" without and with a look, by somebody who names things differently.
 GOOD = """

@@ -200,6 +200,7 @@ def test_preamble_errors(text, message):
         ("R: x : a : b 1", "the reward row has 1 numbers, expected 2"),
         ("R: x : a 1 2", "the reward matrix has 2 numbers, expected 6"),
         ("start: 1 start: 2", "'start' is given a second time"),
+        ("T: * : a reset start: b", "line 7: 'start' comes after a 'reset'"),
         ("start: 3", "line 7: the start is state 3"),
         ("start: d", "unknown state 'd'"),
         ("start: 0.5", "the start is state 0.5"),

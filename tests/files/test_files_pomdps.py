@@ -157,7 +157,7 @@ def test_rewards_by_observation_without_rounding_where_they_are_equal(load):
 
 
 def test_many_rewards_by_observation_are_averaged_in_parts(load, monkeypatch):
-    from actmeasure.files import pomdp_tables
+    from actmeasure.files import pomdp_reader
 
     rng = np.random.default_rng(3)
     P, Z = rng.dirichlet(np.ones(4), (2, 4)), rng.dirichlet(np.ones(3), (2, 4))
@@ -168,7 +168,7 @@ def test_many_rewards_by_observation_are_averaged_in_parts(load, monkeypatch):
         text += "".join(f"R: {a} : {s} {' '.join(map(str, R[a, s].ravel()))}\n" for s in range(4))
     whole = load(text)
     np.testing.assert_allclose(whole.rewards, np.einsum("ast,ato,asto->sa", P, Z, R), rtol=1e-12)
-    monkeypatch.setattr(pomdp_tables, "CHUNK", 5)
+    monkeypatch.setattr(pomdp_reader, "CHUNK", 5)
     assert load(text) == whole
 
 

@@ -7,7 +7,7 @@ from model_strategies import check_sound, measuring_models, models, small_model
 from strategies import examples
 
 import actmeasure as am
-from actmeasure.files.pomdp_text import identifiers, number_text
+from actmeasure.files.pomdp_writer import identifiers, number_text
 
 EXACT = (".npz", ".json")
 

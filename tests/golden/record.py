@@ -897,7 +897,9 @@ def _is_close(recorded: Any, computed: Any, path: str) -> bool:
     prefix = next(prefix for prefix in TOLERANCES if recorded.startswith(prefix))
     old, new = (float.fromhex(text.lstrip("~")) for text in (recorded, computed))
     both_unknown = math.isnan(old) and math.isnan(new)
-    if path.endswith("discounted_error"):  # a bound on rounding: what is left of a residual that differs from machine to machine
+    if path.endswith(
+        "discounted_error"
+    ):  # a bound on rounding: what is left of a residual that differs from machine to machine
         return both_unknown or new <= 10 * old + TOLERANCES[prefix]
     return both_unknown or math.isclose(old, new, rel_tol=TOLERANCES[prefix], abs_tol=TOLERANCES[prefix])
 

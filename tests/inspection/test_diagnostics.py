@@ -15,6 +15,20 @@ DETAILS = {
     "records-merged": {"records": 1},
     "default-action-not-recorded": {"action": "wait", "recorded": ("run", "stop")},
     "actions-filled-in": {"periods": 3, "action": "wait", "actions": 1},
+    "actions-filled-in-between": {"periods": 3, "action": "wait", "actions": 1},
+    "dates-with-two-readings": {"dates": 3, "first": "day", "example": "13/04/2012"},
+    "months-without-day": {"day": 15},
+    "cells-missing": {"texts": ("NA", "n/a")},
+    "columns-ignored": {"columns": ("river",)},
+    "states-sorted": {"states": ("bad", "good")},
+    "contradicted-records-left-out": {"times": 2},
+    "contradictions-left-out": {"count": 7, "all_gaps": 100, "lines": (3, 4, 5, 6, 7)},
+    "age-matters": {"statistic": 12.5, "degrees": 3, "p_value": 0.006},
+    "age-does-not-matter": {"statistic": 2.5, "degrees": 3, "p_value": 0.5},
+    "intensity-at-limit": {"action": "wait", "begin": "1", "end": "2"},
+    "errors-confounded": {
+        "state": "2", "recorded": "1", "standard_error": 0.3, "action": "wait", "begin": "1", "end": "2", "correlation": 0.97,
+    },
     "units-without-change": {"units": 2, "all_units": 1000},
     "times-look-like-dates": {},
     "state-seen-once": {"state": "B", "file": "records.csv", "line": 5},
@@ -158,7 +172,9 @@ def test_the_problem_of_a_skipped_line_is_data(cells, tmp_path):
 
 def test_every_problem_of_a_line_is_worded():
     seen = {problem for problem, _ in BROKEN.values()}
-    assert seen | {"wrong-width", "dates-and-numbers"} == set(PROBLEMS)
+    assert seen | {"wrong-width", "dates-and-numbers", "date-not-in-format", "age-unusable"} == set(PROBLEMS)
+    assert "31.2" in problem_text("date-not-in-format", {"time": "31.2", "format": "%d"})
+    assert "'x'" in problem_text("age-unusable", {"age": "x"})
     rows = problem_text("wrong-width", {"fields": 1, "expected": 4, "delimiter": ";"})
     assert rows.startswith("it has 1 field, expected 4")
 

@@ -215,7 +215,7 @@ def test_diagnostics_of_version_1_are_read_as_text(tmp_path, fit):
     path = tmp_path / "fit.npz"
     fit.save(path)
     about, members = told(path)
-    assert about["version"] == 2
+    assert about["version"] == 3
     sentences = {
         "identifiability": ["Flat."],
         "warnings": ["Few units.", "State 'B' was never seen."],
@@ -232,8 +232,8 @@ def test_diagnostics_of_version_1_are_read_as_text(tmp_path, fit):
     assert str(found.goodness.findings[0]) == "It does not fit."
     found.save(path)
     assert am.Fit.load(path).warnings == found.warnings
-    write(path, old | {"version": 3}, members)
-    with pytest.raises(am.FitError, match="reads versions up to 2; update actmeasure"):
+    write(path, old | {"version": 4}, members)
+    with pytest.raises(am.FitError, match="reads versions up to 3; update actmeasure"):
         am.Fit.load(path)
 
 

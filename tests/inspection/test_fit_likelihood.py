@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from simulated import CHAINS, records
 from strategies import examples
 
-from actmeasure.inspection.estimation import Likelihood, maximise, persistent_start, random_start
+from actmeasure.inspection.estimation import maximise, persistent_start, random_start
 from actmeasure.inspection.gaps import find_gaps, run_graph
+from actmeasure.inspection.likelihood import Likelihood
 from actmeasure.inspection.records import read_records
 
 STATES, ACTIONS = ("a", "b", "c"), ("x", "y")
@@ -93,7 +94,7 @@ def test_no_round_lowers_the_likelihood(rows, seed):
     found = maximise(likelihood, likelihood.gaps.counts(), start, free, most_rounds=50)
     assert np.all(np.diff(found.path) >= -1e-9)
     assert found.log_likelihood >= found.path[0] - 1e-3
-    np.testing.assert_allclose(found.probabilities.sum(axis=2), 1.0)
+    np.testing.assert_allclose(found.parameters.sum(axis=2), 1.0)
 
 
 def test_with_every_period_inspected_the_fit_is_the_frequencies():
@@ -109,7 +110,7 @@ def test_with_every_period_inspected_the_fit_is_the_frequencies():
         np.add.at(counts, (actions[:-1], states[:-1], states[1:]), 1)
     total = counts.sum(axis=2, keepdims=True)
     assert (total > 0).all()
-    np.testing.assert_allclose(found.probabilities, counts / total, atol=1e-12)
+    np.testing.assert_allclose(found.parameters, counts / total, atol=1e-12)
     np.testing.assert_array_equal(likelihood.gaps.inspected(read), total[:, :, 0])
 
 

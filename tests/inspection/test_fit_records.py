@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import actmeasure as am
-from actmeasure.inspection import records
-from actmeasure.inspection.records import PeriodCalendar, natural, read_records
+from actmeasure.inspection import tables
+from actmeasure.inspection.calendars import PeriodCalendar
+from actmeasure.inspection.records import natural, read_records
 
 HEADER = "unit,time,state,action\n"
 GOOD = HEADER + "1,0,a,x\n1,1,b,x\n1,2,b,x\n"
@@ -185,7 +186,7 @@ def test_dates_fall_into_periods_in_order(days, period):
 def test_times_can_be_divided_into_periods():
     calendar = PeriodCalendar(0.1)
     assert [calendar.parse(text) for text in ("0", "0.3", "0.31", "7", "1e2")] == [0, 3, 3, 70, 1000]
-    assert "divided by 0.1" in str(calendar.diagnostic())
+    assert "divided by 0.1" in str(calendar.diagnostics()[0])
     assert PeriodCalendar("year").parse("2020") == 2020
     mixed = PeriodCalendar("year")
     mixed.parse("3")
@@ -202,7 +203,7 @@ def test_names_sort_as_people_sort_them():
 
 
 def test_progress_of_reading_is_told(tmp_path, monkeypatch):
-    monkeypatch.setattr(records, "LINES_BETWEEN_CALLS", 2)
+    monkeypatch.setattr(tables, "LINES_BETWEEN_CALLS", 2)
     news = []
     path = file(tmp_path, GOOD)
     read_records(path, progress=lambda *now: news.append(now))

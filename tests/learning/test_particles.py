@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from actmeasure.kernels import particles, streams
-from actmeasure.kernels.learned_model import any_of, count, make_counts
+from actmeasure.kernels.learned_model import count, make_counts
+from actmeasure.kernels.streams import any_of
 
 UNLIKELY = 1e-6
 

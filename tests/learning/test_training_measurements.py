@@ -10,8 +10,8 @@ from strategies import examples, general_models
 import actmeasure as am
 from actmeasure.envs import TabularEnv
 from actmeasure.kernel_arrays import measured_world
-from actmeasure.kernels import simulate_outcomes, streams
-from actmeasure.kernels.simulate import first_state
+from actmeasure.kernels import streams
+from actmeasure.kernels.simulate import first_state, measured_step
 
 
 def assert_same(one, other):
@@ -51,7 +51,7 @@ def compiled_episode(model, policy, seed, episode, max_steps):
     total, looks, steps, ended = 0.0, np.zeros(len(model.measurements), dtype=int), 0, False
     while steps < max_steps and not ended:
         action, measurement = policy.decide()
-        state, reward, cost, made, outcome, ended = simulate_outcomes.step(world, state, action, measurement, stream)
+        state, reward, cost, made, outcome, ended = measured_step(world, state, action, measurement, stream)
         total, steps = total + (reward - cost), steps + 1
         if made:
             looks[made - 1] += 1

@@ -188,7 +188,7 @@ BAD = [
      "the columns sum to 1: pass the transpose"),
     (lambda: build(am.Measurement.noisy("us", 1.0, probabilities=np.stack([Z, Z], axis=1))), r"looks like \(S, A, O\)"),
     (lambda: build(am.Measurement.noisy("us", 1.0, probabilities=np.zeros(3))), r"shape \(3,\), expected \(S, O\)"),
-    (lambda: build(am.Measurement.noisy("us", 1.0, probabilities="high")), "are? 'high'|is 'high'"),
+    (lambda: build(am.Measurement.noisy("us", 1.0, probabilities="high")), "the measurement 'us' are 'high', expected"),
     (lambda: build(am.Measurement.noisy("us", 1.0, probabilities=Z, outcomes=("a",))), "1 names of outcomes"),
     (lambda: build(am.Measurement.noisy("us", 1.0, probabilities=Z, outcomes=("a", "a"))), "the outcome 'a' more than once"),
     (lambda: build(am.Measurement.noisy("us", 1.0, probabilities=sparse.csr_array((3, 10**6)))), "1,000,000 outcomes.* at most"),
@@ -204,7 +204,9 @@ BAD = [
     (lambda: build(detect(with_actions=[2])), "has 2, expected names of actions or numbers from 0 to 1"),
     (lambda: build(detect(with_actions=[])), r"with_actions of the measurement 'visual' is \[\]"),
     (lambda: build(detect(with_actions="nothing")), "with_actions of the measurement 'visual' is 'nothing'"),
-    (lambda: build(am.Measurement.partial("p", 1.0, shows=["a", "b"])), r"shape \(2, 2\), expected \(3, O\)"),
+    (lambda: build(am.Measurement.partial("p", 1.0, shows=["a", "b"])), "has a label for 2 states, expected one for each of 3"),
+    (lambda: build(am.Measurement.partial("p", 1.0, shows=[1, "1", 2])), "different labels that are both written '1'"),
+    (lambda: build(am.Measurement.partial("p", 1.0, shows=[[1], [2], [1]])), "expected a label for every state"),
     (lambda: build(am.Measurement.partial("p", 1.0, shows=3)), "shows of the measurement 'p' is 3, expected a label"),
     (lambda: build(am.Measurement.exact("")), "the name of a measurement is ''"),
     (lambda: build("visual"), "expected a list of Measurement"),
@@ -225,6 +227,13 @@ def test_bad_input_is_an_error_with_a_remedy(make, message):
     with pytest.raises(am.ModelError, match=message) as error:
         make()
     assert "\n" not in str(error.value)
+
+
+def test_many_outcomes_of_which_two_have_one_name():
+    """Found at once: comparing every name with all others would take minutes."""
+    names = [str(number) for number in range(50_000)] + ["49999"]
+    with pytest.raises(am.ModelError, match="has the outcome '49999' more than once"):
+        am.Measurement.noisy("us", 1.0, probabilities=sparse.csr_array((3, 50_001)), outcomes=names)
 
 
 def test_an_outcome_that_no_state_can_produce_is_a_warning():

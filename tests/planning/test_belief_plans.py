@@ -111,6 +111,15 @@ def test_the_loss_of_act_then_measure_is_no_longer_bounded_by_the_price_of_looks
     assert am.solve(exact, "atm").value == pytest.approx(optimal_value(exact))
 
 
+def test_the_counterexample_of_the_documentation():
+    """What `examples/atm_counterexamples.py` finds: a loss of 1.774 where Theorem 1 of the paper would allow 0.271."""
+    P, R = np.eye(2)[[[1, 1], [1, 0]]], np.array([[2.0, -3.0], [-4.0, 2.0]])
+    sensor = am.Measurement.noisy("sensor", 0.1, probabilities=[[0.7, 0.3], [0.3, 0.7]])
+    model = am.lifetime(am.Model.from_arrays(P, R, measurements=[sensor], initial=[0.5, 0.5], discount=0.9), 3)
+    assert am.solve(model, "atm").value == pytest.approx(0.646, abs=5e-4)
+    assert optimal_value(model) == pytest.approx(2.42, abs=5e-3)
+
+
 def test_a_passive_outcome_is_used_without_a_measurement():
     alarm = am.Measurement.detection("alarm", pod=[0.01, 0.3, 0.99])
     without = am.solve(fatigue(), "never").value
@@ -156,3 +165,11 @@ def test_what_needs_exact_looks_says_what_to_use():
         am.tradeoff(fatigue(), method="atm")
     with pytest.raises(am.ModelError, match=r"a Schedule needs one exact measurement .*PolicyGraph"):
         am.Schedule({0: am.BlindPlan((0,))}, 3).policy(fatigue())
+
+
+def test_long_steps_of_a_solution_keep_their_decision():
+    sound = am.Measurement.detection("sound", pod=[0.1, 0.9, 0.9], outcomes=("none", "a creak " * 30))
+    solution = am.solve(am.lifetime(fatigue().replace(passive=sound), 3), "never")
+    first = next(line for line in str(solution).splitlines() if "a creak" in line)
+    assert first.startswith("1. nothing. If 'a creak a creak")
+    assert first.endswith(" ...")

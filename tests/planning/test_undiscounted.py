@@ -10,7 +10,7 @@ from actmeasure.kernel_arrays import dynamics
 from actmeasure.kernels import belief_graph, graph_search
 from actmeasure.planning.baselines import Control
 from actmeasure.planning.belief_graph import make_graph, make_scratch
-from actmeasure.planning.bounds import first_bounds
+from actmeasure.planning.bounds import first_bounds, mdp_values
 from actmeasure.planning.budget import Budget
 from actmeasure.planning.optimal import Search
 
@@ -218,3 +218,19 @@ def test_a_belief_is_not_taken_for_one_of_another_path():
         P, R, measuring_cost=5.0, discount=1.0, initial=[0.25, 0.25, 0.25, 0.25, 0], terminal=np.arange(5) == 4
     )
     assert am.solve(model, "atm").value == pytest.approx(-1 / 14)
+
+
+@pytest.mark.parametrize("end", [1e-12, 1e-14, 1e-16, 1e-20])
+def test_where_nothing_is_gained_no_bound_is_above_0_however_unlikely_an_end_is(end):
+    """Rounding may leave nothing of a bound where sums of 1 / end steps are added up; that none gains is certain all the same."""
+    P = np.zeros((4, 2, 4))
+    P[0, 0], P[0, 1] = (1 - end, 0, 0, end), (0.5, 0.5, 0, 0)
+    P[1, 0], P[1, 1] = (0, 1 - end, 0, end), (0.3, 0.3, 0.4, 0)
+    P[2, 0], P[2, 1] = (0.5, 0.5 - end, 0, end), (0, 0, 1 - end, end)
+    P[3, :, 3] = 1.0
+    P /= P.sum(axis=2, keepdims=True)
+    rewards, terminal = -np.array([[1.0, 2.0], [1.0, 3.0], [2.0, 1.0], [0.0, 0.0]]), np.arange(4) == 3
+    model = am.Model.from_arrays(P, rewards, measuring_cost=0.1, discount=1.0, terminal=terminal, initial=0)
+    bound = mdp_values(model, Budget())
+    assert (bound <= 0).all()
+    assert (bound[:3] >= -1 / end * (1 + 1e-9)).all()

@@ -13,7 +13,9 @@ import pytest
 from study_tools import InlineEngine, small_study, stored, tables
 
 import actmeasure as am
+from actmeasure.kernels.jit import timed
 from actmeasure.studies import AgentSpec, LocalEngine, Part, ProblemSpec, Study, Trial, pool, read_results, run_study
+from actmeasure.studies import trial as trial_module
 from actmeasure.studies.code_digest import code_of
 from actmeasure.studies.engines import local
 from actmeasure.studies.engines.base import Order, perform
@@ -176,6 +178,25 @@ def test_errors_in_a_worker_are_sentences():
     assert table is None
     assert why.startswith("JSONDecodeError: ")
     assert why.endswith(")")
+
+
+def test_compiling_is_not_counted_in_the_seconds_of_a_trial(monkeypatch):
+    clock = 0.0
+
+    def compile_and_run(trial, contents):
+        nonlocal clock
+        with timed():
+            clock += 50.0
+        clock += 2.0
+        return run_trial(trial, contents)
+
+    run_trial = trial_module.run_trial
+    monkeypatch.setattr(trial_module, "run_trial", compile_and_run)
+    monkeypatch.setattr(time, "perf_counter", lambda: clock)
+    trial = Trial.train(LAKE, AgentSpec("random", "random"), 5, 0)
+    table, seconds, *_ = perform(*Order(trial, None, 0, code_of(trial)).packed())
+    assert table is not None
+    assert seconds == 2.0
 
 
 def test_the_number_of_workers_is_checked():

@@ -130,7 +130,7 @@ def test_of_a_model_file_the_content_counts(tmp_path):
         (lambda: Part("a", "A", ["chain"]), "neither agents nor methods"),
         (
             lambda: Part("a", "A", ["chain"], [dict]),
-            "expected an AgentSpec or a name; a class of your own can be trained with am.train_seeds",
+            "the agent 'dict' is <class 'dict'>, expected a subclass of Agent, or a name",
         ),
         (lambda: Part("a", "A", ["chain"], ["atmq"], seeds=0), "seeds of the part 'a' is 0, expected a whole number"),
         (lambda: Part("a", "A", ["chain"], ["atmq"], episodes=2.5), "episodes of the part 'a' is 2.5"),

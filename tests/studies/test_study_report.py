@@ -44,8 +44,20 @@ def page_of(results):
 
 def test_a_report_has_tables_figures_and_a_page(folder):
     names = {path.name for path in folder.iterdir() if path.is_file()} - {".lock", "study.json"}
-    curves = {f"curves-first-{number}.{kind}" for number in (1, 2) for kind in ("svg", "png")}
-    assert names == {"results.csv", "plans.csv", "curves.csv", "comparisons.csv", "report.html"} | curves
+    drawn = ("curves-first-1", "curves-first-2", "profile-first", "efficiency-first")
+    pictures = {f"{name}.{kind}" for name in drawn for kind in ("svg", "png")}
+    tables = (
+        "results",
+        "plans",
+        "curves",
+        "comparisons",
+        "scores",
+        "scales",
+        "profiles",
+        "efficiency",
+        "sensitivities",
+    )
+    assert names == {f"{name}.csv" for name in tables} | {"report.html", "methods.md"} | pictures
     page = (folder / "report.html").read_text()
     for words in ("Two agents", "learner", "best known", "probability that it earns more", "Versions: python"):
         assert words in page

@@ -12,19 +12,21 @@ from actmeasure.errors import FitError, quoted
 from actmeasure.progress import work_bar
 
 if TYPE_CHECKING:
-    from actmeasure.inspection import Economics, Fit
+    from actmeasure.inspection import Economics, Fit, GroupFits
 
 __all__ = ["register"]
 
 #: The key of the structure of all actions that have none of their own.
 OTHERS = "*"
-#: Exit code after Ctrl-C.
-INTERRUPTED = 130
+#: Exit codes: after Ctrl-C, and if the likelihood is not at a maximum.
+INTERRUPTED, NOT_SETTLED = 130, 3
 
 RecordsFile = Annotated[
     Path,
     typer.Argument(
-        metavar="RECORDS.csv", help="Columns unit, time, state (empty: not inspected) and action.", show_default=False
+        metavar="RECORDS",
+        help="A .csv, .xlsx or .parquet file with the columns unit, time, state (empty: not inspected) and action.",
+        show_default=False,
     ),
 ]
 Out = Annotated[Path | None, typer.Option(help="Save the fit into this .npz file, for: actmeasure plan.")]
@@ -36,8 +38,9 @@ Structure = Annotated[
     list[str] | None,
     typer.Option(
         metavar="[ACTION=]KIND",
-        help="Which transitions are possible: any, deteriorate, deteriorate-by-steps, improve or improve-by-steps; for one "
-        "action, or for all that have none of their own. May be repeated.",
+        help="Which transitions are possible: any, deteriorate (or no-healing), deteriorate-by-steps, improve, improve-by-steps, "
+        "by-steps, absorbing (the last state), several joined by +, or a .csv table of 0 and 1 with the states as its first "
+        "row and column; for one action, or for all that have none of their own. May be repeated.",
     ),
 ]
 Noticed = Annotated[
@@ -72,6 +75,48 @@ Period = Annotated[
         "divided by.",
     ),
 ]
+Time = Annotated[
+    str,
+    typer.Option(
+        metavar="KIND", help="discrete (periods), or continuous: intensities, with dates and real numbers as they are."
+    ),
+]
+AtOnce = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="ACTION",
+        help="In continuous time: an action that acts at the moment of its record, such as a replacement; may be repeated.",
+    ),
+]
+Errors = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--error",
+        metavar="TRUE:RECORDED[=P]",
+        help="A state that may be recorded in place of another, with its probability or, without it, estimated; may be repeated.",
+    ),
+]
+Start = Annotated[
+    str,
+    typer.Option(
+        metavar="seen|drawn|STATE",
+        help="With --error, the state at a unit's first record: as recorded, drawn from a distribution, or this one.",
+    ),
+]
+AgeBreaks = Annotated[
+    str | None,
+    typer.Option(
+        metavar="10,20",
+        help="Ages at which the parameters change; the age is time since a unit's first record, or --column age=...",
+    ),
+]
+By = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Fit groups of units, such as each material, and say whether they differ; saves a fit for each.",
+    ),
+]
 Bootstrap = Annotated[int, typer.Option(metavar="N", help="Replicates for the intervals; 0 for none.")]
 Goodness = Annotated[
     int, typer.Option(metavar="N", help="Simulated sets of records for the goodness of fit; 0 for none.")
@@ -92,7 +137,8 @@ def register(app: typer.Typer) -> None:
         "fit",
         epilog="Examples:  actmeasure fit records.csv --out fit.npz  |  "
         "actmeasure fit records.csv --structure nothing=deteriorate --default-action nothing --period month  |  "
-        "actmeasure fit records.csv --assume replace:1 --economics prices.toml --model model.json",
+        "actmeasure fit records.csv --assume replace:1 --economics prices.toml --model model.json  |  "
+        "actmeasure fit visits.xlsx --time continuous --error 1:2 --error 2:1 --noticed dead --default-action nothing",
     )(fit_records)
 
 
@@ -107,11 +153,32 @@ def fit_records(
     drop: Drop = None,
     column: Column = None,
     period: Period = None,
+    time: Time = "discrete",
+    at_once: AtOnce = None,
+    error: Errors = None,
+    start: Start = "seen",
+    age_breaks: AgeBreaks = None,
+    by: By = None,
     delimiter: Annotated[str, typer.Option(help="What separates the columns.")] = ",",
     encoding: Annotated[str, typer.Option(help="Of the file.")] = "utf-8",
     skip_broken: Annotated[
         bool, typer.Option("--skip-broken", help="Leave out lines that cannot be read, with a note.")
     ] = False,
+    skip_contradictions: Annotated[
+        bool,
+        typer.Option(
+            "--skip-contradictions", help="Leave out what cannot be: excluded transitions, two states at one time."
+        ),
+    ] = False,
+    date_format: Annotated[
+        str | None,
+        typer.Option(metavar="FORMAT", help="How dates are written, such as %d.%m.%Y; recognised without it."),
+    ] = None,
+    wide: Annotated[
+        bool, typer.Option("--wide", help="A row for each unit, a column of states for each time.")
+    ] = False,
+    header: Annotated[int, typer.Option(metavar="N", help="Number of rows of the header.")] = 1,
+    sheet: Annotated[str | None, typer.Option(help="Of an Excel file; the first by default.")] = None,
     bootstrap: Bootstrap = 200,
     goodness: Goodness = 100,
     level: Annotated[float, typer.Option(help="Coverage probability of the intervals.")] = 0.9,
@@ -123,41 +190,82 @@ def fit_records(
     """Fit transition probabilities to records of inspections, with gaps of any length between them.
 
     A row says: at the beginning of period TIME the unit was seen in STATE, and during that period ACTION was done. Printed are
-    the probabilities of the next state for every action, with intervals from a bootstrap over units, goodness-of-fit tests, and
-    what the records do not determine. Ctrl-C keeps the replicates that are done, with exit code 130.
+    the probabilities of the next state for every action, or intensities in continuous time, with intervals from a bootstrap over
+    units, goodness-of-fit tests, and what the records do not determine. Ctrl-C keeps the replicates that are done, with exit
+    code 130; exit code 3 says that the likelihood is not at a maximum.
     """
     prices = _check_files(out, economics, model)
-    from actmeasure.inspection import fit
+    if by is not None and model is not None:
+        raise FitError(
+            "--model goes with one fit, but --by makes one for each group; save them with --out and plan for each"
+        )
+    settings: dict[str, Any] = {
+        "states": None if states is None else [name.strip() for name in states.split(",")],
+        "structure": _structures(structure),
+        "noticed": noticed or (),
+        "default_action": default_action,
+        "assume": dict(_pair(one, ":", "--assume", "replace:1") for one in assume or ()),
+        "drop": drop or (),
+        "columns": dict(_pair(one, "=", "--column", "unit=pipe") for one in column or ()),
+        "period": _period(period),
+        "time": time,
+        "at_once": at_once or (),
+        "errors": _errors(error),
+        "start": start,
+        "age_breaks": _numbers(age_breaks, "--age-breaks"),
+        "delimiter": "\t" if delimiter in ("\\t", "tab") else delimiter,
+        "encoding": encoding,
+        "skip_broken": skip_broken,
+        "skip_contradictions": skip_contradictions,
+        "date_format": date_format,
+        "wide": wide,
+        "header": header,
+        "sheet": sheet,
+        "bootstrap": bootstrap,
+        "goodness": goodness,
+        "level": level,
+        "seed": seed,
+    }
+    from actmeasure.inspection import fit, fit_groups
 
+    groups: GroupFits | None = None
     with work_bar() as show:
         try:
-            found = fit(
-                records,
-                states=None if states is None else [name.strip() for name in states.split(",")],
-                structure=_structures(structure),
-                noticed=noticed or (),
-                default_action=default_action,
-                assume=dict(_pair(one, ":", "--assume", "replace:1") for one in assume or ()),
-                drop=drop or (),
-                columns=dict(_pair(one, "=", "--column", "unit=pipe") for one in column or ()),
-                period=_period(period),
-                delimiter="\t" if delimiter in ("\\t", "tab") else delimiter,
-                encoding=encoding,
-                skip_broken=skip_broken,
-                bootstrap=bootstrap,
-                goodness=goodness,
-                level=level,
-                seed=seed,
-                progress=show,
-            )
+            if by is not None:
+                groups = fit_groups(records, by, **settings, progress=show)
+                found = groups.shared
+            else:
+                found = fit(records, **settings, progress=show)
         except KeyboardInterrupt:
             say("Stopped with Ctrl-C before there was a fit: there is nothing to show.")
             raise typer.Exit(INTERRUPTED) from None
-    _print(found, records, as_json)
-    _keep(found, out, prices, economics, model)
-    done = 0 if found.bootstrap is None else len(found.bootstrap)
-    if done < bootstrap or (found.goodness is not None and found.goodness.replicates < goodness):
+    _print(found, groups, records, as_json)
+    if groups is not None:
+        _keep_groups(groups, out, economics)
+    else:
+        _keep(found, out, prices, economics, model)
+    fits = [found, *(groups.fits.values() if groups is not None else ())]
+    if any(_is_incomplete(one, bootstrap, goodness) for one in fits):
         raise typer.Exit(INTERRUPTED)
+    if not (found if groups is None else groups).converged:
+        raise typer.Exit(NOT_SETTLED)
+
+
+def _is_incomplete(found: Fit, bootstrap: int, goodness: int) -> bool:
+    """Return whether there are fewer replicates than were asked for."""
+    done = 0 if found.bootstrap is None else len(found.bootstrap)
+    return done < bootstrap or (found.goodness is not None and found.goodness.replicates < goodness)
+
+
+def _keep_groups(groups: GroupFits, out: Path | None, economics: Path | None) -> None:
+    """Write the fits of groups, and print the next command for each."""
+    if out is None:
+        say("Next: save the fits with --out fit.npz, then actmeasure plan fit-GROUP.npz --economics prices.toml")
+        return
+    paths = groups.save(out)
+    say(f"Fit of all groups together: {out}")
+    for name, path in paths.items():
+        say(f"Fit of {name}: {path}; next: actmeasure plan {path} --economics {economics or 'prices.toml'}")
 
 
 def _keep(found: Fit, out: Path | None, prices: Economics | None, economics: Path | None, model: Path | None) -> None:
@@ -172,6 +280,29 @@ def _keep(found: Fit, out: Path | None, prices: Economics | None, economics: Pat
         if model is not None:
             built.save(model)
             say(f"Model: {model}; next: actmeasure solve {model}")
+
+
+def _errors(given: list[str] | None) -> dict[str, dict[str, float | None]] | None:
+    """Return the value of --error: from a state to those that may be recorded instead, with known probabilities."""
+    if not given:
+        return None
+    errors: dict[str, dict[str, float | None]] = {}
+    for one in given:
+        names, found, chance = one.partition("=")
+        true, recorded = _pair(names, ":", "--error", "1:2 or 1:2=0.1")
+        try:
+            errors.setdefault(true, {})[recorded] = float(chance) if found else None
+        except ValueError:
+            raise FitError(f"--error is {quoted(one)}, expected something like 1:2 or 1:2=0.1") from None
+    return errors
+
+
+def _numbers(text: str | None, option: str) -> list[float]:
+    """Return the numbers of a list such as 10,20."""
+    try:
+        return [] if text is None else [float(part) for part in text.split(",")]
+    except ValueError:
+        raise FitError(f"{option} is {quoted(text)}, expected numbers such as 10,20") from None
 
 
 def _check_files(out: Path | None, economics: Path | None, model: Path | None) -> Economics | None:
@@ -207,9 +338,19 @@ def _structures(given: list[str] | None) -> Any:
         raise FitError(
             f"--structure is given for all actions as {' and as '.join(general)}; name the action: ACTION=KIND"
         )
+    masks: dict[str, Any] = {action: _mask_or_name(kind) for action, kind in named.items()}
     if not named:
-        return general[0] if general else None
-    return named | ({OTHERS: general[0]} if general else {})
+        return _mask_or_name(general[0]) if general else None
+    return masks | ({OTHERS: _mask_or_name(general[0])} if general else {})
+
+
+def _mask_or_name(kind: str) -> Any:
+    """Return a structure: a name as it is, or the table of a .csv file."""
+    if not kind.lower().endswith(".csv"):
+        return kind
+    from actmeasure.inspection.structures import read_mask
+
+    return read_mask(kind)
 
 
 def _pair(text: str, sign: str, option: str, example: str) -> tuple[str, str]:
@@ -230,34 +371,62 @@ def _period(text: str | None) -> float | str | None:
         return text
 
 
-def _print(found: Fit, records: Path, as_json: bool) -> None:
-    """Print the fit as text or JSON."""
+def _print(found: Fit, groups: GroupFits | None, records: Path, as_json: bool) -> None:
+    """Print the fit, or the fits of groups, as text or JSON."""
     if not as_json:
-        typer.echo(found.summary())
+        typer.echo((found if groups is None else groups).summary())
         return
-    print_json(
-        {
-            "records": str(records),
-            "units": found.n_units,
-            "n_records": found.n_records,
-            "inspections": found.n_inspections,
-            "period": found.period,
-            "states": list(found.state_names),
-            "actions": list(found.action_names),
-            "structure": list(found.structure),
-            "level": found.level,
-            "replicates": 0 if found.bootstrap is None else len(found.bootstrap),
-            "probabilities": found.probabilities.tolist(),
-            "low": None if found.low is None else found.low.tolist(),
-            "high": None if found.high is None else found.high.tolist(),
-            "initial": found.initial.tolist(),
-            "exposure": found.exposure.tolist(),
-            "inspected": found.inspected.tolist(),
-            "assumed": found.assumed.tolist(),
-            "log_likelihood": found.log_likelihood,
-            "goodness": None if found.goodness is None else found.goodness.record(),
-            "identifiability": [one.record() for one in found.identifiability],
-            "warnings": [one.record() for one in found.warnings],
-            "notes": [one.record() for one in found.notes],
+    told = {"records": str(records)} | _record(found)
+    if groups is not None:
+        told["groups"] = {
+            "by": groups.by,
+            "statistic": groups.statistic,
+            "degrees": groups.degrees,
+            "p_value": groups.p_value,
+            "differ": groups.differ,
+            "fits": {name: _record(one) for name, one in groups.fits.items()},
         }
-    )
+    print_json(told)
+
+
+def _record(found: Fit) -> dict[str, Any]:
+    """Return a fit for JSON."""
+
+    def listed(array: Any) -> Any:
+        return None if array is None else array.tolist()
+
+    return {
+        "units": found.n_units,
+        "n_records": found.n_records,
+        "inspections": found.n_inspections,
+        "period": found.period,
+        "states": list(found.state_names),
+        "actions": list(found.action_names),
+        "structure": list(found.structure),
+        "level": found.level,
+        "replicates": 0 if found.bootstrap is None else len(found.bootstrap),
+        "probabilities": found.probabilities.tolist(),
+        "low": listed(found.low),
+        "high": listed(found.high),
+        "time": found.time,
+        "intensities": listed(found.intensities),
+        "intensities_low": listed(found.dynamics_low),
+        "intensities_high": listed(found.dynamics_high),
+        "at_once": list(found.at_once),
+        "age_breaks": list(found.age_breaks),
+        "errors": listed(found.errors),
+        "errors_low": listed(found.errors_low),
+        "errors_high": listed(found.errors_high),
+        "start": found.start,
+        "initial": found.initial.tolist(),
+        "exposure": found.exposure.tolist(),
+        "inspected": found.inspected.tolist(),
+        "assumed": found.assumed.tolist(),
+        "log_likelihood": found.log_likelihood,
+        "converged": found.converged,
+        "free_parameters": found.free_parameters,
+        "goodness": None if found.goodness is None else found.goodness.record(),
+        "identifiability": [one.record() for one in found.identifiability],
+        "warnings": [one.record() for one in found.warnings],
+        "notes": [one.record() for one in found.notes],
+    }

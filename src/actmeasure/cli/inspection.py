@@ -28,7 +28,7 @@ Problem = Annotated[
     str,
     typer.Argument(
         metavar="MODEL_OR_FIT",
-        help="A fit (.npz, from: actmeasure fit), a model file (.json, .npz or .pomdp), or the name of a problem "
+        help="A fit (.npz, from: actmeasure fit), a model file (.json, .npz, .pomdp or .pomdpx), or the name of a problem "
         "(see: actmeasure problems).",
         show_default=False,
     ),

@@ -39,6 +39,11 @@ __all__ = ["register"]
 METHOD_NAMES = (
     "optimal, atm, atm-qmdp, atm-linear, always, never, every-3 (any number), package.module:Name of your own"
 )
+#: Figures of an evaluation in the JSON of a solution, and the attributes that have them.
+RESULTS = {
+    "looks": "measurements", "discounted_looks": "discounted_measurements", "reward": "reward",
+    "discounted_reward": "discounted_reward", "steps": "steps", "ending_probability": "ending_probability",
+}  # fmt: skip
 #: The method that has options of its own.
 POMCP_METHOD = "pomcp"
 
@@ -56,6 +61,18 @@ Episodes = Annotated[
 Seed = Annotated[int | None, typer.Option(help="With pomcp: of the random numbers, 0 unless told.")]
 
 
+Explain = Annotated[
+    bool,
+    typer.Option(
+        "--explain", help="Also show what every decision at the start is worth, what may be seen, and what follows."
+    ),
+]
+PolicyFile = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Write value vectors in SARSOP's XML, for the .pomdp file of the model."),
+]
+
+
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     app.command(
@@ -63,11 +80,13 @@ def register(app: typer.Typer) -> None:
         "actmeasure solve frozen-lake --set size=8 --set variant=slippery --cost 0.01  |  "
         "actmeasure solve frozen-lake --set size=20 --set seed=3 --time-limit 10 --plot plans.png  |  "
         "actmeasure solve machine.json --method every-3 --json  |  actmeasure solve maintenance --periods 30  |  "
+        "actmeasure solve tiger --explain  |  actmeasure solve hallway.pomdp --time-limit 60 --policy hallway.policy  |  "
         "actmeasure solve frozen-lake --method pomcp --simulations 5000"
     )(solve)
     app.command(
         epilog="Examples:  actmeasure tradeoff measuring-value  |  actmeasure tradeoff frozen-lake --plot tradeoff.png  |  "
-        "actmeasure tradeoff frozen-lake --budget 1.5  |  actmeasure tradeoff machine.json --time-limit 60 --json"
+        "actmeasure tradeoff frozen-lake --budget 1.5  |  actmeasure tradeoff machine.json --time-limit 60 --json  |  "
+        "actmeasure tradeoff inspection --measurement visual --time-limit 60"
     )(tradeoff)
 
 
@@ -85,6 +104,8 @@ def solve(
     settings: Settings = None,
     as_json: Json = False,
     plot: Plot = None,
+    explain: Explain = False,
+    policy: PolicyFile = None,
     simulations: Simulations = None,
     depth: Depth = None,
     episodes: Episodes = None,
@@ -112,34 +133,56 @@ def solve(
             )
         if certificate is not None:
             raise PlanError("pomcp proves no bounds; leave --certificate out, or use another method")
+        if explain or policy is not None:
+            raise PlanError("pomcp has no values in advance; leave --explain and --policy out, or use another method")
         _solve_by_simulation(_read(problem, given, cost, discount, periods), options, time_limit, as_json)
         return
     options.refuse(method)
     model = _read(problem, given, cost, discount, periods)
     place = picture_path(plot)
-    if certificate is not None:
-        from actmeasure.planning.certificate import check_covered
+    _check_certificate(model, certificate)
+    if policy is not None:
+        from actmeasure.files.atomic import check_place
 
-        if certificate.suffix != ".npz":
-            raise PlanError(f"the certificate is {str(certificate)!r}, expected a name that ends in .npz")
-        check_covered(model)
+        check_place(policy, "the policy", PlanError)
     from actmeasure.planning.solve import solve as solve_model
 
     with status_line() as show:
         solution = solve_model(model, method, tolerance, time_limit, lambda now: show(_solve_progress(now)))
     if as_json:
-        print_json(_solution_json(solution))
+        print_json({**_solution_json(solution), **({"explanation": _explanation_json(solution)} if explain else {})})
     else:
         typer.echo(solution.table())
+        if explain:
+            typer.echo("")
+            typer.echo(str(solution.explain(_first(solution.model))))
     if place is not None:
         _draw(solution, place, given)
         say(f"Picture: {place}")
     if certificate is not None:
-        from actmeasure.planning.certificate import certificate as certify
+        _certify(solution, certificate)
+    if policy is not None:
+        solution.save_policy(policy)
+        say(f"Policy: {policy}")
 
-        proof = certify(solution)
-        proof.save(certificate)
-        say(f"Certificate: {certificate} ({proof.lower:.6g} <= optimum <= {proof.upper:.6g})")
+
+def _check_certificate(model: Model, place: Path | None) -> None:
+    """Raise an error about a certificate that cannot be made or written, before the plan is computed."""
+    if place is None:
+        return
+    from actmeasure.planning.certificate import check_covered
+
+    if place.suffix != ".npz":
+        raise PlanError(f"the certificate is {str(place)!r}, expected a name that ends in .npz")
+    check_covered(model)
+
+
+def _certify(solution: Solution, place: Path) -> None:
+    from actmeasure.planning.certificate import certificate
+
+    proof = certificate(solution)
+    proof.save(place)
+    say(f"Certificate: {place} ({proof.lower:.6g} <= optimum <= {proof.upper:.6g})")
 
 
 def _read(
@@ -159,15 +202,48 @@ def _solve_progress(now: Progress) -> str:
 
 
 def _draw(solution: Solution, place: Path, settings: Mapping[str, Any]) -> None:
-    if solution.graph is not None:
+    if solution.schedule is None:
         solution.policy_graph().plot(solution.model, place)
         return
     shape = _lake_shape(solution.model, settings)
     if shape is not None:
         solution.plot(place, shape)
         return
-    first = int(solution.model.initial_states[0]) if solution.model.start_is_known else None
-    solution.explain(first).plot(place)
+    from actmeasure.planning.explain import explain
+
+    explain(solution, _first(solution.model)).plot(place)
+
+
+def _first(model: Model) -> int | None:
+    """Return the first state in which an episode may begin, where it is shown, otherwise None."""
+    return int(model.initial_states[0]) if model.start_is_known else None
+
+
+def _explanation_json(solution: Solution) -> list[dict[str, Any]]:
+    """Return every decision at the start, its price and bounds, and its outcomes with what is decided then."""
+    from actmeasure.planning.explain_belief import explain_belief
+
+    return [
+        {
+            "action": one.decision.action,
+            "measurement": one.decision.measurement,
+            "price": one.price,
+            "lower": one.lower,
+            "upper": one.upper,
+            "measuring_value": one.measuring_value,
+            "outcomes": [
+                {
+                    "name": outcome.name,
+                    "probability": outcome.probability,
+                    "then": None
+                    if outcome.decision is None
+                    else [outcome.decision.action, outcome.decision.measurement],
+                }
+                for outcome in one.outcomes
+            ],
+        }
+        for one in explain_belief(solution, _first(solution.model)).decisions
+    ]
 
 
 def _lake_shape(model: Model, settings: Mapping[str, Any]) -> tuple[int, int] | None:
@@ -183,10 +259,15 @@ def _lake_shape(model: Model, settings: Mapping[str, Any]) -> tuple[int, int] | 
 
 
 def _solution_json(solution: Solution) -> dict[str, Any]:
-    from actmeasure.planning.solution import solution_notes
+    from actmeasure.planning.solution import is_small, solution_notes
 
-    result = solution.evaluation
-    if solution.graph is not None:
+    # The policy graph of a search may be too large to be written, or evaluated, in a short time.
+    is_large = solution.search is not None and not is_small(solution)
+    result = None if is_large else solution.evaluation
+    plans: dict[str, Any]
+    if result is None:
+        plans = {"looks_by_kind": None, "graph": None}
+    elif solution.schedule is None:
         plans = {"looks_by_kind": result.looks.tolist(), "graph": graph_json(solution.model, solution.policy_graph())}
     else:
         plans = schedule_json(solution.model, solution.schedule)
@@ -203,12 +284,7 @@ def _solution_json(solution: Solution) -> dict[str, Any]:
         "claimed": solution.claimed,
         "method_upper": solution.method_upper,
         "seconds": solution.seconds,
-        "looks": result.measurements,
-        "discounted_looks": result.discounted_measurements,
-        "reward": result.reward,
-        "discounted_reward": result.discounted_reward,
-        "steps": result.steps,
-        "ending_probability": result.ending_probability,
+        **{name: None if result is None else getattr(result, field) for name, field in RESULTS.items()},
         "model": model_json(solution.model),
         **plans,
     }
@@ -269,14 +345,35 @@ def tradeoff(
         float | None,
         typer.Option(metavar="LOOKS", help="Also show the best within this number of expected discounted looks."),
     ] = None,
+    measurement: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Vary the price of this measurement only, on any model.")
+    ] = None,
+    quality: Annotated[
+        bool,
+        typer.Option(
+            "--quality", help="Show what better and worse instruments are worth instead of --measurement, and may cost."
+        ),
+    ] = False,
     settings: Settings = None,
     as_json: Json = False,
     plot: Plot = None,
 ) -> None:
-    """Show the best schedules for every price of a look, and the price above which looking is never worth it."""
+    """Show the best schedules for every price of a look, and the price above which looking is never worth it.
+
+    With --measurement, the optimum for every price of that measurement, with bounds from both sides.
+    """
     if budget is not None and not 0 <= budget < math.inf:
         raise PlanError(f"budget is {budget:g}, expected a finite number of looks that is 0 or more")
     model = read_model(problem, read_settings(settings), discount=discount)
+    if measurement is not None:
+        if budget is not None or plot is not None:
+            raise PlanError(
+                "--budget and --plot are for the price of every look; leave them out, or leave --measurement out"
+            )
+        _tradeoff_of_measurement(model, measurement, quality, tolerance, time_limit, method, as_json)
+        return
+    if quality:
+        raise PlanError("--quality is that of one measurement; name it with --measurement")
     place = picture_path(plot)
     from actmeasure.planning.tradeoff import tradeoff as trade
 
@@ -290,6 +387,45 @@ def tradeoff(
     if place is not None:
         frontier.plot(place)
         say(f"Picture: {place}")
+
+
+def _tradeoff_of_measurement(
+    model: Model,
+    measurement: str,
+    quality: bool,
+    tolerance: float,
+    time_limit: float | None,
+    method: str,
+    as_json: bool,
+) -> None:
+    """Print the optimum over the price of one measurement, or what instruments of other qualities may cost."""
+    from actmeasure.planning.measurement_tradeoff import MeasurementTradeoff
+    from actmeasure.planning.tradeoff import tradeoff as trade
+
+    with status_line() as show:
+
+        def progress(now: TradeoffProgress) -> None:
+            show(_tradeoff_progress(now))
+
+        found = (
+            trade(model, tolerance, time_limit, progress, method=method, measurement=measurement, quality=True)
+            if quality
+            else trade(model, tolerance, time_limit, progress, method=method, measurement=measurement)
+        )
+    if not as_json:
+        typer.echo(str(found))
+        return
+    shared = {
+        "measurement": found.measurement, "tolerance": found.tolerance, "seconds": found.seconds, "stopped": found.stopped,
+        "notes": [found.note] if found.note else [], "model": model_json(model),
+    }  # fmt: skip
+    if isinstance(found, MeasurementTradeoff):
+        arrays = ("prices", "lower", "upper", "looks")
+        curve = {name: getattr(found, name).tolist() for name in arrays}
+        ends = {"without": list(found.without), "break_even": list(found.break_even), "gap": found.gap}
+        print_json({**shared, **curve, **ends})
+    else:
+        print_json({**shared, "price": found.price, "points": [asdict(point) for point in found.points]})
 
 
 def _tradeoff_progress(now: TradeoffProgress) -> str:

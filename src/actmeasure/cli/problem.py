@@ -21,7 +21,7 @@ Problem = Annotated[
     str,
     typer.Argument(
         metavar="PROBLEM_OR_FILE",
-        help="Name of a problem (see: actmeasure problems), or a model file that ends in .json, .npz or .pomdp.",
+        help="Name of a problem (see: actmeasure problems), or a model file: .json, .npz, .pomdp or .pomdpx.",
         show_default=False,
     ),
 ]

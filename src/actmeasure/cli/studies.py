@@ -1,4 +1,4 @@
-"""The commands `run`, `paper` and `report`: studies, and their reports."""
+"""The commands `run`, `paper`, `bench-suite` and `report`: studies, and their reports."""
 
 from __future__ import annotations
 
@@ -59,6 +59,18 @@ Directory = Annotated[
         metavar="DIR", help="Folder that actmeasure run or actmeasure paper has written.", show_default=False
     ),
 ]
+Added = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--agent",
+        metavar="MODULE:CLASS",
+        help="An agent of your own to add, from a module in this folder or installed.",
+    ),
+]
+Latex = Annotated[
+    bool, typer.Option("--latex", help="Also write every table as table-N.tex (booktabs), and figures as .pdf.")
+]
+Markdown = Annotated[bool, typer.Option("--markdown", help="Also write every table as table-N.md.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -71,7 +83,12 @@ def register(app: typer.Typer) -> None:
         epilog="Examples:  actmeasure paper --quick  |  actmeasure paper --out results/paper  |  "
         "actmeasure paper --engine ray --address 10.0.0.1:6379"
     )(paper)
-    app.command(epilog="Examples:  actmeasure report results/paper  |  actmeasure report results/mine")(report)
+    app.command(
+        "bench-suite",
+        epilog="Examples:  actmeasure bench-suite --quick  |  actmeasure bench-suite  |  "
+        "actmeasure bench-suite --agent my_module:MyAgent",
+    )(bench_suite)
+    app.command(epilog="Examples:  actmeasure report results/paper  |  actmeasure report results/mine --latex")(report)
 
 
 def run(
@@ -120,15 +137,47 @@ def paper(
     _run_and_report(paper_study(quick), out, chosen, not no_report, as_json, None, quick, keep)
 
 
-def report(directory: Directory) -> None:
+def bench_suite(
+    agent: Added = None,
+    quick: Quick = False,
+    out: Out = None,
+    engine: EngineName = "local",
+    address: Address = None,
+    workers: Workers = None,
+    keep: Keep = False,
+    no_report: NoReport = False,
+    as_json: Json = False,
+) -> None:
+    """Run the benchmark: twelve fixed problems with certified or best known optima, and a leaderboard of all agents.
+
+    The problems are the paper's, sepsis, the drone, maintenance, inspection with imperfect looks, and CartPole on a grid. Every
+    --agent is added and stays: what is stored is not run again. Results and the leaderboard, report.html, go to
+    results/bench-suite-1.
+    """
+    import sys
+
+    chosen = _make_engine(engine, address, workers)
+    from actmeasure.studies.bench_suite import NAMES, added_agents
+    from actmeasure.studies.bench_suite import bench_suite as suite
+
+    if agent and "" not in sys.path and str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))  # as for a script
+    directory = Path("results") / NAMES[quick] if out is None else out
+    study = suite(quick, added_agents(directory, agent or ()))
+    _run_and_report(study, directory, chosen, not no_report, as_json, None, quick, keep)
+
+
+def report(directory: Directory, latex: Latex = False, markdown: Markdown = False) -> None:
     """Make the report of a study anew from what is stored, whether it is finished or not.
 
-    Tables (.csv), figures (.svg and .png) and the page report.html go to the same folder; the same results give the same files.
+    Tables (.csv), figures (.svg and .png), the page report.html, and methods.md with all settings, seeds, versions and the
+    machine go to the same folder; the same results give the same files.
     """
-    import actmeasure.paper  # noqa: F401  (registers its report)
+    import actmeasure.paper
+    import actmeasure.studies.bench_suite  # noqa: F401  (both register their reports)
     from actmeasure.studies.report import build
 
-    typer.echo(build(directory))
+    typer.echo(build(directory, latex, markdown))
 
 
 def _make_engine(name: str, address: str | None, workers: int | None) -> Engine:

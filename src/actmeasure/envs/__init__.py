@@ -12,15 +12,34 @@ from typing import TYPE_CHECKING, Any
 from actmeasure.envs.registration import register_environments, runs_as_command
 
 if TYPE_CHECKING:
+    from actmeasure.envs.grid import Grid
     from actmeasure.envs.lake import FrozenLakeEnv
+    from actmeasure.envs.look_statistics import LookStatistics, monitored
     from actmeasure.envs.problem import ProblemEnv
     from actmeasure.envs.tabular import TabularEnv
     from actmeasure.envs.wrapper import ActiveMeasuring
 
-__all__ = ["ActiveMeasuring", "FrozenLakeEnv", "ProblemEnv", "TabularEnv", "register_environments"]
+__all__ = [
+    "ActiveMeasuring",
+    "FrozenLakeEnv",
+    "Grid",
+    "LookStatistics",
+    "ProblemEnv",
+    "TabularEnv",
+    "monitored",
+    "register_environments",
+]
 
 # Imported when first used: the classes need Numba, registering does not.
-_HOME = {"ActiveMeasuring": "wrapper", "FrozenLakeEnv": "lake", "ProblemEnv": "problem", "TabularEnv": "tabular"}
+_HOME = {
+    "ActiveMeasuring": "wrapper",
+    "FrozenLakeEnv": "lake",
+    "Grid": "grid",
+    "LookStatistics": "look_statistics",
+    "ProblemEnv": "problem",
+    "TabularEnv": "tabular",
+    "monitored": "look_statistics",
+}
 
 if not runs_as_command():
     register_environments()

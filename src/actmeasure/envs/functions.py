@@ -11,7 +11,7 @@ import numpy as np
 from gymnasium import spaces
 
 from actmeasure.envs.contract import Where, place
-from actmeasure.errors import SpaceError, quoted
+from actmeasure.errors import SpaceError, first_repeated, quoted
 from actmeasure.model.measurement import checked_price
 
 __all__ = ["FunctionMeasurement", "function_measurements", "with_filler"]
@@ -85,8 +85,8 @@ def function_measurements(given: Any) -> tuple[FunctionMeasurement, ...]:
             f"measurements are {quoted(given)}, expected a list of at least one (name, price, function, output space)"
         )
     names = [measurement.name for measurement in found]
-    if len(set(names)) != len(names):
-        twice = next(name for name in names if names.count(name) > 1)
+    twice = first_repeated(names)
+    if twice is not None:
         raise SpaceError(f"two measurements are named {twice!r}; give each a name of its own")
     return tuple(found)
 

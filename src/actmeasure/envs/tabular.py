@@ -13,25 +13,96 @@ from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 
 from actmeasure.envs.episode_history import EpisodeHistory
-from actmeasure.envs.numbering import Numbering
 from actmeasure.envs.registration import register_environments
 from actmeasure.errors import ModelError, SpaceError, quoted, unknown_name
 from actmeasure.kernel_arrays import outcome_tables
 from actmeasure.kernels.outcomes import EXACT, LAW, NONE_SEEN, law_row
-from actmeasure.kernels.simulate import pick
+from actmeasure.kernels.streams import pick
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
 from actmeasure.settings import MOST_STEPS, truth, whole
 
-__all__ = ["TabularEnv", "checked_steps"]
+__all__ = ["SHOWN_START", "Numbering", "TabularEnv", "checked_steps"]
 
 register_environments()  # for the command line, in which importing actmeasure does not do it
 
+#: Stands for a measurement where an observation is the first state, shown for free.
+SHOWN_START = -1
 #: Largest number of successors for which choosing one in Python is faster than calling compiled code.
 SHORT_ROW = 8
 
 #: Uncompiled, as a single row is found faster in Python than by a call of compiled code.
 _law_row = getattr(law_row, "py_func", law_row)
+
+
+class Numbering:
+    """The observations of a model's environment: one number for every outcome.
+
+    Where looks are exact, observations are the states, and then *nothing seen*. Otherwise they are the outcomes of all
+    measurements in a row, then the passive outcomes, then the states if the start is shown, then *nothing seen*.
+
+    Parameters
+    ----------
+    model : Model
+
+    Attributes
+    ----------
+    counts : tuple of int, length 1 + k
+        Number of outcomes without a measurement (of the passive one, 0 if there is none), and of each measurement.
+    first : tuple of int, length 1 + k
+        Observation of the first outcome of each of them.
+    first_start : int
+        Observation that shows that the episode began in state 0, where the start is shown.
+    nothing : int
+        The last observation: *nothing seen*.
+    size : int
+        Number of observations.
+    """
+
+    def __init__(self, model: Model) -> None:
+        self.counts = tuple(model.n_outcomes(number) for number in range(1 + len(model.measurements)))
+        ends = np.cumsum([0, *self.counts[1:], self.counts[0]]).tolist()  # the passive outcomes come last
+        self.first = (ends[-2], *ends[:-2])
+        if model.looks_are_exact:
+            self.first_start, self.nothing = 0, model.n_states
+        else:
+            self.first_start = ends[-1]
+            self.nothing = self.first_start + (model.n_states if model.reveal_start else 0)
+        self.size = self.nothing + 1
+        self._looks_are_exact = model.looks_are_exact
+
+    def observation(self, measurement: int, outcome: int | None) -> int:
+        """Return the observation of an outcome; with None that of *nothing seen*. The inverse of `outcome`."""
+        if outcome is None:
+            return self.nothing
+        number = whole(measurement, "the measurement", SHOWN_START, len(self.counts) - 1, SpaceError)
+        if number == SHOWN_START:
+            n_shown = self.nothing - self.first_start
+            return self.first_start + whole(outcome, "the first state that is shown", 0, n_shown - 1, SpaceError)
+        return int(self.first[number]) + whole(outcome, "the outcome", 0, self.counts[number] - 1, SpaceError)
+
+    def outcome(self, observation: int) -> tuple[int, int | None]:
+        """Return the measurement and the outcome, a number within that measurement, that an observation stands for.
+
+        *Nothing seen* is `(0, None)`, a passive outcome `(0, outcome)`, and a first state that is shown `(-1, state)`; where
+        looks are exact it is `(1, state)` as any other.
+        """
+        try:
+            number = index(observation)
+        except TypeError:
+            number = -1
+        if not 0 <= number < self.size:
+            raise SpaceError(
+                f"the observation is {quoted(observation)}, expected a whole number from 0 to {self.nothing}"
+            )
+        if number == self.nothing:
+            return 0, None
+        if not self._looks_are_exact and number >= self.first_start:
+            return SHOWN_START, number - self.first_start
+        for measurement in (*range(1, len(self.counts)), 0):
+            if number < self.first[measurement] + self.counts[measurement]:
+                return measurement, number - self.first[measurement]
+        raise AssertionError(number)
 
 
 class TabularEnv(gymnasium.Env[Any, Any]):
@@ -66,7 +137,7 @@ class TabularEnv(gymnasium.Env[Any, Any]):
     ----------
     model : Model
         With `reveal_start` as it is here.
-    numbering : actmeasure.envs.numbering.Numbering
+    numbering : Numbering
         The numbers of observations: how many outcomes each measurement has, and where they begin.
 
     Examples
@@ -166,7 +237,7 @@ class TabularEnv(gymnasium.Env[Any, Any]):
             entry = choose(offsets, probabilities, row, self.np_random.random())
             reward = rewards[entry if per_entry else row]
             if measurement:
-                cost = self.model.measurements[measurement - 1].of(state, control)
+                cost = self._prices[measurement](state, control)
             self._state = state = successors[entry]
             self._running = not terminal[state]
         else:
@@ -250,6 +321,7 @@ class TabularEnv(gymnasium.Env[Any, Any]):
             _view(model.terminal),
         )
         self._start = _chooser(np.array([0, len(model.initial_states)]), model.initial_probabilities)
+        self._prices: tuple[Any, ...] = (None, *(measurement.of for measurement in model.measurements))
         self._allowed = None if model.allowed_decisions.all() else _view(model.allowed_decisions)
         if not model.looks_are_exact:
             laws = outcome_tables(model)
@@ -260,8 +332,8 @@ class TabularEnv(gymnasium.Env[Any, Any]):
             self._law_rows = _chooser(laws.offsets, laws.probabilities)
 
     def __getstate__(self) -> dict[str, Any]:
-        # Memory views cannot be copied or pickled; `__setstate__` makes them again.
-        views = ("_table", "_start", "_allowed", "_laws", "_law_rows")
+        # Memory views cannot be copied or pickled; `__setstate__` makes all that is read from the model again.
+        views = ("_table", "_start", "_prices", "_allowed", "_laws", "_law_rows")
         return {name: value for name, value in vars(self).items() if name not in views}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

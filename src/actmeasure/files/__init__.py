@@ -1,7 +1,7 @@
 """Models as files: `.json` (readable), `.npz` (fast and exact) and `.pomdp` (Cassandra's format, of any discrete POMDP).
 
-POMDPX files (`.pomdpx`) are read only. A problem with a file is a `ModelError` that names the file and the position in it. A
-failed write leaves an existing file unchanged and no partial file behind.
+POMDPX files (`.pomdpx`) are read only, Storm's DRN files (`.drn`) are written only. A problem with a file is a `ModelError`
+that names the file and the position in it. A failed write leaves an existing file unchanged and no partial file behind.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from actmeasure.errors import ModelError, unknown_name
-from actmeasure.files import json_format, npz, pomdp_model, pomdp_reader, pomdp_writer, pomdpx
-from actmeasure.files.atomic import explain, replacing
+from actmeasure.files import drn, json_format, npz, pomdp_model, pomdp_reader, pomdp_writer, pomdpx
+from actmeasure.files.atomic import explain, replacing, usable_path
 
 if TYPE_CHECKING:
     from actmeasure.model import Model
 
-__all__ = ["FORMATS", "SUFFIXES", "Format", "load_model", "parse_model", "save_model"]
+__all__ = ["FORMATS", "READABLE", "SUFFIXES", "Format", "load_model", "parse_model", "save_model"]
 
 
 class Format(NamedTuple):
     """A file format: `read` returns the model in the bytes of a file, `write` writes a model into an open binary file.
 
-    Formats that are only read have None in place of `write`.
+    Formats that are only read have None in place of `write`, those that are only written in place of `read`.
     """
 
-    read: Callable[[bytes], Model]
+    read: Callable[[bytes], Model] | None
     write: Callable[[Model, BinaryIO], None] | None
 
 
@@ -42,7 +42,10 @@ FORMATS = {
     ".npz": Format(npz.read, npz.write),
     ".pomdp": Format(lambda contents: pomdp_model.build(pomdp_reader.read(contents)), _text(pomdp_writer.lines)),
     ".pomdpx": Format(pomdpx.read, None),
+    ".drn": Format(None, _text(drn.lines)),
 }
+#: Endings of files that can be read.
+READABLE = tuple(suffix for suffix, form in FORMATS.items() if form.read is not None)
 #: Endings of files that can be written.
 SUFFIXES = tuple(suffix for suffix, form in FORMATS.items() if form.write is not None)
 _ENDINGS = f"{', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}"
@@ -51,7 +54,7 @@ _ENDINGS = f"{', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}"
 def load_model(path: str | os.PathLike[str]) -> Model:
     """Read a model from a `.json`, `.npz`, `.pomdp` or `.pomdpx` file; its contents are checked like arrays."""
     place = _checked_path(path)
-    _checked_suffix(place, FORMATS)
+    _checked_suffix(place, READABLE)
     try:
         contents = place.read_bytes()
     except OSError as error:
@@ -63,9 +66,10 @@ def load_model(path: str | os.PathLike[str]) -> Model:
 
 def parse_model(contents: bytes, place: Path) -> Model:
     """Return the model in the contents of a file, of the format that the name `place` ends in, after checking everything."""
-    suffix = _checked_suffix(place, FORMATS)
+    read = FORMATS[_checked_suffix(place, READABLE)].read
+    assert read is not None
     try:
-        return FORMATS[suffix].read(contents)
+        return read(contents)
     except ModelError as error:
         raise ModelError(f"{place}: {error}") from error
     except MemoryError as error:
@@ -77,7 +81,7 @@ def _too_large(place: Path) -> ModelError:
 
 
 def save_model(model: Model, path: str | os.PathLike[str]) -> None:
-    """Write a model as `.json`, `.npz` or `.pomdp`, by the path's ending; an existing file is replaced in one step."""
+    """Write a model as `.json`, `.npz`, `.pomdp` or `.drn`, by the path's ending; an existing file is replaced in one step."""
     place = _checked_path(path)
     write = FORMATS[_checked_suffix(place, SUFFIXES)].write
     try:
@@ -91,12 +95,8 @@ def save_model(model: Model, path: str | os.PathLike[str]) -> None:
 
 
 def _checked_path(path: str | os.PathLike[str]) -> Path:
-    try:
-        place = Path(path)
-        usable = b"\0" not in os.fsencode(place)
-    except (TypeError, UnicodeEncodeError):
-        usable = False
-    if not usable:
+    place = usable_path(path)
+    if place is None:
         raise ModelError(f"the path is {path!r}, expected the name of a file that ends in {_ENDINGS}")
     return place
 

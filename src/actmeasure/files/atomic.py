@@ -1,4 +1,4 @@
-"""Write files atomically, explain errors of the operating system, and check destinations before long work begins."""
+"""Write files atomically, explain errors of the operating system, and check paths before long work begins."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 from actmeasure.errors import ActMeasureError, ModelError
 
-__all__ = ["check_place", "check_suffix", "explain", "remove_leftovers", "replacing"]
+__all__ = ["check_place", "check_suffix", "explain", "remove_leftovers", "replacing", "usable_path"]
 
 
 @contextmanager
@@ -87,6 +87,15 @@ def explain(error: OSError, path: Path, doing: str) -> ModelError:
         case _:
             reason = f"the operating system says {error.strerror or error!s}; check the disk or choose another place"
     return ModelError(f"cannot {doing} {path}: {reason}")
+
+
+def usable_path(path: object) -> Path | None:
+    """Return a path, or None if it is not one: of another type, or with characters that no file name has."""
+    try:
+        usable = Path(path)  # type: ignore[arg-type]
+        return None if b"\0" in os.fsencode(usable) else usable
+    except (TypeError, UnicodeEncodeError):
+        return None
 
 
 def check_suffix(place: Path, what: str, suffixes: Sequence[str], error: type[ActMeasureError]) -> None:

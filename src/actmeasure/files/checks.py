@@ -1,4 +1,4 @@
-"""Strict JSON, the shapes of what it holds, the header of this package's formats, and the last checks before a `Model`.
+"""Strict JSON, the shapes of what it holds, and the header of this package's formats.
 
 Shapes are `msgspec` structs, converted by `converted`, whose messages name the key, the value and what is expected. Parsing is
 left to the standard library: `msgspec` accepts a key that is given twice in an object, and tells neither line nor column.
@@ -10,21 +10,17 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Annotated, Any, TypeVar
 
 import msgspec
-import numpy as np
-import numpy.typing as npt
 
 from actmeasure.errors import ModelError, unknown_name
 from actmeasure.files.toml_lines import KeyPath
-from actmeasure.model import Measurement, Model
-from actmeasure.model.transitions import FloatArray, IntArray, Transitions
 
 __all__ = [
-    "FIT_FORMAT", "FIT_VERSION", "FORMAT", "VERSION", "Count", "Names", "Number", "Parts", "Strict", "Whole", "check_header",
+    "FIT_FORMAT", "FIT_VERSION", "FORMAT", "VERSION", "Count", "Names", "Number", "Strict", "Whole", "check_header",
     "check_keys", "converted", "decimal_index", "flag", "number", "parse_json", "quote", "some_names", "unknown",
     "validation_path", "whole",
 ]  # fmt: skip
@@ -33,14 +29,12 @@ FORMAT = "actmeasure model"
 FIT_FORMAT = "actmeasure fit"
 #: Newest version of the format of models; version 1 has one exact measurement, "look", and nothing passive.
 VERSION = 2
-#: Version of the format of fits; since 2 their diagnostics are records instead of sentences.
-FIT_VERSION = 2
+#: Version of the format of fits; since 2 their diagnostics are records, since 3 there are intensities, errors and ages.
+FIT_VERSION = 3
 #: Largest whole number in a file: successors are 32-bit integers.
 LARGEST_COUNT = 2**31 - 1
 #: Longest whole number that is parsed: the largest float has 309 digits before the decimal point.
 MOST_DIGITS = 310
-#: Largest accepted difference, relative to the size, between a stated expected reward and the mean over successors.
-REWARD_ERROR = 1e-9
 
 #: A finite number; whole numbers are converted to float, truth values are refused.
 Number = Annotated[float, msgspec.Meta(ge=-sys.float_info.max, le=sys.float_info.max)]
@@ -328,104 +322,3 @@ class Names:
         if not 0 <= found < self.count:
             raise ModelError(f"{place}: unknown {self.kind} {quote(text)}; use numbers from 0 to {self.count - 1}")
         return found
-
-
-@dataclass
-class Parts:
-    """The contents of a file as arrays, to be checked before they become a model.
-
-    Attributes
-    ----------
-    offsets, successors, probabilities : arrays as in `Transitions`
-    rewards : float64 array, shape (S, A), or None to compute them from `transition_rewards`
-    transition_rewards : float64 array, shape (n_entries,), or None
-    terminal : bool array, shape (S,)
-    initial : float64 array, shape (S,)
-    measuring_cost : float, or float64 array of shape (S, A)
-        Price of the only measurement; None where `measurements` or `passive` are given.
-    reveal_start : bool, or None for the default of models
-    measurements : sequence of Measurement, optional
-    passive : Measurement, optional
-    stated_rewards : mapping from row number to reward
-        Expected rewards that a file states besides the rewards of successors, because the two differ by rounding.
-    """
-
-    n_states: int
-    n_actions: int
-    offsets: IntArray
-    successors: IntArray
-    probabilities: FloatArray
-    rewards: FloatArray | None
-    transition_rewards: FloatArray | None
-    terminal: npt.NDArray[np.bool_]
-    initial: FloatArray
-    measuring_cost: float | FloatArray | None
-    discount: float
-    reveal_start: bool | None
-    state_names: Sequence[str] | None
-    action_names: Sequence[str] | None
-    measurements: Sequence[Measurement] | None = None
-    passive: Measurement | None = None
-    stated_rewards: Mapping[int, float] = field(default_factory=dict)
-
-    def model(self) -> Model:
-        """Check every part and how they fit together, and return the model; a `ModelError` names the first problem."""
-        self._check_rows()
-        self._check_finite()
-        table = Transitions.checked(
-            self.n_states, self.n_actions, self.offsets, self.successors, self.probabilities, self.terminal
-        )
-        return Model.assemble(
-            table, self._checked_rewards(table), self.transition_rewards, self.terminal, self.initial,
-            self.measuring_cost, self.discount, self.reveal_start, self.state_names, self.action_names,
-            self.measurements, self.passive,
-        )  # fmt: skip
-
-    def _check_rows(self) -> None:
-        """Check what `Transitions.checked` assumes: offsets in range, no zeros, empty rows for terminal states."""
-        if self.terminal.all():
-            raise ModelError("every state is terminal, so no episode can begin; leave at least one state non-terminal")
-        if self.offsets.size and (self.offsets.min() < 0 or self.offsets.max() > len(self.successors)):
-            raise ModelError("the transition table's row offsets are out of range; the file is damaged")
-        if np.any(self.probabilities == 0):
-            raise ModelError(
-                "the transition table holds a probability of 0, expected positive ones only; the file is damaged"
-            )
-        filled = self.terminal & (np.diff(self.offsets).reshape(self.n_states, self.n_actions) != 0).any(axis=1)
-        if filled.any():
-            state = int(np.argmax(filled))
-            raise ModelError(f"state {state} is terminal, but has transitions; remove them, or its terminal mark")
-
-    def _check_finite(self) -> None:
-        """Refuse rewards that are NaN or infinite."""
-        for name, array in (("a reward", self.rewards), ("the reward of a transition", self.transition_rewards)):
-            if array is not None and not np.isfinite(array).all():
-                value = float(array[~np.isfinite(array)][0])
-                raise ModelError(f"{name} is {value}, expected a finite number; correct it")
-
-    def _checked_rewards(self, table: Transitions) -> FloatArray:
-        """Return the expected rewards, shape (S, A), consistent with the rewards of successors where there are any."""
-        shape = (self.n_states, self.n_actions)
-        if self.transition_rewards is None:
-            if self.rewards is None:
-                raise ModelError("there are no rewards; add them")
-            rewards = self.rewards
-        else:
-            paid = table.probabilities * self.transition_rewards
-            expected: FloatArray = table.stacked(paid).sum(axis=1).reshape(shape)
-            rewards = expected.copy() if self.rewards is None else self.rewards
-            for row, value in self.stated_rewards.items():
-                rewards[divmod(row, self.n_actions)] = value
-            allowed = REWARD_ERROR * table.stacked(np.abs(paid)).sum(axis=1).reshape(shape)
-            with np.errstate(over="ignore", invalid="ignore"):
-                wrong = ~np.isfinite(expected) | (np.abs(rewards - expected) > allowed)
-            if wrong.any():
-                state, action = divmod(int(np.argmax(wrong)), self.n_actions)
-                raise ModelError(
-                    f"the expected reward of state {state}, action {action} is {float(rewards[state, action])!r}, but "
-                    f"the rewards of its successors give {float(expected[state, action])!r}; the file is damaged"
-                )
-        paying = self.terminal & (rewards != 0).any(axis=1)
-        if paying.any():
-            raise ModelError(f"state {int(np.argmax(paying))} is terminal, but has a reward; set it to 0")
-        return rewards

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from actmeasure.errors import ModelError, ScheduleError
-from actmeasure.files.atomic import explain, replacing
+from actmeasure.files.atomic import explain, replacing, usable_path
 from actmeasure.files.checks import Count, Strict, Whole, converted, parse_json, whole
 from actmeasure.policy_graph import Outcome, PolicyGraph
 
@@ -147,11 +147,7 @@ def _edges(listed: list[Any], place: str) -> dict[Outcome, int]:
 
 
 def _checked_path(path: str | os.PathLike[str]) -> Path:
-    try:
-        place = Path(path)
-        usable = b"\0" not in os.fsencode(place) and place.suffix.lower() == ".json"
-    except (TypeError, UnicodeEncodeError):
-        usable = False
-    if not usable:
+    place = usable_path(path)
+    if place is None or place.suffix.lower() != ".json":
         raise ScheduleError(f"the path is {path!r}, expected the name of a file that ends in .json")
     return place

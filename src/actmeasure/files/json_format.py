@@ -21,8 +21,20 @@ Where states or actions have no names, `states` and `actions` are counts, and a 
 on the successor is an object such as `{"s+": 1.0, "s-": 0.0}`. A measuring cost per state and action stands with the
 transition instead of at the top. Floats are written with the fewest digits that give the same float when read back.
 
-Models with other measurements than one exact "look" are version 2: `measurements` and `passive` (`json_measurements`) stand in
-place of `measuring_cost`.
+Models with other measurements than one exact "look" are version 2: `measurements` and `passive` stand in place of
+`measuring_cost`:
+
+    "measurements": [
+      {"name": "visual", "kind": "outcomes", "cost": 10.0, "outcomes": ["miss", "hit"], "probabilities": {
+        "new": {"miss": 1.0},
+        "worn": {"miss": 0.4, "hit": 0.6}
+      }},
+      {"name": "opening", "kind": "exact", "cost": 500.0, "with_actions": ["stop"]}
+    ],
+
+A price is a number, or an object of prices by state and action, such as `{"new": {"run": 1.0, "stop": 2.0}, ...}`. Where the law
+depends on the action, `probabilities_by_action` has one object of rows for every action. Outcomes of probability 0 and terminal
+states are left out. Outcomes without names are a count, and each of them is its number.
 """
 
 from __future__ import annotations
@@ -37,39 +49,44 @@ import numpy as np
 import numpy.typing as npt
 
 from actmeasure.errors import ModelError
-from actmeasure.files import json_measurements
 from actmeasure.files.checks import (
     FORMAT,
     VERSION,
     Count,
     Names,
     Number,
-    Parts,
     Strict,
     check_header,
     check_keys,
     converted,
+    number,
     parse_json,
     quote,
 )
-from actmeasure.files.laws import file_version
-from actmeasure.model import Model
+from actmeasure.files.parts import Parts, file_version, law_of_rows, stored_measurement
+from actmeasure.model import Measurement, Model
+from actmeasure.model.measurement import Law
 from actmeasure.model.transitions import ACCEPTED_ERROR, FloatArray
 
 __all__ = ["lines", "read"]
+
+#: More pairs of state and action than this are refused: text is not the format for them, and terminal states take no lines.
+MOST_ROWS = 10_000_000
+#: Kinds of measurements.
+EXACT, OUTCOMES = "exact", "outcomes"
 
 
 def lines(model: Model) -> Iterator[str]:
     """Yield the lines of the file, with their line ends."""
     version = file_version(model)
-    names = (*(model.state_names or ()), *(model.action_names or ()), *json_measurements.names_in(model))
+    names = (*(model.state_names or ()), *(model.action_names or ()), *_names_in(model))
     # Letters of all scripts stay readable; half a surrogate pair, which UTF-8 cannot hold, has to be escaped.
     encoder = json.JSONEncoder(ensure_ascii=any(_has_surrogate(name) for name in names), allow_nan=False)
     yield "{\n"
     for key, value in _head(model, version).items():
         yield f"  {encoder.encode(key)}: {encoder.encode(value)},\n"
     if version > 1:
-        yield from json_measurements.lines(model, encoder)
+        yield from _measurement_lines(model, encoder)
     yield '  "transitions": [\n'
     before = ""
     for line in _transitions(model, version):
@@ -157,8 +174,82 @@ def _reward_summary(model: Model) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
     return expected, uniform
 
 
-#: More pairs of state and action than this are refused: text is not the format for them, and terminal states take no lines.
-MOST_ROWS = 10_000_000
+def _names_in(model: Model) -> Iterator[str]:
+    """Yield the names of measurements and outcomes."""
+    for measurement in (*model.measurements, *([] if model.passive is None else [model.passive])):
+        yield measurement.name
+        yield from measurement.outcomes or ()
+
+
+def _measurement_lines(model: Model, encoder: json.JSONEncoder) -> Iterator[str]:
+    """Yield the lines of the keys `measurements` and, where there is one, `passive`."""
+    if model.measurements:
+        yield '  "measurements": [\n'
+        for position, measurement in enumerate(model.measurements, start=1):
+            end = "," * (position < len(model.measurements))
+            yield f"    {_indented(_described(model, measurement), encoder, '    ')}{end}\n"
+        yield "  ],\n"
+    else:
+        yield '  "measurements": [],\n'
+    if model.passive is not None:
+        passive = {key: value for key, value in _described(model, model.passive).items() if key != "cost"}
+        yield f'  "passive": {_indented(passive, encoder, "  ")},\n'
+
+
+def _indented(value: Any, encoder: json.JSONEncoder, indent: str) -> str:
+    """Return JSON on one line but for objects of objects, which have a line for each of theirs."""
+    if not isinstance(value, dict) or not any(isinstance(inner, dict) for inner in value.values()):
+        return encoder.encode(value)
+    if not all(isinstance(inner, dict) for inner in value.values()):
+        parts = (f"{encoder.encode(key)}: {_indented(inner, encoder, indent)}" for key, inner in value.items())
+        return "{" + ", ".join(parts) + "}"
+    rows = (f"{indent}  {encoder.encode(key)}: {_indented(row, encoder, indent + '  ')}" for key, row in value.items())
+    return "{\n" + ",\n".join(rows) + f"\n{indent}}}"
+
+
+def _described(model: Model, measurement: Measurement) -> dict[str, Any]:
+    """Return a measurement as it is written."""
+    law = measurement.law
+    described: dict[str, Any] = {"name": measurement.name, "kind": EXACT if law is None else OUTCOMES}
+    described["cost"] = measurement.cost if isinstance(measurement.cost, float) else _prices(model, measurement.cost)
+    if measurement.with_actions is not None:
+        described["with_actions"] = [
+            int(action) if model.action_names is None else model.action_names[int(action)]
+            for action in measurement.with_actions
+        ]
+    if law is None:
+        return described
+    names = measurement.outcomes
+    described["outcomes"] = law.n_outcomes if names is None else list(names)
+    by_action = [_law_rows(model, law, names, action) for action in range(model.n_actions if law.by_action else 1)]
+    if law.by_action:
+        described["probabilities_by_action"] = {_action(model, action): rows for action, rows in enumerate(by_action)}
+    else:
+        described["probabilities"] = by_action[0]
+    return described
+
+
+def _prices(model: Model, cost: FloatArray) -> dict[str, dict[str, float]]:
+    """Return the prices of all states that are not terminal, by state and action."""
+    return {
+        str(_state(model, state)): {_action(model, action): price for action, price in enumerate(cost[state].tolist())}
+        for state in np.flatnonzero(~model.terminal).tolist()
+    }
+
+
+def _law_rows(model: Model, law: Law, names: tuple[str, ...] | None, action: int) -> dict[str, dict[str, float]]:
+    """Return the law given one action, by state that is not terminal and outcome."""
+    rows = {}
+    for state in np.flatnonzero(~model.terminal).tolist():
+        row = action * model.n_states + state
+        entries = slice(int(law.offsets[row]), int(law.offsets[row + 1]))
+        outcomes = [str(outcome) if names is None else names[outcome] for outcome in law.outcomes[entries].tolist()]
+        rows[str(_state(model, state))] = dict(zip(outcomes, law.probabilities[entries].tolist(), strict=True))
+    return rows
+
+
+def _action(model: Model, action: int) -> str:
+    return str(action) if model.action_names is None else model.action_names[action]
 
 
 class _Document(Strict, kw_only=True):
@@ -214,11 +305,11 @@ def read(contents: bytes) -> Model:
     parts = rows.parts(_start(document.start, states), document.discount, document.reveal_start)
     if document.measurements is not None:
         parts.measurements = [
-            json_measurements.read(value, f"measurements[{index}]", states, actions)
+            _read_measurement(value, f"measurements[{index}]", states, actions)
             for index, value in enumerate(document.measurements)
         ]
     if document.passive is not None:
-        parts.passive = json_measurements.read(document.passive, "passive", states, actions)
+        parts.passive = _read_measurement(document.passive, "passive", states, actions)
     return parts.model()
 
 
@@ -367,3 +458,101 @@ class _Rows:
         raise ModelError(
             f"there is no transition for state {state}, action {action}; add it, or mark the state terminal"
         )
+
+
+class _Measurement(Strict):
+    """The shape of an element of `measurements`, and of `passive`."""
+
+    name: str
+    kind: str
+    cost: Number | dict[str, Any] = 0.0
+    with_actions: list[int | str] | None = None
+    outcomes: Count | list[str] | None = None
+    probabilities: dict[str, Any] | None = None
+    probabilities_by_action: dict[str, Any] | None = None
+
+
+def _read_measurement(value: Any, place: str, states: Names, actions: Names) -> Measurement:
+    """Return the measurement that an object describes; a `ModelError` names the key that is wrong."""
+    if isinstance(value, dict) and isinstance(value.get("name"), str):
+        place = f"{place} ({quote(value['name'])})"
+    given = converted(value, _Measurement, place)
+    with_actions = None
+    if given.with_actions is not None:
+        with_actions = tuple(actions.index(action, f"{place}, with_actions") for action in given.with_actions)
+    cost = _read_prices(given.cost, place, states, actions) if isinstance(given.cost, dict) else given.cost
+    outcomes, law = _read_law(given, place, states, actions)
+    try:
+        return stored_measurement(given.name, cost, outcomes, with_actions, law)
+    except ModelError as error:
+        raise ModelError(f"{place}: {error}") from error
+
+
+def _read_prices(cost: dict[str, Any], place: str, states: Names, actions: Names) -> FloatArray:
+    """Return the prices by state and action, shape (S, A); 0 where none is given."""
+    table = np.zeros((states.count, actions.count))
+    for name, row in cost.items():
+        where = f"{place}, cost of {quote(name)}"
+        state = states.key(name, where)
+        for action, price in _object_at(row, where).items():
+            table[state, actions.key(action, where)] = number(price, f"{where}, {quote(action)}")
+    return table
+
+
+def _read_law(
+    given: _Measurement, place: str, states: Names, actions: Names
+) -> tuple[tuple[str, ...] | None, Law | None]:
+    """Return the names of the outcomes, or None, and the law, None where the measurement is exact."""
+    laws = {"probabilities": given.probabilities, "probabilities_by_action": given.probabilities_by_action}
+    stated = [key for key, value in laws.items() if value is not None]
+    if given.kind == EXACT:
+        if stated or given.outcomes is not None:
+            raise ModelError(
+                f"{place}: it is exact, and {quote((stated or ['outcomes'])[0])} is given; remove it, or let 'kind' be "
+                f"{OUTCOMES!r}"
+            )
+        return None, None
+    if given.kind != OUTCOMES:
+        raise ModelError(f"{place}: 'kind' is {quote(given.kind)}, expected {EXACT!r} or {OUTCOMES!r}")
+    if len(stated) != 1 or given.outcomes is None:
+        raise ModelError(
+            f"{place}: expected 'outcomes' and one of 'probabilities' and 'probabilities_by_action'; complete it"
+        )
+    if isinstance(given.outcomes, int):
+        names = Names("outcome", given.outcomes, None, {})
+    else:
+        names = Names.of(given.outcomes, "outcome", most=len(given.outcomes))
+    where = f"{place}, {stated[0]}"
+    if given.probabilities is not None:
+        rows = _read_rows(given.probabilities, where, states, names)
+    else:
+        rows = [{} for _ in range(actions.count * states.count)]
+        for name, of_action in (given.probabilities_by_action or {}).items():
+            action = actions.key(name, where)
+            inside = f"{where} of {quote(name)}"
+            read_rows = _read_rows(_object_at(of_action, inside), inside, states, names)
+            rows[action * states.count : (action + 1) * states.count] = read_rows
+    law = law_of_rows(names.count, given.probabilities is None, rows, place)
+    return (None if names.names is None else tuple(names.names)), law
+
+
+def _read_rows(value: dict[str, Any], place: str, states: Names, outcomes: Names) -> list[dict[int, float]]:
+    """Return the row of every state, empty where there is none."""
+    rows: list[dict[int, float]] = [{} for _ in range(states.count)]
+    for name, row in value.items():
+        where = f"{place}, {quote(name)}"
+        state = states.key(name, place)
+        for outcome, chance in _object_at(row, where).items():
+            probability = number(chance, f"{where}, {quote(outcome)}")
+            if not 0 <= probability <= 1 + ACCEPTED_ERROR:
+                raise ModelError(
+                    f"{where}, {quote(outcome)}: {probability} is not a probability between 0 and 1; correct it"
+                )
+            rows[state][outcomes.key(outcome, where)] = probability
+    return rows
+
+
+def _object_at(value: Any, place: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ModelError(f"{place} is {quote(value)}, expected an object {{...}}")
+    return value

@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from actmeasure.errors import ModelError
 from actmeasure.files.archive import Arrays, Shapes, read_arrays, write_arrays
-from actmeasure.files.checks import FORMAT, Count, Number, Parts, Strict, check_keys, converted
-from actmeasure.files.laws import file_version, n_law_rows, stored_law, stored_measurement
+from actmeasure.files.checks import FORMAT, Count, Number, Strict, check_keys, converted
+from actmeasure.files.parts import Parts, file_version, n_law_rows, stored_law, stored_measurement
 from actmeasure.model import Measurement, Model
 from actmeasure.model.measurement import MOST_OUTCOMES
 

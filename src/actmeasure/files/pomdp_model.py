@@ -4,38 +4,52 @@ Exact looks have this form: every action either shows the state by an observatio
 same observation, *nothing* (it is blind), except in terminal states, which are shown for free; blind and measuring actions come
 in pairs with the same transitions, of which the measuring one has a reward that is lower by a cost.
 
-The comment line `# actmeasure` of files that this package wrote adds what the format cannot express, where it agrees with the
-rest of the file. A file that is neither of that form nor has the comment is read as a plain POMDP (`pomdp_measurements`).
+The comment line `# actmeasure` of files that this package wrote (`pomdp_writer`) adds what the format cannot express, where it
+agrees with the rest of the file. That of version 2 tells which pairs of action and measurement the actions are: the model that
+results is written again, and a file that says something else than that is refused. A file that is neither of the form above nor
+has the comment is read as a plain POMDP: no measurements, and the observations as passive outcomes.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from actmeasure.errors import ModelError
-from actmeasure.files.checks import Parts
-from actmeasure.files.pomdp_measurements import pairs_model, plain_model
-from actmeasure.files.pomdp_pairs import PairsComment
-from actmeasure.files.pomdp_reader import Pomdp, Words
-from actmeasure.files.pomdp_tables import IndexArray, Tables, tables_of
-from actmeasure.files.pomdp_text import BEGIN, BLIND, MEASURE, Comment, identifiers
-from actmeasure.files.pomdp_writer import state_identifiers
-from actmeasure.model import Model
+from actmeasure.files import pomdp_writer
+from actmeasure.files.parts import Parts, stored_law, stored_measurement
+from actmeasure.files.pomdp_reader import IndexArray, Pomdp, Rows, Tables, Words, read, tables_of
+from actmeasure.files.pomdp_writer import (
+    BEGIN,
+    BLIND,
+    MEASURE,
+    Described,
+    Layout,
+    LookComment,
+    PairsComment,
+    check_sizes,
+    identifiers,
+    state_identifiers,
+)
+from actmeasure.model import Measurement, Model
+from actmeasure.model.measurement import Law
 from actmeasure.model.transitions import FloatArray
 
-__all__ = ["build"]
+__all__ = ["build", "observed_model"]
 
+BoolArray = npt.NDArray[np.bool_]
 
 T = TypeVar("T")
 
 #: Largest accepted difference between numbers that should be equal, relative to their size where that is above 1.
 ROUNDING = 1e-9
+#: Name of the passive measurement whose outcomes are the observations of a plain POMDP.
+OBSERVATION = "observation"
 BLIND_NAME = re.compile(r"[-_](blind|unmeasured|no-?measure|no-?look)$", re.IGNORECASE)
 MEASURING_NAME = re.compile(r"[-_](measure|measured|measuring|look|observe|sense)$", re.IGNORECASE)
 
@@ -54,14 +68,14 @@ def build(pomdp: Pomdp) -> Model:
     tables = tables_of(pomdp)
     with np.errstate(over="ignore", invalid="ignore"):  # differences of the largest numbers; infinity is refused later
         if isinstance(comment, PairsComment):
-            return _agreeing(lambda: pairs_model(pomdp, tables, comment))
+            return _agreeing(lambda: _pairs_model(pomdp, tables, comment))
         try:
             form = _find_form(pomdp, tables)
         except ModelError:
             if comment is not None:
                 raise
-            return plain_model(pomdp, tables)
-        parts, measured = _parts(pomdp, form)
+            return _plain_model(pomdp, tables)
+        parts, measured = _look_parts(pomdp, form)
         _check_start(pomdp, form.terminal)
         if comment is not None:
             parts = _agreeing(lambda: _with_comment(parts, measured, pomdp, form, comment))
@@ -77,6 +91,50 @@ def _agreeing(read: Callable[[], T]) -> T:
             f"the comment '# actmeasure' does not agree with the rest of the file: {error}; "
             "remove the comment if the rest is right"
         ) from error
+
+
+def _stacked(parts: Sequence[Rows]) -> Rows:
+    """Return rows one after the other."""
+    sizes = np.concatenate([part.sizes() for part in parts])
+    return Rows(
+        np.concatenate([[0], np.cumsum(sizes)]),
+        np.concatenate([part.columns for part in parts]),
+        np.concatenate([part.values for part in parts]),
+    )
+
+
+def _by_state(moves: Rows, n_states: int, n_actions: int, terminal: BoolArray) -> tuple[Rows, IndexArray]:
+    """Return rows in the order of states and then actions, without those of terminal states, and where each entry was before."""
+    action, state = np.divmod(moves.row_of_entry(), n_states)
+    rows = state * n_actions + action
+    order = np.argsort(rows, kind="stable")
+    order = order[~terminal[state[order]]]
+    offsets = np.searchsorted(rows[order], np.arange(n_states * n_actions + 1))
+    return Rows(offsets, moves.columns[order], moves.values[order]), order
+
+
+def _parts(
+    moves: Rows,
+    rewards: FloatArray,
+    terminal: BoolArray,
+    initial: FloatArray,
+    successor_rewards: bool | None = None,
+    **rest: Any,
+) -> Parts:
+    """Return the contents of a file; `successor_rewards` None keeps rewards per successor only where they differ within a row."""
+    n_states = len(terminal)
+    sizes = n_states, (len(moves.offsets) - 1) // n_states
+    rows = moves.row_of_entry()
+    varying = bool(np.any(rewards != rewards[moves.offsets[rows]]))
+    if successor_rewards is False and varying:
+        raise ModelError("it says that rewards do not depend on the successor, but they do")
+    keep = varying if successor_rewards is None else successor_rewards
+    per_pair = np.zeros(sizes[0] * sizes[1])
+    per_pair[rows] = rewards
+    return Parts(
+        *sizes, moves.offsets, moves.columns, moves.values, None if keep else per_pair.reshape(sizes),
+        rewards if keep else None, terminal, initial, **rest,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -100,12 +158,9 @@ class Form:
 
 
 @dataclass(frozen=True)
-class Moves:
-    """The transitions of one action of the file: compressed rows over the states, with the reward of every entry."""
+class Moves(Rows):
+    """The transitions of one action of the file: rows over the states, columns are successors, with the reward of every entry."""
 
-    offsets: IndexArray
-    successors: IndexArray
-    probabilities: FloatArray
     rewards: FloatArray
 
     def state_of(self, entry: int) -> int:
@@ -113,37 +168,18 @@ class Moves:
         return int(np.searchsorted(self.offsets, entry, side="right")) - 1
 
 
-def _parts(pomdp: Pomdp, form: Form) -> tuple[Parts, FloatArray]:
-    """Return the contents of the file without its comment line, and the reward of each entry when it is measured.
-
-    The rows of the blind actions, action after action, are put in the order of states and then actions; the rows of
-    terminal states are left out.
-    """
+def _look_parts(pomdp: Pomdp, form: Form) -> tuple[Parts, FloatArray]:
+    """Return the contents of the file without its comment line, and the reward of each entry when it is measured."""
     n_states, n_actions = pomdp.states.count, len(form.pairs)
-    blind = [form.moves[pair[0]] for pair in form.pairs]
-    measuring = [form.moves[pair[1]] for pair in form.pairs]
-    rows = np.concatenate([
-        np.repeat(np.arange(n_states), np.diff(move.offsets)) * n_actions + action for action, move in enumerate(blind)
-    ])  # fmt: skip
-    order = np.argsort(rows, kind="stable")
-    order = order[~form.terminal[rows[order] // n_actions]]
-    rows = rows[order]
-    paid, measured = (np.concatenate([move.rewards for move in moves])[order] for moves in (blind, measuring))
-    offsets = np.searchsorted(rows, np.arange(n_states * n_actions + 1))
-    varying = bool(np.any(paid != paid[offsets[rows]]))
-    rewards = np.zeros(n_states * n_actions)
-    rewards[rows] = paid
-    parts = Parts(
-        n_states=n_states,
-        n_actions=n_actions,
-        offsets=offsets,
-        successors=np.concatenate([move.successors for move in blind])[order],
-        probabilities=np.concatenate([move.probabilities for move in blind])[order],
-        rewards=None if varying else rewards.reshape(n_states, n_actions),
-        transition_rewards=paid if varying else None,
-        terminal=form.terminal,
-        initial=pomdp.start,
-        measuring_cost=_cost(rows, paid, measured, (n_states, n_actions)),
+    blind, measuring = ([form.moves[pair[kind]] for pair in form.pairs] for kind in (0, 1))
+    moves, order = _by_state(_stacked(blind), n_states, n_actions, form.terminal)
+    paid, measured = (np.concatenate([one.rewards for one in kind])[order] for kind in (blind, measuring))
+    parts = _parts(
+        moves,
+        paid,
+        form.terminal,
+        pomdp.start,
+        measuring_cost=_cost(moves.row_of_entry(), paid, measured, (n_states, n_actions)),
         discount=pomdp.discount,
         reveal_start=bool(np.count_nonzero(pomdp.start) == 1),
         state_names=pomdp.states.names,
@@ -179,7 +215,7 @@ def _check_start(pomdp: Pomdp, terminal: npt.NDArray[np.bool_]) -> None:
         )
 
 
-def _with_comment(parts: Parts, measured: FloatArray, pomdp: Pomdp, form: Form, comment: Comment) -> Parts:
+def _with_comment(parts: Parts, measured: FloatArray, pomdp: Pomdp, form: Form, comment: LookComment) -> Parts:
     """Return the parts with the contents of the comment line, after checking that the two agree."""
     _check_actions(pomdp, form, comment)
     _check_states(pomdp.states, comment)
@@ -194,19 +230,20 @@ def _with_comment(parts: Parts, measured: FloatArray, pomdp: Pomdp, form: Form, 
         raise ModelError("it says that a random start is shown, but there is no additional state 'begin' that shows it")
     if comment.begin and not comment.reveal_start:
         raise ModelError("it says that the start is not shown, but there is an additional state 'begin' that shows it")
-    _check_cost(parts, measured, comment.measuring_cost)
+    cost = comment.cost
+    _check_cost(parts, measured, cost)
     return replace(
         parts,
-        measuring_cost=comment.measuring_cost,
+        measuring_cost=cost,
         reveal_start=comment.reveal_start,
-        state_names=comment.state_names,
-        action_names=comment.action_names,
+        state_names=comment.states,
+        action_names=comment.actions,
     )
 
 
-def _check_actions(pomdp: Pomdp, form: Form, comment: Comment) -> None:
+def _check_actions(pomdp: Pomdp, form: Form, comment: LookComment) -> None:
     n_actions = len(form.pairs)
-    names = identifiers(comment.action_names, n_actions, "a")
+    names = identifiers(comment.actions, n_actions, "a")
     written = [name + kind for name in names for kind in (BLIND, MEASURE)]
     if len(names) != n_actions or written != pomdp.actions.names:
         raise ModelError("it has other actions")
@@ -214,9 +251,9 @@ def _check_actions(pomdp: Pomdp, form: Form, comment: Comment) -> None:
         raise ModelError("it has its actions in another order")
 
 
-def _check_states(states: Words, comment: Comment) -> None:
+def _check_states(states: Words, comment: LookComment) -> None:
     n_states = states.count - comment.begin
-    names = state_identifiers(comment.state_names, n_states, comment.begin)
+    names = state_identifiers(comment.states, n_states, comment.begin)
     if len(names) != n_states or [*([BEGIN] if comment.begin else []), *names] != states.names:
         raise ModelError("it has other states")
 
@@ -411,7 +448,7 @@ def _why_not_over(pomdp: Pomdp, moves: list[Moves], state: int) -> str:
     for action, move in enumerate(moves):
         entries = slice(int(move.offsets[state]), int(move.offsets[state + 1]))
         for successor, probability, paid in zip(
-            move.successors[entries].tolist(), move.probabilities[entries], move.rewards[entries], strict=True
+            move.columns[entries].tolist(), move.values[entries], move.rewards[entries], strict=True
         ):
             if successor != state and probability > ROUNDING:
                 return f"{rule} action {pomdp.actions[action]!r} leads from there to state {pomdp.states[successor]!r}"
@@ -469,9 +506,9 @@ def _mismatch(pomdp: Pomdp, moves: list[Moves], blind: int, measuring: int) -> s
     """Return why the measuring action is not the blind action with a measurement added; empty if it is."""
     one, other = moves[blind], moves[measuring]
     states, actions = pomdp.states, pomdp.actions
-    if not (np.array_equal(one.offsets, other.offsets) and np.array_equal(one.successors, other.successors)):
+    if not (np.array_equal(one.offsets, other.offsets) and np.array_equal(one.columns, other.columns)):
         for state in range(states.count):
-            rows = [move.successors[move.offsets[state] : move.offsets[state + 1]].tolist() for move in (one, other)]
+            rows = [move.columns[move.offsets[state] : move.offsets[state + 1]].tolist() for move in (one, other)]
             if rows[0] != rows[1]:
                 successor = min(set(rows[0]) ^ set(rows[1]))
                 goes, stays = (blind, measuring) if successor in rows[0] else (measuring, blind)
@@ -479,12 +516,12 @@ def _mismatch(pomdp: Pomdp, moves: list[Moves], blind: int, measuring: int) -> s
                     f"from state {states[state]!r}, {actions[goes]!r} may lead to {states[successor]!r} "
                     f"and {actions[stays]!r} not"
                 )
-    apart = np.abs(one.probabilities - other.probabilities) > ROUNDING
+    apart = np.abs(one.values - other.values) > ROUNDING
     if apart.any():
         entry = int(np.argmax(apart))
         return (
-            f"from state {states[one.state_of(entry)]!r} to {states[int(one.successors[entry])]!r} it goes with probability "
-            f"{other.probabilities[entry]:.6g}, the blind action with {one.probabilities[entry]:.6g}"
+            f"from state {states[one.state_of(entry)]!r} to {states[int(one.columns[entry])]!r} it goes with probability "
+            f"{other.values[entry]:.6g}, the blind action with {one.values[entry]:.6g}"
         )
     return _cost_problem(pomdp, one, other)
 
@@ -505,9 +542,204 @@ def _cost_problem(pomdp: Pomdp, one: Moves, other: Moves) -> str:
     varying = np.abs(cost - cost[first]) > allowed + allowed[first]
     if varying.any():
         entry = int(np.argmax(varying))
-        arriving = pomdp.states[int(one.successors[entry])]
+        arriving = pomdp.states[int(one.columns[entry])]
         return (
             f"in state {pomdp.states[one.state_of(entry)]!r} it costs {cost[first[entry]]:.6g} or, arriving in {arriving!r}, "
             f"{cost[entry]:.6g}, expected a cost that does not depend on where one arrives"
         )
     return ""
+
+
+def _plain_model(pomdp: Pomdp, tables: Tables) -> Model:
+    """Return a POMDP as a model without measurements, whose observations are passive outcomes; the start is hidden."""
+    return observed_model(
+        tables, pomdp.discount, pomdp.start, pomdp.observations.count,
+        pomdp.states.names, pomdp.actions.names, pomdp.observations.names,
+    )  # fmt: skip
+
+
+def observed_model(
+    tables: Tables,
+    discount: float,
+    start: FloatArray,
+    n_observations: int,
+    state_names: list[str] | None,
+    action_names: list[str] | None,
+    observation_names: list[str] | None,
+    reveal_start: bool = False,
+) -> Model:
+    """Return the model of tables whose observations are passive outcomes; by action only where the law depends on it."""
+    shown, n_states = tables.shown, len(start)
+    n_actions = (len(shown.offsets) - 1) // n_states
+    parts = [shown.part(action * n_states, (action + 1) * n_states) for action in range(n_actions)]
+    by_action = not all(_same(part, parts[0]) for part in parts)
+    rows = shown if by_action else parts[0]
+    law = stored_law(n_observations, by_action, rows.offsets, rows.columns, rows.values, "the observations")
+    names = None if observation_names is None else tuple(observation_names)
+    terminal = np.zeros(n_states, dtype=bool)
+    moves, order = _by_state(tables.moves, n_states, n_actions, terminal)
+    return _parts(
+        moves, tables.rewards[order], terminal, start, measuring_cost=None, discount=discount, reveal_start=reveal_start,
+        state_names=state_names, action_names=action_names, measurements=[],
+        passive=stored_measurement(OBSERVATION, 0.0, names, None, law),
+    ).model()  # fmt: skip
+
+
+def _same(one: Rows, other: Rows) -> bool:
+    return (
+        np.array_equal(one.offsets, other.offsets)
+        and np.array_equal(one.columns, other.columns)
+        and np.array_equal(one.values, other.values)
+    )
+
+
+def _pairs_model(pomdp: Pomdp, tables: Tables, comment: PairsComment) -> Model:
+    """Return the model of a file with a comment line of version 2; a `ModelError` says where the two do not agree."""
+    check_sizes(comment, pomdp.states.count, pomdp.actions.count, pomdp.observations.count)
+    layout = Layout.of(comment)
+    for what, expected, found in (
+        ("states", layout.states, pomdp.states.names),
+        ("actions", layout.actions, pomdp.actions.names),
+        ("observations", layout.observations, pomdp.observations.names),
+    ):
+        if expected != found:
+            raise ModelError(f"it has other {what}")
+    reader = _PairsReader(pomdp, tables, comment, layout)
+    model = reader.model()
+    _check_written_again(pomdp, tables, model)
+    return model
+
+
+class _PairsReader:
+    """Finds the parts of a model in the tables of its file."""
+
+    def __init__(self, pomdp: Pomdp, tables: Tables, comment: PairsComment, layout: Layout) -> None:
+        self.pomdp, self.tables, self.comment, self.layout = pomdp, tables, comment, layout
+        self.n_file_states = pomdp.states.count
+        self.pair_number = {pair: number for number, pair in enumerate(layout.pairs)}
+
+    def rows(self, pair: tuple[int, int], added: int = 0) -> tuple[int, int]:
+        """Return the first row of the tables for the model's states under a pair, and the row after the last."""
+        begin = self.pair_number[pair] * self.n_file_states
+        return begin + added, begin + self.n_file_states
+
+    def model(self) -> Model:
+        comment, added = self.comment, self.layout.n_added
+        n_states, n_actions = comment.n_states, comment.n_actions
+        blind = [self.rows((action, 0), added) for action in range(n_actions)]
+        moves = _stacked([self.tables.moves.part(*rows) for rows in blind])
+        rewards = np.concatenate([self.tables.rewards_of(*rows) for rows in blind])
+        if np.any(moves.columns < added):
+            raise ModelError("a state leads to a state that is only there for the start")
+        moves = Rows(moves.offsets, moves.columns - added, moves.values)
+        terminal = np.zeros(n_states, dtype=bool)
+        if comment.ends:
+            terminal = self._shows(self.tables.shown.part(*blind[0]), self.layout.end)
+        moves, order = _by_state(moves, n_states, n_actions, terminal)
+        measurements = [self._measurement(one, number, terminal) for number, one in enumerate(comment.measurements, 1)]
+        passive = None if comment.passive is None else self._measurement(comment.passive, 0, terminal)
+        return _parts(
+            moves, rewards[order], terminal, self._initial(), comment.successor_rewards, measuring_cost=None,
+            discount=self.pomdp.discount, reveal_start=comment.reveal_start, state_names=comment.state_names,
+            action_names=comment.action_names, measurements=measurements, passive=passive,
+        ).model()  # fmt: skip
+
+    @staticmethod
+    def _shows(rows: Rows, observation: int) -> BoolArray:
+        """Return for every row whether it shows one observation only, this one."""
+        shows: BoolArray = rows.sizes() == 1
+        shows &= rows.columns[np.minimum(rows.offsets[:-1], len(rows.columns) - 1)] == observation
+        return shows
+
+    def _initial(self) -> FloatArray:
+        """Return the initial distribution, shape (S,): that of the file, or that to which `begin` leads."""
+        starts = self.comment.starts
+        if starts is None:
+            return self.pomdp.start
+        row = self.tables.moves.part(0, 1)
+        initial = np.zeros(self.comment.n_states)
+        if not np.array_equal(row.columns, np.arange(1, 1 + len(starts))):
+            raise ModelError("its additional state 'begin' does not lead to the copies of the initial states")
+        initial[starts] = row.values
+        return initial
+
+    def _measurement(self, given: Described, number: int, terminal: BoolArray) -> Measurement:
+        """Return a measurement, 0 for the passive one, with the law that the observations of its pairs have."""
+        law = None if given.n_outcomes is None else self._law(given, given.n_outcomes, number, terminal)
+        with_actions = None if given.with_actions is None else tuple(given.with_actions)
+        return stored_measurement(given.name, given.price, given.outcome_names, with_actions, law)
+
+    def _law(self, given: Described, n_outcomes: int, number: int, terminal: BoolArray) -> Law:
+        n_states, n_actions = self.comment.n_states, self.comment.n_actions
+        allowed = range(n_actions) if given.with_actions is None else given.with_actions
+        outcome_of = np.full(self.pomdp.observations.count, -1)
+        outcome_of[self.layout.numbers[number]] = np.arange(n_outcomes)
+        rows, outcomes, chances = [], [], []
+        for action in allowed if given.by_action else list(allowed)[:1]:
+            shown = self.tables.shown.part(*self.rows((action, number), self.layout.n_added))
+            kept = ~terminal[shown.row_of_entry()]
+            rows.append(shown.row_of_entry()[kept] + (action * n_states if given.by_action else 0))
+            outcomes.append(outcome_of[shown.columns[kept]])
+            chances.append(shown.values[kept])
+        for action, state, outcome, chance in given.unused:
+            if action >= n_actions or action in allowed or state >= n_states or not given.by_action:
+                raise ModelError(
+                    f"its measurement {given.name!r} has probabilities with an action that it does not have"
+                )
+            rows.append(np.array([action * n_states + state]))
+            outcomes.append(np.array([outcome]))
+            chances.append(np.array([chance]))
+        row, found, values = np.concatenate(rows), np.concatenate(outcomes), np.concatenate(chances)
+        if np.any(found < 0):
+            raise ModelError(f"the pairs with {given.name!r} show observations that are no outcomes of it")
+        order = np.lexsort((found, row))
+        offsets: IndexArray = np.searchsorted(
+            row[order], np.arange((n_actions if given.by_action else 1) * n_states + 1)
+        )
+        return stored_law(n_outcomes, given.by_action, offsets, found[order], values[order], given.name)
+
+
+def _check_written_again(pomdp: Pomdp, tables: Tables, model: Model) -> None:
+    """Raise a `ModelError` unless the file of the model says, up to rounding, what this file says."""
+    text = "".join(pomdp_writer.lines(model))
+    if text == pomdp.text:
+        return
+    again = read(text.encode())
+    written = tables_of(again)
+    if np.any(np.abs(again.start - pomdp.start) > ROUNDING):
+        raise ModelError("the start is another one")
+    for what, mine, found in (
+        ("transitions", written.moves, tables.moves),
+        ("observations", written.shown, tables.shown),
+    ):
+        row = _first_difference(mine, found)
+        if row >= 0:
+            raise ModelError(f"the {what} {_of_row(pomdp, row)} are others than those that the comment implies")
+    size = np.maximum(1.0, np.abs(written.rewards))
+    wrong = ~(np.abs(written.rewards - tables.rewards) <= ROUNDING * size)
+    if wrong.any():
+        entry = int(np.argmax(wrong))
+        row = int(tables.moves.row_of_entry()[entry])
+        raise ModelError(
+            f"the reward {_of_row(pomdp, row)} is {tables.rewards[entry]:.6g}, the comment implies "
+            f"{written.rewards[entry]:.6g}"
+        )
+
+
+def _of_row(pomdp: Pomdp, row: int) -> str:
+    action, state = divmod(row, pomdp.states.count)
+    return f"of action {pomdp.actions[action]!r} in state {pomdp.states[state]!r}"
+
+
+def _first_difference(one: Rows, other: Rows) -> int:
+    """Return the first row that differs by more than rounding, or -1."""
+    if np.array_equal(one.offsets, other.offsets) and np.array_equal(one.columns, other.columns):
+        apart = np.abs(one.values - other.values) > ROUNDING
+        return int(one.row_of_entry()[np.argmax(apart)]) if apart.any() else -1
+    sizes = np.flatnonzero(one.offsets != other.offsets)
+    row = int(sizes[0]) - 1 if sizes.size else len(one.offsets) - 2
+    last = min(len(one.columns), len(other.columns))
+    columns = np.flatnonzero(one.columns[:last] != other.columns[:last])
+    if columns.size:
+        row = min(row, int(one.row_of_entry()[columns[0]]))
+    return row

@@ -1,4 +1,8 @@
-"""Read Cassandra's POMDP text format, with the whole of its grammar, into tables; `pomdp_model` makes a model of them."""
+"""Read Cassandra's POMDP text format, with the whole of its grammar; `pomdp_model` makes a model of what was read.
+
+`read` returns a `Pomdp`: the tables as the lines of the file give them. `tables_of` returns them as compressed rows over (action,
+state), checked to be distributions, with expected rewards.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from actmeasure.errors import ModelError
-from actmeasure.files.checks import VERSION, decimal_index, parse_json, quote, unknown, whole
-from actmeasure.files.pomdp_pairs import PairsComment
-from actmeasure.files.pomdp_text import COMMENT, RESERVED, Comment
-from actmeasure.model.transitions import ACCEPTED_ERROR, FloatArray, normalised
+from actmeasure.files.checks import decimal_index, quote, unknown
+from actmeasure.files.pomdp_writer import COMMENT, RESERVED, LookComment, PairsComment, comment_of
+from actmeasure.model.transitions import ACCEPTED_ERROR, ROUNDING_ERROR, FloatArray, normalised
 
-__all__ = ["ENTRY_ERROR", "ROW_ERROR", "Pomdp", "ProbabilityTable", "RewardTable", "Tokens", "Words", "read"]
+__all__ = [
+    "ENTRY_ERROR", "ROW_ERROR", "IndexArray", "Pomdp", "ProbabilityTable", "RewardTable", "Rows", "Tables", "Tokens", "Words",
+    "read", "tables_of",
+]  # fmt: skip
 
 IndexArray = npt.NDArray[np.int64]
 
@@ -41,6 +47,8 @@ DIGITS = frozenset("0123456789")
 AFTER_ENTRY = frozenset(("T", "O", "R", "s", END))
 #: Numbers of which more than this many are tried to be read at once.
 FEW = 8
+#: Largest number of rewards by observation that are averaged at once.
+CHUNK = 2_000_000
 
 
 def read(contents: bytes) -> Pomdp:
@@ -60,7 +68,7 @@ class Pomdp:
     sign : 1.0, or -1.0 where the file gives costs in place of rewards
     statements : int
         Number of T, O and R statements in the file.
-    comment : Comment, PairsComment or None
+    comment : LookComment, PairsComment or None
         The contents of the comment line `# actmeasure`, if the file has one.
     text : str
         The file itself.
@@ -76,7 +84,7 @@ class Pomdp:
     shown: ProbabilityTable
     rewards: RewardTable
     statements: int
-    comment: Comment | PairsComment | None
+    comment: LookComment | PairsComment | None
     text: str
 
     def reward(self, action: int, state: int, successor: int, observation: int) -> float:
@@ -89,7 +97,7 @@ class Pomdp:
     ) -> FloatArray:
         """Return the rewards of steps, given as arrays of one length."""
         sizes = (self.actions.count, self.states.count, self.states.count, self.observations.count)
-        return self.sign * self.rewards.at((actions, states, successors, observations), sizes)
+        return self.sign * self.rewards.at((actions, states, successors, observations), sizes) + 0.0  # without -0.0
 
     def uniform_start(self) -> bool:
         """Return whether the start is uniform over all states, as it is where the file has no `start`."""
@@ -125,6 +133,7 @@ class _Reader:
         self.sign: float | None = None
         self.words = {kind: Words(kind) for kind in ("state", "action", "observation")}
         self.start: FloatArray | None = None
+        self.has_reset = False
         self.transitions = ProbabilityTable(0, 0)
         self.shown = ProbabilityTable(0, 0)
         self.rewards = RewardTable()
@@ -245,6 +254,8 @@ class _Reader:
             raise tokens.error("'start' comes before 'states'; put it after the preamble", back=1)
         if self.start is not None:
             raise tokens.error("'start' is given a second time; remove one of the two", back=1)
+        if self.has_reset:
+            raise tokens.error("'start' comes after a 'reset', which leads there; put it after the preamble", back=1)
         mode = tokens.take() if tokens.peek() in ("include", "exclude") else "start"
         tokens.expect(":", repr(mode))
         self.start = np.zeros(n_states)
@@ -331,6 +342,7 @@ class _Reader:
         elif tokens.accept("uniform"):
             table.set_uniform(actions, states)
         elif what == "transition" and tokens.accept("reset"):
+            self.has_reset = True
             start = np.full(n_states, 1 / n_states) if self.start is None else self.start
             table.set_rows(actions, states, start.tolist())
         else:
@@ -492,26 +504,17 @@ def _joint(columns: list[IndexArray], places: tuple[bool, ...], sizes: tuple[int
     return joint
 
 
-def _parsed_comment(text: str) -> Comment | PairsComment:
-    """Return the contents of the comment line whose JSON this is."""
-    about = parse_json(text)
-    version = whole(about.get("version") if isinstance(about, dict) else None, "'version'", least=1)
-    if version > VERSION:
-        raise ModelError(f"it has version {version}, this actmeasure reads versions up to {VERSION}; update actmeasure")
-    return Comment.of_json(about) if version == 1 else PairsComment.of_json(about)
-
-
 class Tokens:
     """A cursor over the tokens of a file, with the line of each.
 
     Attributes
     ----------
-    comment : Comment, PairsComment or None
+    comment : LookComment, PairsComment or None
         The contents of the comment line `# actmeasure`, if the file has one.
     """
 
     def __init__(self, text: str) -> None:
-        self.comment: Comment | PairsComment | None = None
+        self.comment: LookComment | PairsComment | None = None
         self._words: list[str] = []
         self._lines: list[int] = []
         self._position = 0
@@ -529,7 +532,7 @@ class Tokens:
         if self.comment is not None:
             raise ModelError(f"line {line}: the comment '# actmeasure' is there twice; remove one of the two")
         try:
-            self.comment = _parsed_comment(remark[len(COMMENT) - 1 :])
+            self.comment = comment_of(remark[len(COMMENT) - 1 :])
         except ModelError as error:
             raise ModelError(f"line {line}, the comment '# actmeasure': {error}") from error
 
@@ -639,3 +642,109 @@ class Tokens:
             )
         self.take()
         return range(found, found + 1)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Compressed rows: that of action `a` and state `s` is number `a * S + s`; columns ascend, values are not 0."""
+
+    offsets: IndexArray
+    columns: IndexArray
+    values: FloatArray
+
+    def sizes(self) -> IndexArray:
+        """Return the number of entries of every row."""
+        return np.diff(self.offsets)
+
+    def row_of_entry(self) -> IndexArray:
+        """Return the row of every entry."""
+        return np.repeat(np.arange(len(self.offsets) - 1), self.sizes())
+
+    def part(self, first: int, last: int) -> Rows:
+        """Return the rows from `first` to before `last`."""
+        begin, end = int(self.offsets[first]), int(self.offsets[last])
+        return Rows(self.offsets[first : last + 1] - begin, self.columns[begin:end], self.values[begin:end])
+
+
+@dataclass(frozen=True)
+class Tables:
+    """What a file says, as arrays.
+
+    Attributes
+    ----------
+    moves : Rows
+        Transition probabilities; columns are successors.
+    shown : Rows
+        Probabilities of observations; row `a * S + t` is for state `t` reached by action `a`.
+    rewards : float64 array, one for each entry of `moves`
+        Rewards that depend on the observation are expectations over it, given action and successor.
+    """
+
+    moves: Rows
+    shown: Rows
+    rewards: FloatArray
+
+    def rewards_of(self, first: int, last: int) -> FloatArray:
+        """Return the rewards of the entries of `moves` in the rows from `first` to before `last`."""
+        return self.rewards[int(self.moves.offsets[first]) : int(self.moves.offsets[last])]
+
+
+def tables_of(pomdp: Pomdp) -> Tables:
+    """Return the tables of a file; a `ModelError` names a row that is not a distribution."""
+    shown = _distributions(pomdp, pomdp.shown, "observation")
+    moves = _distributions(pomdp, pomdp.transitions, "transition")
+    return Tables(moves, shown, _expected_rewards(pomdp, moves, shown))
+
+
+def _distributions(pomdp: Pomdp, table: ProbabilityTable, what: str) -> Rows:
+    """Return the rows of a table, divided by their sums where these differ from 1 by more than rounding."""
+    n_states = pomdp.states.count
+    n_rows = pomdp.actions.count * n_states
+    sizes = np.zeros(n_rows, dtype=np.int64)
+    numbers = sorted(table.rows)
+    sizes[numbers] = [len(table.rows[number]) for number in numbers]
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    rows = np.repeat(np.arange(n_rows), sizes)
+    columns = np.array([column for number in numbers for column in table.rows[number]], dtype=np.int64)
+    values = np.array([value for number in numbers for value in table.rows[number].values()], dtype=np.float64)
+    order = np.lexsort((columns, rows))
+    columns, values = columns[order], values[order]
+    sums = np.bincount(rows, weights=values, minlength=n_rows)
+    error = np.abs(sums - 1)
+    wrong = error > np.maximum(ROW_ERROR, ENTRY_ERROR * sizes)
+    if wrong.any():
+        action, state = divmod(int(np.argmax(wrong)), n_states)
+        raise ModelError(
+            f"the {what} probabilities of action {pomdp.actions[action]!r} in state {pomdp.states[state]!r} sum to "
+            f"{sums[action * n_states + state]:.6g}, expected 1; complete them"
+        )
+    rescaled = error > ROUNDING_ERROR * np.maximum(4, sizes)
+    return Rows(offsets, columns, values / np.where(rescaled, sums, 1.0)[rows] if rescaled.any() else values)
+
+
+def _expected_rewards(pomdp: Pomdp, moves: Rows, shown: Rows) -> FloatArray:
+    """Return the reward of every entry of `moves`: the mean over observations where it depends on them."""
+    n_states = pomdp.states.count
+    actions, states = np.divmod(moves.row_of_entry(), n_states)
+    successors = moves.columns
+    if not pomdp.rewards.by_observation:
+        return pomdp.rewards_at(actions, states, successors, np.zeros_like(successors))
+    found = np.empty(len(successors))
+    rows = actions * n_states + successors
+    ends = np.cumsum(shown.sizes()[rows])
+    first = 0
+    while first < len(rows):
+        before = int(ends[first - 1]) if first else 0
+        last = max(first + 1, int(np.searchsorted(ends, before + CHUNK, side="right")))
+        some = slice(first, last)
+        sizes = shown.sizes()[rows[some]]
+        begins = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+        entry = np.repeat(np.arange(first, last), sizes)
+        at = shown.offsets[rows[entry]] + np.arange(len(entry)) - np.repeat(begins, sizes)
+        paid = pomdp.rewards_at(actions[entry], states[entry], successors[entry], shown.columns[at])
+        least, most = np.minimum.reduceat(paid, begins), np.maximum.reduceat(paid, begins)
+        with np.errstate(over="ignore", invalid="ignore"):  # infinity is refused later
+            mean = np.add.reduceat(shown.values[at] * paid, begins)
+        found[some] = np.where(least == most, least, mean)  # where they are equal, without rounding
+        first = last
+    return found

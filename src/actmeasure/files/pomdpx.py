@@ -16,19 +16,15 @@ from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
 import numpy as np
-import numpy.typing as npt
 
-from actmeasure.errors import ModelError
+from actmeasure.errors import ModelError, first_repeated
 from actmeasure.files.checks import decimal_index, quote, unknown
-from actmeasure.files.pomdp_measurements import observed_model
-from actmeasure.files.pomdp_reader import ENTRY_ERROR, ROW_ERROR
-from actmeasure.files.pomdp_tables import Rows, Tables
+from actmeasure.files.pomdp_model import observed_model
+from actmeasure.files.pomdp_reader import ENTRY_ERROR, ROW_ERROR, IndexArray, Rows, Tables
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray, normalised
 
 __all__ = ["read"]
-
-IndexArray = npt.NDArray[np.int64]
 
 #: Tables and intermediate results with more entries than this are refused.
 MOST_ENTRIES = 10_000_000
@@ -136,9 +132,8 @@ class _Network:
             raise ModelError("<Variable> has no <StateVar> or no <ActionVar>; add it")
         every = [*self.before, *self.after, *self.actions, *self.observations]
         self.variable = {variable.name: variable for variable in every}
-        if len(self.variable) != len(every):
-            names = [variable.name for variable in every]
-            twice = next(name for name in names if names.count(name) > 1)
+        twice = first_repeated(variable.name for variable in every)
+        if twice is not None:
             raise ModelError(f"two variables are named {twice!r}; give each a name of its own")
         self.n_states, self.n_actions = _size(self.before), _size(self.actions)
         if self.n_states * self.n_actions > MOST_ENTRIES // 10:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from actmeasure.inspection.advice import Advice, Agreement, Confidence, StatePlan
 from actmeasure.inspection.advising import advise
+from actmeasure.inspection.detection import DetectionFit, fit_detection
 from actmeasure.inspection.diagnostics import Diagnostic
 from actmeasure.inspection.economics import Economics, Units
 from actmeasure.inspection.fitting import Fit, fit
+from actmeasure.inspection.groups import GroupFits, fit_groups
 from actmeasure.inspection.page import write_page
 from actmeasure.inspection.schedules import PricedSchedule
 from actmeasure.inspection.usual_policies import ComparedPolicy
@@ -16,15 +18,19 @@ __all__ = [
     "Agreement",
     "ComparedPolicy",
     "Confidence",
+    "DetectionFit",
     "Diagnostic",
     "Economics",
     "Fit",
+    "GroupFits",
     "Policy",
     "PricedSchedule",
     "StatePlan",
     "Units",
     "advise",
     "fit",
+    "fit_detection",
+    "fit_groups",
     "write_page",
 ]
 

@@ -20,8 +20,11 @@ Name = str | tuple[str, ...]
 CODES: dict[Severity, tuple[str, ...]] = {
     "info": (
         # How the records were read, and what was assumed where they contain no information.
-        "lines-skipped", "dates-to-periods", "times-divided", "records-merged", "default-action-not-recorded",
-        "actions-filled-in", "units-without-change", "assumed-transitions", "assumption-not-needed",
+        "lines-skipped", "dates-to-periods", "times-divided", "dates-with-two-readings", "months-without-day", "cells-missing",
+        "columns-ignored", "states-sorted", "contradicted-records-left-out", "records-merged", "default-action-not-recorded",
+        "actions-filled-in", "actions-filled-in-between", "contradictions-left-out",
+        "units-without-change", "assumed-transitions", "assumption-not-needed",
+        "age-matters", "age-does-not-matter",
         # Parts of the fit and of the advice that were left out.
         "intervals-incomplete", "goodness-incomplete", "flat-directions-not-checked", "plan-from-other-search",
         "states-without-plan", "longer-intervals-not-tried",
@@ -32,8 +35,9 @@ CODES: dict[Severity, tuple[str, ...]] = {
         # Suspicious records, and little data.
         "times-look-like-dates", "state-seen-once", "state-never-seen", "few-units", "action-without-data",
         "action-without-data-in-states", "little-exposure", "estimation-not-converged",
+        "intensity-at-limit",
         # What records with such gaps do not determine, whatever their number.
-        "flat-directions", "gaps-with-common-factor", "several-chains",
+        "flat-directions", "gaps-with-common-factor", "several-chains", "errors-confounded",
         # Goodness of fit: a test that fails, and its largest differences.
         "misfit-gap", "misfit-history", "misfit-age", "difference-gap", "difference-history", "difference-age",
         # The plan and the policies that it is compared with.

@@ -25,7 +25,7 @@ import os
 import re
 import tomllib
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -133,6 +133,14 @@ class Economics:
         """Read prices from a TOML file; anything wrong is a `FitError` that names the line."""
         return read_economics(path)
 
+    def per(self, period: str) -> Economics:
+        """Return the prices for another period: running costs and the discount are converted, prices for one time stay."""
+        if period == self.period:
+            return self
+        share = _days(period, "period") / _days(self.period, "period")
+        running = {state: share * price for state, price in self.running.items()}
+        return replace(self, period=period, running=running, discount=self.discount**share)
+
     def check_names(self, states: Sequence[str], actions: Sequence[str], dropped: Sequence[str] = ()) -> None:
         """Raise a `FitError` if a name is not that of a state or action (also a dropped one), or an action has no price."""
         for key in ("running", "inspection_by_state"):
@@ -140,7 +148,13 @@ class Economics:
         self._known("state", self.failure_states, states, "failure_states")
         self._known("state", self.terminal, states, "terminal")
         self._known("action", self.inspection_by_action, [*actions, *dropped], "inspection_by_action")
-        self._known("action", self.actions, [*actions, *dropped], "actions")
+        for action in self.actions:
+            if action not in (*actions, *dropped):
+                raise FitError(
+                    f"{self.location(('actions', action))}{unknown_name('action', action, [*actions, *dropped])}; if the records "
+                    f"contain none, say what it does when fitting: assume={{{action!r}: {states[0]!r}}} (actmeasure fit --assume "
+                    f"{action}:{states[0]}), or leave its price out"
+                )
         for action in actions:
             if action not in self.actions:
                 raise FitError(

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import os
 from dataclasses import fields
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from actmeasure.errors import ActMeasureError, FitError, quoted
 from actmeasure.files.archive import Arrays, Shapes, read_arrays, write_arrays
-from actmeasure.files.atomic import explain, replacing
+from actmeasure.files.atomic import explain, replacing, usable_path
 from actmeasure.files.checks import FIT_FORMAT, FIT_VERSION, quote
 from actmeasure.inspection.diagnostics import SEVERITIES, Diagnostic
-from actmeasure.inspection.fitting import Fit
+from actmeasure.inspection.fit_result import Fit, age_names
 from actmeasure.inspection.goodness import Goodness, GoodnessTest
 from actmeasure.settings import LARGEST_EXACT
 
@@ -31,9 +33,25 @@ ARRAYS = {
     "inspected": "<i8",
     "exposure": "<f8",
     "assumed": "|b1",
+    "dynamics": "<f8",
+    "dynamics_low": "<f8",
+    "dynamics_high": "<f8",
+    "bootstrap_dynamics": "<f8",
+    "errors": "<f8",
+    "errors_low": "<f8",
+    "errors_high": "<f8",
+    "bootstrap_errors": "<f8",
 }
-#: Arrays that a fit without a bootstrap does not have.
-OPTIONAL = ("low", "high", "bootstrap")
+#: By the name of an estimate, the arrays of its intervals, which a fit without a bootstrap does not have.
+INTERVALS = {
+    "probabilities": ("low", "high", "bootstrap"),
+    "dynamics": ("dynamics_low", "dynamics_high", "bootstrap_dynamics"),
+    "errors": ("errors_low", "errors_high", "bootstrap_errors"),
+}
+#: Arrays that not every fit has.
+OPTIONAL = ("dynamics", "errors", *(name for names in INTERVALS.values() for name in names))
+#: Largest intensity in a file.
+LARGEST_RATE = 1e300
 #: Tolerance of sums of probabilities.
 SUM_TOLERANCE = 1e-6
 
@@ -103,6 +121,14 @@ class _FitDescription(msgspec.Struct, forbid_unknown_fields=True):
     n_units: Count
     n_records: Count
     n_inspections: Count
+    # Of version 3.
+    converged: bool = True
+    free_parameters: Count = 0
+    time: Literal["discrete", "continuous"] = "discrete"
+    at_once: tuple[str, ...] = ()
+    default_action: str | None = None
+    age_breaks: tuple[Annotated[float, msgspec.Meta(gt=0, le=1e300)], ...] = ()
+    start: str | None = None
 
 
 def save_fit(fit: Fit, path: str | os.PathLike[str]) -> None:
@@ -131,12 +157,8 @@ def load_fit(path: str | os.PathLike[str]) -> Fit:
 
 def checked_path(path: str | os.PathLike[str]) -> Path:
     """Return the path of a fit; raise a `FitError` if it cannot be one."""
-    try:
-        file_path = Path(path)
-        usable = b"\0" not in os.fsencode(file_path) and file_path.suffix.lower() == ".npz"
-    except (TypeError, UnicodeEncodeError):
-        usable = False
-    if not usable:
+    file_path = usable_path(path)
+    if file_path is None or file_path.suffix.lower() != ".npz":
         raise FitError(f"{quoted(path)} cannot hold a fit, expected a name that ends in .npz")
     return file_path
 
@@ -191,24 +213,31 @@ def _check_shapes(shapes: Shapes) -> int:
         )
     n_actions, n_states, _ = shapes["probabilities"]
     rows, square = (n_actions, n_states), (n_actions, n_states, n_states)
-    expected: Shapes = dict.fromkeys(ARRAYS, rows) | dict.fromkeys(
-        ("probabilities", "low", "high", "bootstrap"), square
-    )
+    expected: Shapes = dict.fromkeys(ARRAYS, rows)
+    for name, parts in INTERVALS.items():
+        expected |= dict.fromkeys((name, *parts), square[1:] if name == "errors" else square)
     expected["initial"] = (n_states,)
     for name, shape in shapes.items():
-        inner = shape[1:] if name == "bootstrap" else shape
-        if inner != expected[name] or (name == "bootstrap" and not shape[0]):
+        inner = shape[1:] if name.startswith("bootstrap") else shape
+        if inner != expected[name] or (name.startswith("bootstrap") and shape[:1] != shapes.get("bootstrap", (0,))[:1]):
             raise FitError(f"{name!r} has shape {shape}, which does not fit {n_actions} actions and {n_states} states")
-    given = [name for name in OPTIONAL if name in shapes]
-    if given and len(given) < len(OPTIONAL):
-        raise FitError(f"it has {given[0]!r}, but not all of {', '.join(OPTIONAL)}; the file is damaged")
+    if "bootstrap" in shapes and not shapes["bootstrap"][0]:
+        raise FitError("'bootstrap' is empty; the file is damaged")
+    for name, parts in INTERVALS.items():
+        given = [part for part in parts if part in shapes]
+        if given and (len(given) < len(parts) or name not in shapes):
+            raise FitError(f"it has {given[0]!r}, but not all of {', '.join(parts)}; the file is damaged")
+        if name in shapes and bool(given) != ("bootstrap" in shapes):
+            raise FitError(f"not all of its estimates have intervals ({name!r}); the file is damaged")
     # Names, and diagnostics of states, actions and pairs of them.
     return 16 * (n_actions + 1) * (n_states + 1)
 
 
 def _fit(about: _FitDescription, arrays: Arrays) -> Fit:
     _check_names(about)
+    _check_kind(about, arrays)
     _check_arrays(arrays)
+    _check_dynamics(about, arrays)
     parts: dict[str, Any] = {name: arrays.get(name) for name in ARRAYS}
     for name in ("identifiability", "warnings", "notes"):
         parts[name] = tuple(one.diagnostic() for one in getattr(about, name))
@@ -236,18 +265,68 @@ def _check_names(about: _FitDescription) -> None:
         )
 
 
+def _check_kind(about: _FitDescription, arrays: Arrays) -> None:
+    """Raise a `FitError` if the kind of fit does not match its arrays, actions and breaks of age."""
+    if ("dynamics" in arrays) != (about.time == "continuous"):
+        raise FitError(f"its time is {quote(about.time)}, which does not fit its arrays; the file is damaged")
+    if ("errors" in arrays) != (about.start is not None):
+        raise FitError(f"'start' is {quote(about.start)}, which does not fit its arrays; the file is damaged")
+    breaks = about.age_breaks
+    if any(later <= earlier for earlier, later in pairwise(breaks)) or len(about.action_names) % (1 + len(breaks)):
+        raise FitError(f"'age_breaks' is {quote(list(breaks))}, which does not fit its actions; the file is damaged")
+    if breaks:
+        count = len(about.action_names) // (1 + len(breaks))
+        endings = [f", {interval}" for interval in age_names(breaks)]
+        plain = [name.removesuffix(endings[0]) for name in about.action_names[:count]]
+        if about.action_names != tuple(f"{name}{ending}" for ending in endings for name in plain):
+            raise FitError("its actions do not have the names of its intervals of age; the file is damaged")
+    else:
+        plain = list(about.action_names)
+    if not set(about.at_once) <= set(plain) or (about.at_once and about.default_action not in plain):
+        raise FitError(
+            f"'at_once' is {quote(list(about.at_once))}, which does not fit its actions; the file is damaged"
+        )
+
+
+def _check_dynamics(about: _FitDescription, arrays: Arrays) -> None:
+    """Raise a `FitError` about intensities, effects and errors that no fit has."""
+    for name in ("errors", "bootstrap_errors"):
+        if name in arrays and not _are_distributions(arrays[name]).all():
+            raise FitError(f"{name!r} has rows that are not probabilities; the file is damaged")
+    if "dynamics" in arrays:
+        count = len(about.action_names) // (1 + len(about.age_breaks))
+        ending = f", {age_names(about.age_breaks)[0]}" if about.age_breaks else ""
+        plain = [name.removesuffix(ending) for name in about.action_names[:count]]
+        at_once = np.tile(np.isin(plain, about.at_once), 1 + len(about.age_breaks))[:, None, None]
+        known = ~np.isnan(arrays["dynamics"])
+        diagonal = np.eye(arrays["dynamics"].shape[1], dtype=bool)
+        for name in ("dynamics", "bootstrap_dynamics"):
+            values = arrays.get(name, arrays["dynamics"])
+            sound = (values >= 0) & (values <= LARGEST_RATE) & ((values == 0) | ~diagonal)
+            sound = np.where(at_once, _are_distributions(values), sound)
+            if not np.all(np.where(known, sound, np.isnan(values))):
+                raise FitError(f"{name!r} holds numbers that are no intensities; the file is damaged")
+    for name in ("dynamics", "errors"):
+        low, high, _ = INTERVALS[name]
+        if low in arrays:
+            sound = (arrays[low] >= 0) & (arrays[low] <= arrays[high]) & (arrays[high] <= LARGEST_RATE)
+            if not np.all(sound | np.isnan(arrays[name])):
+                raise FitError(f"{low!r} and {high!r} are not the ends of intervals; the file is damaged")
+
+
+def _are_distributions(values: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+    """Return whether values are part of a row of probabilities, of the shape of `values`."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        sums: npt.NDArray[np.bool_] = np.abs(values.sum(axis=-1, keepdims=True) - 1) < SUM_TOLERANCE
+        return (values >= 0) & (values <= 1 + SUM_TOLERANCE) & sums
+
+
 def _check_arrays(arrays: Arrays) -> None:
     """Raise a `FitError` about numbers that no fit has; a row of probabilities is a distribution or, if not known, NaN."""
     known = ~np.isnan(arrays["probabilities"])
     for name in ("probabilities", "bootstrap"):
         values = arrays.get(name, arrays["probabilities"])
-        with np.errstate(over="ignore", invalid="ignore"):
-            sound = (
-                (values >= 0)
-                & (values <= 1 + SUM_TOLERANCE)
-                & (np.abs(values.sum(axis=-1, keepdims=True) - 1) < SUM_TOLERANCE)
-            )
-        if not np.all(np.where(known, sound, np.isnan(values))):
+        if not np.all(np.where(known, _are_distributions(values), np.isnan(values))):
             raise FitError(f"{name!r} has rows that are not probabilities; the file is damaged")
     if "low" in arrays:
         low, high = arrays["low"], arrays["high"]

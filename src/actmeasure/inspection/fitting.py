@@ -1,37 +1,41 @@
-"""Fit a Markov chain per action to records of inspections: `fit`, and the steps of a fit in order."""
+"""Fit Markov chains or intensities to records of inspections: `fit`, and the steps of a fit in order."""
 
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any
+from itertools import pairwise
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+from scipy import stats
 
-from actmeasure.errors import FitError, quoted, shown, unknown_name
+from actmeasure.errors import FitError, quoted, unknown_name
 from actmeasure.inspection.diagnostics import Diagnostic, diagnostic
-from actmeasure.inspection.economics import DAYS, Economics
 from actmeasure.inspection.estimation import (
+    FASTEST,
     ChainEstimate,
     FloatArray,
-    Likelihood,
-    allowed_transitions,
-    assumed_rows,
-    check_assumptions,
+    better,
+    counted_start,
     maximise,
+    nested_masks,
     persistent_start,
+    refine,
 )
-from actmeasure.inspection.gaps import Gaps, find_gaps
-from actmeasure.inspection.goodness import Goodness, goodness_of_fit
+from actmeasure.inspection.fit_result import Fit, age_names, over_period
+from actmeasure.inspection.gaps import Gaps, find_gaps, unit_events
+from actmeasure.inspection.goodness import SIGNIFICANT, Goodness, gap_events, goodness_of_fit
+from actmeasure.inspection.likelihood import DRAWN, SEEN, Likelihood, RecordErrors
 from actmeasure.inspection.records import Progress, Records, ignore_progress, read_records
-from actmeasure.inspection.text import fit_text
+from actmeasure.inspection.structures import allowed_transitions, assumed_rows, check_assumptions, possible_errors
 from actmeasure.inspection.uncertainty import (
     MOST_FREE,
+    Confounded,
     Replication,
+    confounded_errors,
     flat_directions,
     intervals,
     largest_entries,
@@ -39,204 +43,43 @@ from actmeasure.inspection.uncertainty import (
     other_chains,
     resample,
 )
-from actmeasure.model import Model
-from actmeasure.settings import real, whole
+from actmeasure.settings import amount, real, whole
 
-__all__ = ["EstimationRun", "Fit", "fit"]
+__all__ = ["EstimationRun", "Fit", "FitSettings", "fit"]
 
 #: Largest number of bootstrap replicates, and of simulated records for the goodness of fit.
 MOST_REPLICATES = 10**6
-#: A row with less expected exposure, in periods, and without an inspection at the beginning of a period is not estimated.
+#: A row with less expected exposure, in periods or mean gaps, and without an inspection at its beginning is not estimated.
 LEAST_EXPOSURE = 5.0
-#: Number of random starts, and the larger number where the gap lengths have a common factor: then roots of a matrix are
-#: estimated, of which there may be several.
-STARTS, MORE_STARTS = 4, 20
-#: No random starts where every row was inspected this often one period later, which determines it.
+#: Number of random starts, the larger number where the gap lengths have a common factor: then roots of a matrix are estimated, of
+#: which there may be several; and the smaller number in continuous time and with errors, where there are other starts, too.
+STARTS, MORE_STARTS, FEW_STARTS = 4, 20, 2
+#: No other starts where every row was inspected this often one period later, which determines it.
 ENOUGH_SHORT_GAPS = 20
-#: Rows with less exposure, in periods, get a diagnostic, and so do records with fewer units.
+#: A search from another start is continued if its log-likelihood is at most this much below the best.
+PROMISING = 50.0
+#: Rows with less exposure, in periods or mean gaps, get a diagnostic, and so do records with fewer units.
 LITTLE_EXPOSURE, FEW_UNITS = 10.0, 20
+#: Largest number of lines of contradictions that are kept in a diagnostic.
+SHOWN_LINES = 5
+#: The order of the states is asked about if reversing it leaves fewer contradictions than one in this many.
+FEWER = 10
 
 
-@dataclass(frozen=True, eq=False)
-class Fit:
-    """Transition probabilities fitted to records, with intervals, goodness of fit and diagnostics.
+@dataclass(frozen=True)
+class FitSettings:
+    """What is fitted, as given to `fit`; see there."""
 
-    Returned by `actmeasure.fit`; arrays are read-only. A, S and B are the numbers of actions, states and bootstrap replicates.
-
-    Attributes
-    ----------
-    state_names, action_names : tuple of str
-    probabilities : float64 array, shape (A, S, S)
-        Probability of each state one period later. A row without information in the records and without an assumption is NaN.
-    low, high : float64 arrays, shape (A, S, S), or None
-        Ends of the interval of every probability; None without a bootstrap.
-    level : float
-        Coverage probability of the intervals, such as 0.9.
-    bootstrap : float64 array, shape (B, A, S, S), or None
-        The probabilities fitted to resampled units.
-    initial : float64 array, shape (S,)
-        Distribution of the state at the units' first inspections.
-    log_likelihood : float
-    goodness : Goodness or None
-        Tests of whether a Markov chain fits the records; None if not tested.
-    identifiability : tuple of Diagnostic
-        What records with such gaps do not determine, whatever their number; usually empty.
-    warnings : tuple of Diagnostic
-        Little data and other weaknesses.
-    notes : tuple of Diagnostic
-        What was assumed, filled in, merged or left out.
-    inspected : int64 array, shape (A, S)
-        Number of inspections that showed the state and were followed by the action.
-    exposure : float64 array, shape (A, S)
-        Expected number of periods that began in the state with the action, inspected or not.
-    assumed : bool array, shape (A, S)
-        Rows given by assumptions, because the records contain no information about them.
-    structure : tuple of str
-        The name of each action's allowed transitions.
-    noticed : tuple of str
-        States that are noticed without an inspection as soon as they are entered.
-    dropped : tuple of str
-        Actions of the records that were removed from the fit; prices may still name them.
-    period : str or None
-        Unit of the records' times, such as "year"; None if it was not given.
-    n_units, n_records, n_inspections : int
-    """
-
-    state_names: tuple[str, ...]
-    action_names: tuple[str, ...]
-    probabilities: FloatArray
-    low: FloatArray | None
-    high: FloatArray | None
-    level: float
-    bootstrap: FloatArray | None
-    initial: FloatArray
-    log_likelihood: float
-    goodness: Goodness | None
-    identifiability: tuple[Diagnostic, ...]
-    warnings: tuple[Diagnostic, ...]
-    notes: tuple[Diagnostic, ...]
-    inspected: npt.NDArray[np.int64]
-    exposure: FloatArray
-    assumed: npt.NDArray[np.bool_]
-    structure: tuple[str, ...]
-    noticed: tuple[str, ...]
-    dropped: tuple[str, ...]
-    period: str | None
-    n_units: int
-    n_records: int
-    n_inspections: int
-
-    def __post_init__(self) -> None:
-        for name in ("probabilities", "low", "high", "bootstrap", "initial", "inspected", "exposure", "assumed"):
-            array = getattr(self, name)
-            if array is not None:
-                array.setflags(write=False)
-
-    @cached_property
-    def unknown(self) -> tuple[tuple[str, str], ...]:
-        """Pairs (action, state) without information in the records and without an assumption."""
-        rows = np.argwhere(np.isnan(self.probabilities).any(axis=2))
-        return tuple((self.action_names[action], self.state_names[state]) for action, state in rows)
-
-    def model(self, economics: Economics | str | os.PathLike[str]) -> Model:
-        """Return the model with these probabilities and prices, the latter from an `Economics` or its file.
-
-        The start is distributed as the states at first inspections. Raises `FitError` if the prices do not match the fit, or if
-        a row of probabilities is not known: then drop the action, or give an assumption, when fitting.
-        """
-        return self._model(self._checked(economics), self.probabilities)
-
-    def models(self, economics: Economics | str | os.PathLike[str]) -> Iterator[Model]:
-        """Return an iterator over the models of all bootstrap replicates, built as by `model`."""
-        prices = self._checked(economics)
-        if self.bootstrap is None:
-            raise FitError("the fit has no bootstrap replicates; fit with bootstrap=200 (--bootstrap 200)")
-        return (self._model(prices, probabilities) for probabilities in self.bootstrap)
-
-    def _checked(self, economics: Economics | str | os.PathLike[str]) -> Economics:
-        """Return the prices, read if they are a path; raise a `FitError` if they do not match the fit."""
-        prices = economics if isinstance(economics, Economics) else Economics.load(economics)
-        if self.period is not None and self.period != prices.period:
-            remedy = f'period = "{self.period}"' if self.period in DAYS else f'period = "{self.period}" and its prices'
-            raise FitError(
-                f"{prices.location(('period',))}the prices are for a period of a {prices.period}, but the records were fitted "
-                f"by {self.period}; write {remedy} there, or fit with period={prices.period!r} (--period {prices.period})"
-            )
-        prices.check_names(self.state_names, self.action_names, self.dropped)
-        self._check_known(set(prices.terminal))
-        return prices
-
-    def _check_known(self, terminal: set[str]) -> None:
-        unknown = [(action, state) for action, state in self.unknown if state not in terminal]
-        if not unknown:
-            return
-        action = unknown[0][0]
-        states = [repr(there) for name, there in unknown if name == action]
-        raise FitError(
-            f"the records contain no information about {action!r} in state {', '.join(states)}: it was never observed there; fit "
-            f"again with an assumption, assume={{{action!r}: {self.state_names[0]!r}}} (--assume {action}:"
-            f"{self.state_names[0]}, or --assume {action}:stay), or leave the action out with drop=[{action!r}] (--drop {action})"
-        )
-
-    def _model(self, prices: Economics, probabilities: FloatArray) -> Model:
-        terminal = np.isin(self.state_names, prices.terminal)
-        initial = np.where(terminal, 0.0, self.initial)
-        if not initial.sum():
-            raise FitError("every unit was first inspected in a terminal state; leave some states non-terminal")
-        return Model.from_arrays(
-            probabilities.transpose(1, 0, 2),
-            prices.rewards(self.state_names, self.action_names),
-            measuring_cost=prices.measuring_costs(self.state_names, self.action_names),
-            discount=prices.discount,
-            initial=initial / initial.sum(),
-            terminal=terminal,
-            state_names=self.state_names,
-            action_names=self.action_names,
-        )
-
-    def without(self, actions: Sequence[str]) -> Fit:
-        """Return the fit without some actions."""
-        for action in actions:
-            if action not in self.action_names:
-                raise FitError(unknown_name("action to drop", action, self.action_names))
-        kept = [number for number, name in enumerate(self.action_names) if name not in actions]
-        if not kept:
-            raise FitError("no action is left; keep at least one")
-        arrays = ("probabilities", "low", "high", "inspected", "exposure", "assumed")
-        given = {name: getattr(self, name) for name in arrays if getattr(self, name) is not None}
-        by_action: dict[str, Any] = {name: array[kept] for name, array in given.items()}
-        return replace(
-            self,
-            action_names=tuple(self.action_names[number] for number in kept),
-            dropped=(*self.dropped, *actions),
-            structure=tuple(self.structure[number] for number in kept),
-            bootstrap=None if self.bootstrap is None else self.bootstrap[:, kept],
-            **by_action,
-        )
-
-    def summary(self) -> str:
-        """Return the fit in words and tables."""
-        return fit_text(self)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fit into an `.npz` file; an existing one is replaced in one step, or stays as it was."""
-        from actmeasure.inspection.fit_files import save_fit
-
-        save_fit(self, path)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Fit:
-        """Read a fit from an `.npz` file; everything in it is checked."""
-        from actmeasure.inspection.fit_files import load_fit
-
-        return load_fit(path)
-
-    def __repr__(self) -> str:
-        intervals = "no intervals" if self.bootstrap is None else f"{len(self.bootstrap)} replicates"
-        return (
-            f"Fit({len(self.state_names)} states, actions {', '.join(map(shown, self.action_names))}, {self.n_units:,} units, "
-            f"{self.n_inspections:,} inspections, {intervals})"
-        )
+    structure: Any = None
+    noticed: tuple[str, ...] = ()
+    default_action: str | None = None
+    assume: Mapping[str, str] | None = None
+    at_once: tuple[str, ...] = ()
+    errors: Any = None
+    start: str = SEEN
+    age_breaks: tuple[float, ...] = ()
+    skip_contradictions: bool = False
+    by_group: bool = False
 
 
 def fit(
@@ -249,11 +92,21 @@ def fit(
     default_action: str | None = None,
     assume: Mapping[str, str] | None = None,
     drop: Sequence[str] = (),
+    time: Literal["discrete", "continuous"] = "discrete",
+    at_once: Sequence[str] = (),
+    errors: Mapping[str, Any] | None = None,
+    start: str = SEEN,
+    age_breaks: Sequence[float] = (),
     columns: Mapping[str, str] | None = None,
     period: float | str | None = None,
     delimiter: str = ",",
     encoding: str = "utf-8",
     skip_broken: bool = False,
+    skip_contradictions: bool = False,
+    date_format: str | None = None,
+    wide: bool = False,
+    header: int = 1,
+    sheet: str | None = None,
     bootstrap: int = 200,
     goodness: int = 100,
     level: float = 0.9,
@@ -266,9 +119,12 @@ def fit(
     not inspected), and during that period the action was done. Fitted are the probabilities of the states at the beginning of
     the next period. Records may come in any order. A unit's last action is not used, as its result was not observed.
 
+    In continuous time there are no periods: a record says that at that moment the unit was in the state, and that from then until
+    the unit's next record the action was done. Fitted are intensities Q; probabilities over a time t are expm(Q t).
+
     Parameters
     ----------
-    records : path of a CSV file, or pandas DataFrame
+    records : path of a CSV, Excel (.xlsx) or Parquet file, or pandas DataFrame
         With the columns unit, time, state and action.
     states : list of str, optional
         All states in order, the best first; by default those of the records, where 9 comes before 10.
@@ -276,11 +132,13 @@ def fit(
         All actions; by default those of the records.
     structure : str, mask, or mapping from action to either, optional
         Which transitions are possible: "any", "deteriorate" (stay or get worse), "deteriorate-by-steps" (stay or the next),
-        "improve", "improve-by-steps", or truth values of shape (S, S). One for all actions, or a mapping; actions that it does
-        not name have that of "*", or else may do anything.
+        "improve", "improve-by-steps", "no-healing" (the same as "deteriorate"), "by-steps" (stay or a neighbour), "absorbing"
+        (the last state is not left), several joined by "+", or truth values of shape (S, S). One for all actions, or a mapping;
+        actions that it does not name have that of "*", or else may do anything. In continuous time it says which intensities
+        may be above 0, and the diagonal is ignored.
     noticed : list of str
         States that are noticed, and recorded, as soon as they are entered, without an inspection, such as a breakdown. So until
-        a unit's last record it entered such states only where a record says so.
+        a unit's last record it entered such states only where a record says so. In continuous time their records are exact times.
     default_action : str, optional
         The action of periods without a record or without an action in it. Required if there are such periods and several
         actions, or no column of actions.
@@ -289,15 +147,39 @@ def fit(
         changes nothing.
     drop : list of str
         Actions to remove from the result.
+    time : "discrete" or "continuous"
+    at_once : list of str
+        In continuous time: actions that act at the moment of their record, such as a replacement, after which the default action
+        goes on. Their effect is a matrix of probabilities. Actions with an assumption that leads to a state act at once.
+    errors : mapping, optional
+        Recorded states may be wrong: from a state to those that may be recorded instead, as a list, `{"1": ["2"]}`, or with known
+        probabilities, `{"1": {"2": 0.1, "3": None}}`, of which None are estimated. Noticed states are recorded without error.
+    start : "seen", "drawn" or the name of a state
+        With `errors`, the state at a unit's first record: as recorded; drawn from a distribution that is estimated; or that
+        state. In the last two cases the first record may be wrong like any other.
+    age_breaks : list of float
+        Ages, in periods or in the unit of time, at which the parameters change; the age is that of the column `age`, if `columns`
+        names one, or else time since a unit's first record.
     columns : mapping
         Other names of the columns, such as `{"unit": "pipe"}`.
     period : float or str, optional
         By default times are whole numbers. A number: times are divided by it and rounded down. "day", "week", "month",
-        "quarter" or "year": times are such whole numbers, or dates, which fall into periods of the calendar.
+        "quarter" or "year": times are such whole numbers, or dates, which fall into periods of the calendar. In continuous
+        time it is the unit of intensities, by default a year for dates and 1 for numbers, and nothing is rounded.
     delimiter, encoding : str
         Of the CSV file.
     skip_broken : bool
         Leave out lines that cannot be read, with a diagnostic in `Fit.notes`, instead of raising an error that names them.
+    skip_contradictions : bool
+        Leave out what cannot be, with a diagnostic: gaps that the structure excludes, and times at which a unit has two states.
+    date_format : str, optional
+        How dates are written, such as "%d.%m.%Y"; by default 2012-04-13, 13.4.2012, 04/13/2012 and Apr 2012 are recognised.
+    wide : bool
+        The table has a row for each unit and a column for each time, which hold states; `default_action` is what was done.
+    header : int
+        Number of rows of the header; names of several rows are joined by spaces.
+    sheet : str, optional
+        Of an Excel file; the first by default.
     bootstrap : int
         Bootstrap replicates for the intervals; 0 for none. Ctrl-C keeps those that are done.
     goodness : int
@@ -320,27 +202,121 @@ def fit(
     >>> found.probabilities[0, 0].round(3).tolist()
     [0.333, 0.667]
     """
+    read, settings = prepared(
+        records, states=states, actions=actions, structure=structure, noticed=noticed, default_action=default_action,
+        assume=assume, drop=drop, time=time, at_once=at_once, errors=errors, start=start, age_breaks=age_breaks,
+        columns=columns, period=period, delimiter=delimiter, encoding=encoding, skip_broken=skip_broken,
+        skip_contradictions=skip_contradictions, date_format=date_format, wide=wide, header=header, sheet=sheet,
+        progress=progress,
+    )  # fmt: skip
+    check_numbers(bootstrap, goodness, level, seed)
+    fitted = run_fit(read, settings, seed, progress, bootstrap, goodness, float(level))
+    return fitted.without(drop) if drop else fitted
+
+
+def check_numbers(bootstrap: int, goodness: int, level: float, seed: int | np.random.Generator) -> None:
+    """Raise a `FitError` if a number of replicates, the level or the seed is not valid."""
     whole(bootstrap, "bootstrap", 0, MOST_REPLICATES, FitError)
     whole(goodness, "goodness", 0, MOST_REPLICATES, FitError)
     if not isinstance(seed, np.random.Generator):
         whole(seed, "seed", error=FitError)
     if not 0 < real(level, "level", FitError) < 1:
         raise FitError(f"level is {quoted(level)}, expected a number between 0 and 1 such as 0.9")
+
+
+def prepared(
+    records: Any,
+    *,
+    structure: Any,
+    noticed: Sequence[str],
+    default_action: str | None,
+    assume: Mapping[str, str] | None,
+    drop: Sequence[str],
+    time: str,
+    at_once: Sequence[str],
+    errors: Mapping[str, Any] | None,
+    start: str,
+    age_breaks: Sequence[float],
+    skip_contradictions: bool,
+    **reading: Any,
+) -> tuple[Records, FitSettings]:
+    """Return the records, read as `reading` says, and what is to be fitted; raise a `FitError` if they do not go together."""
     assumptions = dict(assume or {})
+    if time not in ("discrete", "continuous"):
+        raise FitError(unknown_name("time", time, ("discrete", "continuous")))
+    continuous = time == "continuous"
+    if at_once and not continuous:
+        raise FitError("at_once is for continuous time; give time='continuous' (--time continuous), or leave it out")
+    if errors is None and start != SEEN:
+        raise FitError(
+            f"start is {quoted(start)}, but records are taken to be right; say how they may be wrong with errors=..."
+        )
+    breaks = _checked_breaks(age_breaks)
     read = read_records(
-        records, states=states, actions=actions, default_action=default_action, untried=list(assumptions),
-        columns=columns, period=period, delimiter=delimiter, encoding=encoding, skip_broken=skip_broken,
-        progress=progress,
-    )  # fmt: skip
+        records,
+        default_action=default_action,
+        untried=list(assumptions),
+        continuous=continuous,
+        skip_contradictions=skip_contradictions,
+        **reading,
+    )
     for action in drop:
         if action not in read.action_names:
             raise FitError(unknown_name("action to drop", action, read.action_names))
     check_assumptions(assumptions, read.state_names)
-    gaps = find_gaps(read, default_action, noticed)
-    allowed, structures = allowed_transitions(structure, read.action_names, len(read.state_names))
-    run = EstimationRun(read, gaps, allowed, structures, assumptions, np.random.default_rng(seed), progress)
-    fitted = run.fit(bootstrap, goodness, float(level))
-    return fitted.without(drop) if drop else fitted
+    jumping = [action for action, target in assumptions.items() if continuous and target in read.state_names]
+    settings = FitSettings(
+        structure=structure,
+        noticed=tuple(noticed),
+        default_action=default_action,
+        assume=assumptions,
+        at_once=tuple(dict.fromkeys([*at_once, *jumping])),
+        errors=errors,
+        start=start,
+        age_breaks=breaks,
+        skip_contradictions=skip_contradictions,
+    )
+    return read, settings
+
+
+def run_fit(
+    records: Records,
+    settings: FitSettings,
+    seed: int | np.random.Generator,
+    progress: Progress,
+    bootstrap: int,
+    goodness: int,
+    level: float,
+) -> Fit:
+    """Return the fit; with breaks of age, with a diagnostic of whether these make a difference."""
+    nested = None
+    if settings.age_breaks:
+        constant = EstimationRun(records, replace(settings, age_breaks=()), np.random.default_rng(0), ignore_progress)
+        without = constant.fit(0, 0, level)
+        nested = constant.estimate
+    run = EstimationRun(records, settings, np.random.default_rng(seed), progress, nested)
+    fitted = run.fit(bootstrap, goodness, level)
+    if settings.age_breaks:
+        statistic, degrees, p_value = likelihood_ratio(without, fitted)
+        code = "age-matters" if p_value <= SIGNIFICANT else "age-does-not-matter"
+        note = diagnostic(code, statistic=statistic, degrees=degrees, p_value=p_value)
+        fitted = replace(fitted, notes=(*fitted.notes, note))
+    return fitted
+
+
+def likelihood_ratio(smaller: Fit, larger: Fit) -> tuple[float, int, float]:
+    """Return the likelihood ratio statistic of two nested fits, its degrees of freedom and the p-value (chi-squared)."""
+    statistic = max(0.0, 2 * (larger.log_likelihood - smaller.log_likelihood))
+    degrees = max(1, larger.free_parameters - smaller.free_parameters)
+    return statistic, degrees, float(stats.chi2.sf(statistic, degrees))
+
+
+def _checked_breaks(breaks: Sequence[float]) -> tuple[float, ...]:
+    """Return breaks of age as numbers; raise a `FitError` if they are not above 0 and ascending."""
+    found = tuple(amount(one, "a break of age", above_zero=True, error=FitError) for one in breaks)
+    if any(later <= earlier for earlier, later in pairwise(found)):
+        raise FitError(f"the breaks of age are {', '.join(f'{one:g}' for one in found)}, expected ascending numbers")
+    return found
 
 
 class EstimationRun:
@@ -349,101 +325,225 @@ class EstimationRun:
     Parameters
     ----------
     records : Records
-    gaps : Gaps
-    allowed : bool array, shape (A, S, S)
-        Which transitions are possible.
-    structures : tuple of str
-        The name of each action's structure, for messages.
-    assumptions : mapping from action to state or "stay"
+    settings : FitSettings
     rng : numpy Generator
     progress : function of (task, done, total)
+    nested : ChainEstimate, optional
+        The estimate without groups and breaks of age, where another search starts.
+
+    Attributes
+    ----------
+    estimate : ChainEstimate
+        After `fit`: the estimate.
     """
+
+    estimate: ChainEstimate
 
     def __init__(
         self,
         records: Records,
-        gaps: Gaps,
-        allowed: npt.NDArray[np.bool_],
-        structures: tuple[str, ...],
-        assumptions: Mapping[str, str],
+        settings: FitSettings,
         rng: np.random.Generator,
         progress: Progress,
+        nested: ChainEstimate | None = None,
     ) -> None:
-        self._records, self._gaps, self._allowed, self._structures = records, gaps, allowed, structures
-        self._assumptions, self._progress = assumptions, progress
+        self._records, self._settings, self._progress, self._nested = records, settings, progress, nested
         self._starts_rng, self._bootstrap_rng, self._goodness_rng = rng.spawn(3)
-        self._likelihood = Likelihood(gaps)
-        self._counts = gaps.counts()
-        self._notes = [*records.notes, *_data_diagnostics(records, gaps)]
+        self._notes = list(records.notes)
+        self._use(self._find_gaps())
+        self._check_possible()
+        self._notes += _data_diagnostics(self._records, self._gaps)
+
+    def _find_gaps(self) -> Gaps:
+        settings = self._settings
+        return find_gaps(
+            self._records,
+            settings.default_action,
+            settings.noticed,
+            settings.at_once,
+            settings.age_breaks,
+            settings.by_group,
+        )
+
+    def _use(self, gaps: Gaps) -> None:
+        """Set the gaps, and what follows from them: the likelihood and which parameters there are."""
+        records, settings = self._records, self._settings
+        self._gaps = gaps
+        size, repeats = gaps.n_states, gaps.n_strata
+        rates = ~gaps.at_once if gaps.continuous else None
+        masks, self._structures = allowed_transitions(
+            settings.structure, records.action_names, records.state_names, rates
+        )
+        blocks, known = [np.tile(masks, (repeats, 1, 1))], [np.full((gaps.n_blocks, size, size), np.nan)]
+        errors = None
+        if settings.errors is not None:
+            possible, chances = possible_errors(settings.errors, records.state_names, settings.noticed)
+            blocks.append(possible[None])
+            known.append(chances[None])
+            start = _start_of(settings.start, records.state_names)
+            errors = RecordErrors(unit_events(gaps, records, with_first=start != SEEN), start)
+            if start == DRAWN:
+                first = np.zeros((1, size, size), dtype=bool)
+                first[0, 0] = True
+                blocks.append(first)
+                known.append(np.where(first, np.nan, 0.0))
+        self._allowed, self._known = np.concatenate(blocks), np.concatenate(known)
+        self._likelihood = Likelihood(gaps, errors)
+        self._data = self._likelihood.data()
+        # Random starts and searches within smaller structures are for likelihoods that may have several maxima.
+        self._is_plain = errors is None and not gaps.continuous
 
     def fit(self, bootstrap: int, goodness: int, level: float) -> Fit:
-        """Estimate the probabilities, check whether they are determined, test the fit and resample units."""
+        """Estimate the parameters, check whether they are determined, test the fit and resample units."""
         records, gaps = self._records, self._gaps
         self._progress("fitting", 0, 1)
-        inspected = gaps.inspected(records)
+        inspected = self._inspected()
         estimate, unknown, fixed, assumed = self._first_estimate(inspected)
-        estimate, others, starts = self._other_chains(estimate, fixed)
+        estimate, others, starts = self._best(estimate, fixed)
+        self.estimate = estimate
         flat = flat_directions(self._likelihood, estimate, fixed)
-        start = persistent_start(self._allowed, fixed)
-        replication = Replication(self._likelihood, estimate.probabilities, start, fixed, self._progress)
+        confounded = confounded_errors(self._likelihood, estimate, fixed)
+        replication = Replication(
+            self._likelihood, estimate.parameters, self._start(self._allowed, fixed), fixed, self._progress
+        )
         tested = self._goodness(replication, goodness)
         missing = (unknown & ~assumed)[:, :, None]
-        replicates, low, high = self._intervals(replication, estimate, missing, bootstrap, level)
-        first = np.unique(gaps.unit, return_index=True)[1]
+        drawn = self._resampled(replication, bootstrap)
+        low, high = (None, None) if drawn is None else self._intervals(estimate, fixed, drawn, level)
+        results = _Results(self._likelihood, missing, estimate, drawn, low, high, level)
+        counts: dict[str, Any] = fit_counts(records, gaps)
+        arrays: dict[str, Any] = results.arrays()
         return Fit(
             state_names=records.state_names,
-            action_names=records.action_names,
-            probabilities=np.where(missing, np.nan, estimate.probabilities),
-            low=low,
-            high=high,
+            action_names=self._block_names(),
             level=level,
-            bootstrap=replicates,
-            initial=np.bincount(gaps.begin[first], minlength=gaps.n_states) / len(first),
             log_likelihood=estimate.log_likelihood,
+            converged=estimate.converged,
+            free_parameters=int((self._allowed & np.isnan(fixed)).sum() - self._sums(fixed)),
             goodness=tested,
-            identifiability=tuple(_identifiability(flat, others, estimate, records, gaps, starts)),
-            warnings=(*records.warnings, *_little_data(estimate, unknown, assumed, records, gaps)),
+            identifiability=tuple(_identifiability(flat, others, confounded, estimate, records, gaps, starts)),
+            warnings=(*records.warnings, *_little_data(estimate, unknown, assumed, records, gaps, self._block_names())),
             notes=tuple(self._notes),
+            initial=self._initial(estimate),
             inspected=inspected,
-            exposure=estimate.exposure,
+            exposure=estimate.exposure[: gaps.n_blocks],
             assumed=assumed,
-            structure=self._structures,
+            structure=self._structures * gaps.n_strata,
             noticed=tuple(np.array(records.state_names)[gaps.noticed].tolist()),
             dropped=(),
             period=records.period,
-            n_units=gaps.n_units,
-            n_records=len(records.unit),
-            n_inspections=int((records.state >= 0).sum()),
+            time="continuous" if gaps.continuous else "discrete",
+            at_once=tuple(name for name, at_once in zip(records.action_names, gaps.at_once, strict=True) if at_once),
+            default_action=records.action_names[gaps.default],
+            age_breaks=tuple(float(one) for one in gaps.age_breaks),
+            start=None if self._likelihood.errors is None else self._settings.start,
+            **arrays,
+            **counts,
         )
+
+    def _sums(self, fixed: FloatArray) -> int:
+        """Return the number of rows of probabilities in which one parameter follows from the others."""
+        free = (self._allowed & np.isnan(fixed)).any(axis=2)
+        return int((free & ~self._likelihood.rates[:, :, 0]).sum())
+
+    def _block_names(self) -> tuple[str, ...]:
+        """Return the names of the blocks of actions: with breaks of age, each action with its interval of age."""
+        names, breaks = self._records.action_names, self._gaps.age_breaks
+        if breaks:
+            names = tuple(f"{name}, {interval}" for interval in age_names(breaks) for name in names)
+        if self._settings.by_group:
+            names = tuple(f"{group}: {name}" for group in self._records.group_names for name in names)
+        return names
+
+    def _inspected(self) -> npt.NDArray[np.int64]:
+        """Return how often a unit was inspected in a state and the action was done next, by block, (n_blocks, S)."""
+        gaps, action = self._gaps, self._records.action[self._gaps.record]
+        interval = np.searchsorted(np.array(gaps.age_breaks), gaps.age, side="right")
+        if self._settings.by_group and self._records.group is not None:
+            interval += self._records.group[gaps.unit] * (1 + len(gaps.age_breaks))
+        block = interval * gaps.n_actions + np.where(action < 0, gaps.default, action)
+        table = np.zeros((gaps.n_blocks, gaps.n_states), dtype=np.int64)
+        np.add.at(table, (block, gaps.begin), 1)
+        return table
+
+    def _initial(self, estimate: ChainEstimate) -> FloatArray:
+        """Return the distribution of the state at the units' first inspections."""
+        gaps, errors = self._gaps, self._likelihood.errors
+        if errors is not None and errors.start == DRAWN:
+            drawn: FloatArray = estimate.parameters[-1, 0].copy()
+            return drawn
+        if errors is not None and errors.start != SEEN:
+            given: FloatArray = np.eye(gaps.n_states)[int(errors.start)]
+            return given
+        first = np.unique(gaps.unit, return_index=True)[1]
+        return np.bincount(gaps.begin[first], minlength=gaps.n_states) / len(first)
+
+    def _start(self, allowed: npt.NDArray[np.bool_], fixed: FloatArray) -> FloatArray:
+        """Return the start of the main search."""
+        if self._is_plain:
+            return persistent_start(allowed, fixed)
+        return counted_start(self._likelihood, allowed, fixed)
 
     def _first_estimate(
         self, inspected: npt.NDArray[np.int64]
     ) -> tuple[ChainEstimate, npt.NDArray[np.bool_], FloatArray, npt.NDArray[np.bool_]]:
-        """Return the estimate, rows without information (A, S), rows by assumption (A, S, S) and a mask of these (A, S)."""
-        records = self._records
-        free = np.full(self._allowed.shape, np.nan)
-        start = persistent_start(self._allowed, free)
-        self._check_possible(start)
-        estimate = maximise(self._likelihood, self._counts, start, free)
-        unknown = (estimate.exposure < LEAST_EXPOSURE) & (inspected == 0)
-        if not self._assumptions:
-            return estimate, unknown, free, np.zeros_like(unknown)
-        fixed, assumed, notes = assumed_rows(unknown, self._assumptions, records.action_names, records.state_names)
+        """Return the estimate, rows without information (A, S), fixed parameters (B, S, S) and rows by assumption (A, S)."""
+        gaps, assumptions = self._gaps, self._settings.assume
+        estimate = maximise(self._likelihood, self._data, self._start(self._allowed, self._known), self._known)
+        least = LEAST_EXPOSURE * self._likelihood.mean_length
+        unknown = (estimate.exposure[: gaps.n_blocks] < least) & (inspected == 0)
+        # Where no transition is allowed, the intensities are known to be 0.
+        unknown &= ~self._likelihood.rates[: gaps.n_blocks, :, 0] | self._allowed[: gaps.n_blocks].any(axis=2)
+        if not assumptions:
+            return estimate, unknown, self._known, np.zeros_like(unknown)
+        rows, assumed, notes = assumed_rows(
+            unknown, assumptions, self._records.action_names, self._records.state_names, gaps.rate_blocks
+        )
         self._notes += notes
+        fixed = self._known.copy()
+        fixed[: gaps.n_blocks] = rows
         if assumed.any():
-            start = persistent_start(self._allowed, fixed)
-            self._check_possible(start)
-            estimate = maximise(self._likelihood, self._counts, start, fixed)
+            self._check_possible(fixed)
+            estimate = maximise(self._likelihood, self._data, self._start(self._allowed, fixed), fixed)
         return estimate, unknown, fixed, assumed
 
-    def _check_possible(self, start: FloatArray) -> None:
-        """Raise a `FitError` that names the record if the structure or assumptions exclude an observed transition."""
-        gaps, records = self._gaps, self._records
-        ends = self._likelihood.end_probabilities(start)
-        ends = np.c_[ends, ends.sum(axis=1)]
-        wrong = np.flatnonzero(ends[gaps.group, gaps.end] <= 0)
+    def _check_possible(self, fixed: FloatArray | None = None) -> None:
+        """Raise a `FitError` that names the record if the structure or assumptions exclude an observed transition.
+
+        If the settings say so, leave such gaps out instead, with a note.
+        """
+        fixed = self._known if fixed is None else fixed
+        wrong = self._contradictions(self._start(self._allowed, fixed))
         if not wrong.size:
             return
+        if not self._settings.skip_contradictions:
+            raise FitError(self._contradiction(wrong))
+        records, gaps = self._records, self._gaps
+        lines = sorted(records.line[gaps.last_record[wrong]].tolist())
+        note = diagnostic(
+            "contradictions-left-out", count=len(wrong), all_gaps=len(gaps.begin), lines=lines[:SHOWN_LINES]
+        )
+        self._notes.append(note)
+        self._records = records.split(gaps.last_record[wrong])
+        self._use(self._find_gaps())
+
+    def _contradictions(self, start: FloatArray) -> npt.NDArray[np.int64]:
+        """Return the gaps that are impossible."""
+        gaps, errors = self._gaps, self._likelihood.errors
+        if errors is None:
+            ends = self._likelihood.end_probabilities(start)
+            ends = np.c_[ends, ends.sum(axis=1)]
+            return np.flatnonzero(ends[gaps.group, gaps.end] <= 0)
+        places = gap_events(errors.events)
+        ends = self._likelihood.record_probabilities(start, errors.events)[places]
+        ends = np.c_[ends, ends.sum(axis=1)]
+        # After an impossible record the filter has no distribution, so that only the first of a unit counts.
+        wrong = np.flatnonzero(ends[np.arange(len(places)), gaps.end] <= 0)
+        return wrong[np.unique(gaps.unit[wrong], return_index=True)[1]]
+
+    def _contradiction(self, wrong: npt.NDArray[np.int64]) -> str:
+        """Return the message about impossible gaps."""
+        gaps, records = self._gaps, self._records
         gap = int(wrong[np.argmin(records.line[gaps.last_record[wrong]])])
         end = gaps.last_record[gap]
         done = (
@@ -455,23 +555,63 @@ class EstimationRun:
         seen = f"in {records.state_names[gaps.end[gap]]!r}" if gaps.end[gap] < gaps.n_states else "still running"
         more = f" and {len(wrong) - 1:,} more times" * (len(wrong) > 1)
         begin, unit = records.state_names[gaps.begin[gap]], records.unit_names[gaps.unit[gap]]
-        raise FitError(
-            f"{records.location(end)}: unit {unit!r} was seen in {begin!r} at time {records.time[gaps.record[gap]]} and {seen} "
-            f"at time {records.time[end]} after {done}{more}, which cannot be with the states in the order "
-            f"{' < '.join(records.state_names)} and the structure or assumptions given ({rules}); correct the record, or "
-            "allow it: structure={'repair': 'any'} (--structure repair=any)"
+        action = records.action_names[gaps.action[gap]] if gaps.action[gap] < gaps.n_actions else "repair"
+        return (
+            f"{records.location(end)}: unit {unit!r} was seen in {begin!r} at time {records.when(gaps.record[gap])} and {seen} "
+            f"at time {records.when(end)} after {done}{more}, which cannot be with the states in the order "
+            f"{' < '.join(records.state_names)} and the structure or assumptions given ({rules}); {self._reversal(len(wrong))}"
+            f"correct the record, or allow it: structure={{{action!r}: 'any'}} (--structure {action}=any), or leave such "
+            "gaps out with skip_contradictions=True (--skip-contradictions)"
         )
 
-    def _other_chains(
-        self, estimate: ChainEstimate, fixed: FloatArray
-    ) -> tuple[ChainEstimate, list[ChainEstimate], int]:
-        """Return the best estimate of several starts, different ones that are as likely, and the number of starts."""
-        informed = estimate.exposure >= LEAST_EXPOSURE
-        if (one_step_counts(self._likelihood)[informed] >= ENOUGH_SHORT_GAPS).all():
-            return estimate, [], 0
-        starts = MORE_STARTS if np.gcd.reduce(self._gaps.length) > 1 else STARTS
-        best, others = other_chains(self._likelihood, estimate, self._allowed, fixed, starts, self._starts_rng)
+    def _reversal(self, wrong: int) -> str:
+        """Return the question whether the order of the states is reversed, if that would remove the contradictions."""
+        flipped = self._allowed.copy()
+        flipped[: self._gaps.n_blocks] = flipped[: self._gaps.n_blocks, ::-1, ::-1]
+        left = len(self._contradictions(self._start(flipped, self._known)))
+        if left * FEWER > wrong:
+            return ""
+        names = list(reversed(self._records.state_names))
+        return f"did you mean states={names} (--states {','.join(names)})? Otherwise "
+
+    def _best(self, estimate: ChainEstimate, fixed: FloatArray) -> tuple[ChainEstimate, list[ChainEstimate], int]:
+        """Return the best estimate of several starts, different ones that are as likely, and the number of random starts."""
+        likelihood, data = self._likelihood, self._data
+        best = refine(likelihood, data, estimate, self._allowed, fixed)
+        informed = estimate.exposure[: self._gaps.n_blocks] >= LEAST_EXPOSURE
+        plain = self._is_plain and self._gaps.n_strata == 1
+        if plain and (one_step_counts(likelihood)[informed] >= ENOUGH_SHORT_GAPS).all():
+            return best, [], 0
+        for one in self._other_starts(fixed):
+            if one.log_likelihood > best.log_likelihood - PROMISING:
+                best = better(best, refine(likelihood, data, one, self._allowed, fixed))
+        starts = FEW_STARTS
+        if self._is_plain:
+            starts = MORE_STARTS if np.gcd.reduce(self._gaps.length) > 1 else STARTS
+        found, others = other_chains(likelihood, best, self._allowed, fixed, starts, self._starts_rng)
+        if found is not best:
+            best = better(best, refine(likelihood, data, found, self._allowed, fixed))
         return best, others, starts
+
+    def _other_starts(self, fixed: FloatArray) -> Iterator[ChainEstimate]:
+        """Yield the estimates of searches from the counts of transitions and within smaller structures."""
+        likelihood, data = self._likelihood, self._data
+        if self._is_plain:
+            yield maximise(likelihood, data, counted_start(likelihood, self._allowed, fixed), fixed)
+        if self._nested is not None:
+            dynamic = len(self._nested.parameters) - (likelihood.n_blocks - self._gaps.n_blocks)
+            repeats = self._gaps.n_blocks // dynamic
+            whole = np.concatenate(
+                [np.tile(self._nested.parameters[:dynamic], (repeats, 1, 1)), self._nested.parameters[dynamic:]]
+            )
+            whole = np.where(np.isnan(fixed), whole, fixed)
+            if np.isfinite(likelihood.gradient(whole, data)[0]):
+                yield maximise(likelihood, data, whole, fixed)
+        for mask in nested_masks(self._allowed, self._gaps.n_blocks, self._gaps.n_actions):
+            start = self._start(mask, fixed)
+            if np.isfinite(likelihood.gradient(start, data)[0]):
+                nested = maximise(likelihood, data, start, fixed)
+                yield refine(likelihood, data, nested, mask, fixed)
 
     def _goodness(self, replication: Replication, replicates: int) -> Goodness | None:
         if not replicates:
@@ -483,38 +623,125 @@ class EstimationRun:
             self._notes.append(diagnostic("goodness-incomplete", done=done, requested=replicates))
         return tested
 
-    def _intervals(
-        self,
-        replication: Replication,
-        estimate: ChainEstimate,
-        missing: npt.NDArray[np.bool_],
-        replicates: int,
-        level: float,
-    ) -> tuple[FloatArray | None, FloatArray | None, FloatArray | None]:
-        """Return the replicates, (B, A, S, S), and the ends of the intervals, (A, S, S); None if there are fewer than two."""
+    def _resampled(self, replication: Replication, replicates: int) -> FloatArray | None:
+        """Return the parameters of resampled units, (n, B, S, S); None if there are fewer than two."""
         if not replicates:
-            return None, None, None
+            return None
         drawn = resample(replication, replicates, self._bootstrap_rng)
         if len(drawn) < replicates:
             self._notes.append(diagnostic("intervals-incomplete", done=len(drawn), requested=replicates))
-        if len(drawn) < 2:
-            return None, None, None
-        low, high = intervals(estimate.probabilities, estimate.transitions, drawn, level)
-        fixed, known = replication.fixed, ~np.isnan(replication.fixed)
-        low, high = np.where(known, fixed, low), np.where(known, fixed, high)
-        return np.where(missing, np.nan, drawn), np.where(missing, np.nan, low), np.where(missing, np.nan, high)
+        return drawn if len(drawn) >= 2 else None
+
+    def _intervals(
+        self, estimate: ChainEstimate, fixed: FloatArray, drawn: FloatArray, level: float
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the ends of the intervals of all parameters, (B, S, S)."""
+        low, high = intervals(estimate.parameters, estimate.transitions, drawn, level, estimate.rates)
+        known = ~np.isnan(fixed)
+        return np.where(known, fixed, low), np.where(known, fixed, high)
+
+
+class _Results:
+    """The arrays of a fit from the parameters of the estimate and of the replicates.
+
+    Parameters
+    ----------
+    likelihood : Likelihood
+    missing : bool array, shape (n_blocks, S, 1)
+        Rows without information.
+    estimate : ChainEstimate
+    drawn : float64 array, shape (n, B, S, S), or None
+    low, high : float64 arrays, shape (B, S, S), or None
+    level : float
+    """
+
+    def __init__(
+        self,
+        likelihood: Likelihood,
+        missing: npt.NDArray[np.bool_],
+        estimate: ChainEstimate,
+        drawn: FloatArray | None,
+        low: FloatArray | None,
+        high: FloatArray | None,
+        level: float,
+    ) -> None:
+        self._gaps, self._missing, self._level = likelihood.gaps, missing, level
+        self._errors = likelihood.errors
+        self._parts = {"": estimate.parameters, "_low": low, "_high": high, "bootstrap_": drawn}
+
+    def arrays(self) -> dict[str, FloatArray | None]:
+        """Return the arrays by their names in `Fit`."""
+        n_blocks = self._gaps.n_blocks
+        dynamics = {
+            part: None if values is None else np.where(self._missing, np.nan, values[..., :n_blocks, :, :])
+            for part, values in self._parts.items()
+        }
+        errors = {
+            part: None if values is None or self._errors is None else values[..., n_blocks, :, :]
+            for part, values in self._parts.items()
+        }
+        return {
+            **(self._of_a_period(dynamics) if self._gaps.continuous else _named("probabilities", dynamics, short=True)),
+            **_named("dynamics", dynamics if self._gaps.continuous else dict.fromkeys(dynamics)),
+            **_named("errors", errors),
+        }
+
+    def _of_a_period(self, dynamics: dict[str, FloatArray | None]) -> dict[str, FloatArray | None]:
+        """Return the transition probabilities of a period of length 1, with intervals from the replicates."""
+        gaps, fitted = self._gaps, dynamics[""]
+        assert fitted is not None
+        jumps = np.tile(gaps.at_once, gaps.n_strata)
+        default = np.arange(gaps.n_blocks) // gaps.n_actions * gaps.n_actions + gaps.default
+        probabilities = over_period(fitted, jumps, default, 1.0)
+        drawn = dynamics["bootstrap_"]
+        if drawn is None:
+            return {"probabilities": probabilities, "low": None, "high": None, "bootstrap": None}
+        replicates = np.array([over_period(one, jumps, default, 1.0) for one in drawn])
+        tail = (1 - self._level) / 2
+        low, high = np.quantile(replicates, [tail, 1 - tail], axis=0)
+        return {
+            "probabilities": probabilities,
+            "low": np.minimum(low, probabilities),
+            "high": np.maximum(high, probabilities),
+            "bootstrap": replicates,
+        }
+
+
+def _named(name: str, parts: dict[str, FloatArray | None], short: bool = False) -> dict[str, FloatArray | None]:
+    """Return arrays by their names in `Fit`; those of probabilities are short: low, high and bootstrap."""
+    low, high, drawn = ("low", "high", "bootstrap") if short else (f"{name}_low", f"{name}_high", f"bootstrap_{name}")
+    return {name: parts[""], low: parts["_low"], high: parts["_high"], drawn: parts["bootstrap_"]}
+
+
+def _start_of(start: str, states: Sequence[str]) -> str | int:
+    """Return `start` with the name of a state as its number."""
+    if start in (SEEN, DRAWN):
+        return start
+    if start not in states:
+        raise FitError(unknown_name("start", start, [SEEN, DRAWN, *states]))
+    return list(states).index(start)
+
+
+def fit_counts(records: Records, gaps: Gaps) -> dict[str, int]:
+    """Return the numbers of units, records and inspections of a fit."""
+    return {
+        "n_units": gaps.n_units,
+        "n_records": len(records.unit),
+        "n_inspections": int((records.state >= 0).sum()),
+    }
 
 
 def _data_diagnostics(records: Records, gaps: Gaps) -> Iterator[Diagnostic]:
     """Yield what was filled in, what could not be used, and times that look like dates."""
     if gaps.filled:
+        code = "actions-filled-in-between" if gaps.continuous else "actions-filled-in"
         action = records.action_names[gaps.default]
-        yield diagnostic("actions-filled-in", periods=gaps.filled, action=action, actions=len(records.action_names))
+        yield diagnostic(code, periods=gaps.filled, action=action, actions=len(records.action_names))
     useful = len(np.unique(gaps.unit))
     if useful < gaps.n_units:
         yield diagnostic("units-without-change", units=gaps.n_units - useful, all_units=gaps.n_units)
     look_like_dates = (records.time >= 1900_01_01) & (records.time <= 2100_12_31)
-    if look_like_dates.all() and len(records.time) > 1:
+    if look_like_dates.all() and len(records.time) > 1 and not records.has_dates:
         yield diagnostic("times-look-like-dates")
 
 
@@ -524,34 +751,46 @@ def _little_data(
     assumed: npt.NDArray[np.bool_],
     records: Records,
     gaps: Gaps,
+    names: Sequence[str],
 ) -> Iterator[Diagnostic]:
-    """Yield actions and states with little or no data, few units, and whether the estimate did not converge."""
+    """Yield actions and states with little or no data, few units, and what is wrong with the maximum."""
     states = records.state_names
+    unit = float(gaps.length.mean()) if gaps.continuous else 1.0
     units = len(np.unique(gaps.unit))
+    if not estimate.converged:
+        yield diagnostic("estimation-not-converged")
     if units < FEW_UNITS:
         yield diagnostic("few-units", units=units)
-    for number, action in enumerate(records.action_names):
+    for number, action in enumerate(names):
         rows = np.flatnonzero(unknown[number] & ~assumed[number])
         if len(rows) == len(states):
             yield diagnostic("action-without-data", action=action)
         elif rows.size:
             yield diagnostic("action-without-data-in-states", action=action, states=tuple(states[row] for row in rows))
-        few = np.flatnonzero(~unknown[number] & (estimate.exposure[number] < LITTLE_EXPOSURE))
+        is_jump = gaps.continuous and gaps.at_once[number % gaps.n_actions]
+        least = LITTLE_EXPOSURE * (1.0 if is_jump else unit)
+        exposure = estimate.exposure[number]
+        few = np.flatnonzero(~unknown[number] & ~assumed[number] & (exposure < least) & (exposure > 0))
+        if not gaps.continuous:
+            few = np.flatnonzero(~unknown[number] & (exposure < least))
         if few.size:
             yield diagnostic(
                 "little-exposure",
                 action=action,
                 states=tuple(states[row] for row in few),
-                periods=tuple(estimate.exposure[number, few].tolist()),
-                least=LITTLE_EXPOSURE,
+                periods=tuple(exposure[few].tolist()),
+                least=least,
+                unit=("times" if is_jump else f"{records.period or 'unit'}s") if gaps.continuous else "periods",
             )
-    if not estimate.converged:
-        yield diagnostic("estimation-not-converged")
+    fastest = estimate.rates & (estimate.parameters >= 0.99 * FASTEST / unit)
+    for block, state, to in np.argwhere(fastest):
+        yield diagnostic("intensity-at-limit", action=names[block], begin=states[state], end=states[to])
 
 
 def _identifiability(
     flat: list[FloatArray] | None,
     others: list[ChainEstimate],
+    confounded: Confounded | None,
     best: ChainEstimate,
     records: Records,
     gaps: Gaps,
@@ -562,27 +801,39 @@ def _identifiability(
     if flat is None:
         yield diagnostic("flat-directions-not-checked", most=MOST_FREE)
     if flat:
-        entries = largest_entries(flat)
+        entries = [entry for entry in largest_entries(flat) if entry[0] < gaps.n_blocks]
         yield diagnostic(
             "flat-directions",
             directions=len(flat),
-            actions=tuple(actions[action] for action, _, _ in entries),
+            actions=tuple(actions[block % gaps.n_actions] for block, _, _ in entries),
             begins=tuple(states[begin] for _, begin, _ in entries),
             ends=tuple(states[end] for _, _, end in entries),
         )
-    common = math.gcd(*np.unique(gaps.length).tolist())
+    if confounded is not None:
+        block, begin, end = confounded.transition
+        yield diagnostic(
+            "errors-confounded",
+            state=states[confounded.error[0]],
+            recorded=states[confounded.error[1]],
+            standard_error=confounded.standard_error,
+            action=actions[block % gaps.n_actions],
+            begin=states[begin],
+            end=states[end],
+            correlation=confounded.correlation,
+        )
+    common = 1 if gaps.continuous else math.gcd(*np.unique(gaps.length).tolist())
     if common > 1:
         yield diagnostic("gaps-with-common-factor", periods=common, other_chains=len(others), starts=starts)
     if others:
-        furthest = max(others, key=lambda one: float(np.abs(one.probabilities - best.probabilities).max()))
-        change = furthest.probabilities - best.probabilities
-        entry = np.unravel_index(int(np.argmax(np.abs(change))), change.shape)
-        action, begin, end = (int(part) for part in entry)
+        furthest = max(others, key=lambda one: float(np.abs(one.parameters - best.parameters).max()))
+        change = furthest.parameters - best.parameters
+        entry = np.unravel_index(int(np.argmax(np.abs(change[: gaps.n_blocks]))), change[: gaps.n_blocks].shape)
+        block, begin, end = (int(part) for part in entry)
         yield diagnostic(
             "several-chains",
-            action=actions[action],
+            action=actions[block % gaps.n_actions],
             begin=states[begin],
             end=states[end],
-            probability=float(best.probabilities[entry]),
-            other_probability=float(furthest.probabilities[entry]),
+            probability=float(best.parameters[entry]),
+            other_probability=float(furthest.parameters[entry]),
         )

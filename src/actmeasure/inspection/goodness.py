@@ -7,7 +7,7 @@ test compares, by Pearson's statistic, how often the gaps of a class ended in ea
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -17,10 +17,12 @@ from scipy import sparse
 from actmeasure.inspection.diagnostics import Diagnostic, diagnostic
 from actmeasure.inspection.estimation import FloatArray
 from actmeasure.inspection.gaps import Gaps, IntArray
+from actmeasure.inspection.likelihood import WeightedUnits
 from actmeasure.inspection.records import NONE
 from actmeasure.inspection.uncertainty import Replication
+from actmeasure.kernels.gap_likelihood import UnitEvents
 
-__all__ = ["TESTS", "Goodness", "GoodnessTest", "goodness_of_fit"]
+__all__ = ["TESTS", "Goodness", "GoodnessTest", "gap_events", "goodness_of_fit"]
 
 #: What the gaps of each test are split by.
 TESTS = ("gap", "history", "age")
@@ -107,6 +109,8 @@ def goodness_of_fit(
     gaps have the first state, actions and length of the observed ones; their last state is drawn from the fit.
     """
     gaps = replication.likelihood.gaps
+    if replication.likelihood.errors is not None:
+        return _with_errors(replication, names, replicates, rng)
     ends = _inspected_ends(replication.likelihood.end_probabilities(replication.fitted), gaps)
     splits = [split for split in (_by_gap(gaps), _by_history(gaps), _by_age(gaps)) if split.keys]
     if not splits:
@@ -123,6 +127,73 @@ def goodness_of_fit(
         if p * len(comparisons) <= SIGNIFICANT:
             findings += _findings(comparison, ends, gaps, names)
     return Goodness(tuple(tests), tuple(findings), len(simulated))
+
+
+def _with_errors(
+    replication: Replication,
+    names: tuple[Sequence[str], Sequence[str], str],
+    replicates: int,
+    rng: np.random.Generator,
+) -> Goodness | None:
+    """Test a fit in which recorded states may be wrong: all records of a unit are simulated, and split anew.
+
+    What is compared are recorded states with their probabilities given the unit's earlier records.
+    """
+    likelihood = replication.likelihood
+    assert likelihood.errors is not None
+    events = likelihood.errors.events
+
+    def comparisons(parameters: FloatArray, simulated: UnitEvents) -> dict[str, tuple[_Comparison, FloatArray, Gaps]]:
+        gaps = _recorded_gaps(likelihood.gaps, simulated)
+        places = gap_events(simulated)
+        ends = _inspected_ends(likelihood.record_probabilities(parameters, simulated)[places], gaps)
+        splits = [split for split in (_by_gap(gaps), _by_history(gaps), _by_age(gaps)) if split.keys]
+        return {split.kind: (_Comparison(split, gaps, ends), ends, gaps) for split in splits}
+
+    observed = comparisons(replication.fitted, events)
+    if not observed:
+        return None
+
+    def statistics(found: dict[str, tuple[_Comparison, FloatArray, Gaps]]) -> list[float]:
+        return [
+            found[kind][0].statistic(found[kind][1], found[kind][2].end) if kind in found else 0.0 for kind in observed
+        ]
+
+    def replicate() -> list[float]:
+        simulated = likelihood.simulated(replication.fitted, events, rng)
+        weights = np.ones(likelihood.gaps.n_units)
+        return statistics(comparisons(replication.fit(WeightedUnits(simulated, weights)), simulated))
+
+    values = np.array(statistics(observed))
+    simulated = np.array(replication.repeat("goodness of fit", replicates, replicate)).reshape(-1, len(values))
+    if not len(simulated):
+        return None
+    p_values = (1 + (simulated >= values * (1 - 1e-9)).sum(axis=0)) / (1 + len(simulated))
+    tests, findings = [], []
+    for (kind, (comparison, ends, gaps)), value, p in zip(observed.items(), values, p_values, strict=True):
+        tests.append(GoodnessTest(kind, float(value), float(p)))
+        if p * len(observed) <= SIGNIFICANT:
+            findings += _findings(comparison, ends, gaps, names)
+    return Goodness(tuple(tests), tuple(findings), len(simulated))
+
+
+def gap_events(events: UnitEvents) -> IntArray:
+    """Return the event that ends each gap, shape (N,); gaps and the events of units are in the same order."""
+    ends = np.flatnonzero(events.event < 0)
+    first = events.offsets[:-1][np.diff(events.offsets) > 0]
+    starts_with_record = ends[np.isin(ends, first)]
+    return np.setdiff1d(ends, starts_with_record)
+
+
+def _recorded_gaps(gaps: Gaps, events: UnitEvents) -> Gaps:
+    """Return the gaps with the recorded states of some events, each a group of its own."""
+    end = -1 - events.event[gap_events(events)]
+    new = np.r_[True, gaps.unit[1:] != gaps.unit[:-1]]
+    begin = np.where(new, events.begin[gaps.unit], np.r_[0, end[:-1]])
+    before = np.where(new, NONE, np.r_[0, begin[:-1]])
+    number = np.arange(len(end))
+    words = gaps.words._replace(word=gaps.words.word[gaps.group], begin=begin)
+    return replace(gaps, begin=begin, end=end, before=before, group=number, words=words)
 
 
 def _simulated(
@@ -172,14 +243,14 @@ class _Split:
     label : int64 array, shape (N,)
         The class of each gap.
     keys : list of (begin, action, bin), one per class
-    limits : int64 array
+    limits : int64 or float64 array
         Lower limits of the bins of lengths or ages.
     """
 
     kind: str
     label: IntArray
     keys: list[tuple[int, int, int]]
-    limits: IntArray
+    limits: IntArray | FloatArray
 
 
 class _Comparison:
@@ -246,16 +317,17 @@ def _findings(
         if kind == "history":
             details["also_before"] = part
         else:
-            details |= {"period": period, "first": int(limits[part])}
+            details |= {"period": period, "first": limits[part].item()}
             if part + 1 < len(limits):
-                details["last"] = int(limits[part + 1]) - 1
+                details["last"] = limits[part + 1].item() - (0 if gaps.continuous else 1)
         findings.append(diagnostic(f"difference-{kind}", **details))
     return findings
 
 
 def _by_gap(gaps: Gaps) -> _Split:
     """Split by the quartile of the length: do probabilities after long gaps follow from those after short ones?"""
-    limits = np.unique(np.quantile(gaps.length, [0, 0.25, 0.5, 0.75], method="higher")).astype(np.int64)
+    limits: IntArray | FloatArray = np.unique(np.quantile(gaps.length, [0, 0.25, 0.5, 0.75], method="higher"))
+    limits = limits if gaps.continuous else limits.astype(np.int64)
     return _split("gap", gaps, np.searchsorted(limits, gaps.length, side="right") - 1, limits)
 
 
@@ -267,11 +339,12 @@ def _by_history(gaps: Gaps) -> _Split:
 
 def _by_age(gaps: Gaps) -> _Split:
     """Split by time since the unit's first record, at its median: are the probabilities constant in time?"""
-    limits = np.unique([0, int(np.median(gaps.age)) + 1])
+    middle = float(np.median(gaps.age)) + 1e-9 if gaps.continuous else int(np.median(gaps.age)) + 1
+    limits = np.unique([0, middle])
     return _split("age", gaps, (gaps.age >= limits[-1]).astype(np.int64), limits)
 
 
-def _split(kind: str, gaps: Gaps, part: IntArray, limits: IntArray) -> _Split:
+def _split(kind: str, gaps: Gaps, part: IntArray, limits: IntArray | FloatArray) -> _Split:
     """Return classes of gaps with equal first state, action and part; without those that have few gaps.
 
     There are no classes if all gaps are in the same part, except for lengths, where classes of one part are a test as well.

@@ -1,51 +1,37 @@
-"""Records of inspections, read from a CSV file or a table and checked: unit, time, state and action of each."""
+"""Records of inspections, read from a file or table and checked: unit, time, state and action of each."""
 
 from __future__ import annotations
 
-import csv
-import math
-import os
 import re
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime
+from datetime import date
 from difflib import get_close_matches
-from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from actmeasure.errors import FitError, quoted, unknown_name
-from actmeasure.files.atomic import explain
+from actmeasure.inspection.calendars import BrokenLineError, PeriodCalendar
 from actmeasure.inspection.diagnostics import Diagnostic, diagnostic
-from actmeasure.inspection.economics import DAYS
+from actmeasure.inspection.tables import COLUMNS, BrokenTableError, Layout, Table, open_table
 from actmeasure.inspection.text import counted, problem_text
 
-__all__ = [
-    "COLUMNS",
-    "NONE",
-    "NameCodes",
-    "PeriodCalendar",
-    "Progress",
-    "Records",
-    "RowCoder",
-    "ignore_progress",
-    "read_csv",
-    "read_records",
-    "read_table",
-]
+__all__ = ["NONE", "NameCodes", "Progress", "Records", "RowCoder", "ignore_progress", "natural", "read_records"]
 
 IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
 #: A function that is called with the name of a task, how much of it is done, and the total.
 Progress = Callable[[str, int, int], None]
 
-COLUMNS = ("unit", "time", "state", "action")
 #: The code of an empty cell.
 NONE = -1
 #: `Records.source` of a table.
 ROW = "row"
+#: Cells that are empty, in small letters.
+MISSING = frozenset({"na", "n/a", "#n/a", "-", "nan", "null"})
 #: Similarity of names (1: equal) from which a default action counts as a misspelt recorded one.
 MISSPELT = 0.7
 #: Largest number of different states or actions.
@@ -54,23 +40,6 @@ MOST_NAMES = 250
 MOST_TIMES = 1 << 20
 #: Largest number of broken lines that are named in a message.
 SHOWN_PROBLEMS = 5
-#: Largest number of characters of a cell that are kept in a diagnostic.
-LONGEST_DETAIL = 100
-#: Largest number of characters in a line.
-LONGEST_LINE = 1 << 20
-#: Number of lines between two calls of `progress`.
-LINES_BETWEEN_CALLS = 1 << 16
-#: First bytes of files that are not text.
-OTHER_FILES = {
-    b"PK\x03\x04": "a zip archive or an Excel workbook; save it as CSV",
-    b"\x1f\x8b": "compressed with gzip; unpack it",
-    b"PAR1": "a Parquet file; read it with pandas and pass the table to actmeasure.fit",
-    b"\xff\xfe": "UTF-16 text; save it as UTF-8",
-    b"\xfe\xff": "UTF-16 text; save it as UTF-8",
-}
-WHOLE = re.compile(r"\d{1,15}")
-#: Largest time; larger whole numbers are not exact as floats.
-LATEST = 2**53
 
 
 def ignore_progress(task: str, done: int, total: int) -> None:
@@ -83,8 +52,10 @@ class Records:
 
     Attributes
     ----------
-    unit, time, state, action, line : int64 arrays, shape (N,)
+    unit, state, action, line : int64 arrays, shape (N,)
         State and action are -1 where the cell is empty. The line is that of the file, or the row of the table.
+    time : int64 or float64 array, shape (N,)
+        Periods; in continuous time days, where times are dates, or numbers as they are.
     unit_names, state_names, action_names : tuples of str
     period : str or None
         Unit of the times, such as "year"; None if it was not given.
@@ -92,10 +63,21 @@ class Records:
         The text before the number of a line in messages.
     notes, warnings : lists of Diagnostic
         How the records were read, and states that were seen once or never.
+    continuous : bool
+        Whether time is continuous.
+    unit_length : float
+        In continuous time: the unit of intensities in that of `time`, such as 365.2425 days.
+    has_dates : bool
+        Whether times are dates.
+    age : float64 array, shape (N,), or None
+        Age of the unit at the record, in periods or in the unit of intensities; None if there is no column of ages.
+    group_names : tuple of str
+    group : int64 array, shape (n_units,), or None
+        The group of each unit; None if there are no groups.
     """
 
     unit: IntArray
-    time: IntArray
+    time: npt.NDArray[np.int64] | FloatArray
     state: IntArray
     action: IntArray
     line: IntArray
@@ -106,6 +88,39 @@ class Records:
     source: str
     notes: list[Diagnostic]
     warnings: list[Diagnostic]
+    continuous: bool = False
+    unit_length: float = 1.0
+    has_dates: bool = False
+    age: FloatArray | None = None
+    group_names: tuple[str, ...] = ()
+    group: IntArray | None = None
+
+    def only(self, group: int) -> Records:
+        """Return the records of the units of one group."""
+        assert self.group is not None
+        chosen = self.group[self.unit] == group
+        kept = np.flatnonzero(self.group == group)
+        arrays = {name: getattr(self, name)[chosen] for name in ("unit", "time", "state", "action", "line")}
+        arrays["unit"] = np.searchsorted(kept, arrays["unit"])
+        names = tuple(self.unit_names[one] for one in kept)
+        age = None if self.age is None else self.age[chosen]
+        warnings = [one for one in self.warnings if one.code != "state-never-seen"]
+        few = replace(self, **arrays, unit_names=names, age=age, group=self.group[kept], warnings=warnings, notes=[])
+        return replace(few, warnings=_odd_states(few))
+
+    def split(self, first: IntArray) -> Records:
+        """Return the records with units cut before some records, so that no gap ends at one of them."""
+        new = np.zeros(len(self.unit), dtype=bool)
+        new[first] = True
+        starts = np.flatnonzero(np.r_[True, self.unit[1:] != self.unit[:-1]] | new)
+        number = np.searchsorted(starts, np.arange(len(self.unit)), side="right") - 1
+        return replace(self, unit=number, unit_names=tuple(self.unit_names[one] for one in self.unit[starts]))
+
+    def when(self, record: int, later: int = 0) -> str:
+        """Return the time of a record, or a given number of periods later, for messages."""
+        if self.continuous and self.has_dates:
+            return date.fromordinal(int(self.time[record])).isoformat()
+        return f"{self.time[record] + later:g}" if self.continuous else str(self.time[record] + later)
 
     def location(self, record: int) -> str:
         """Return `records.csv, line 7` for messages."""
@@ -125,6 +140,12 @@ def read_records(
     encoding: str = "utf-8",
     skip_broken: bool = False,
     progress: Progress = ignore_progress,
+    continuous: bool = False,
+    date_format: str | None = None,
+    wide: bool = False,
+    header: int = 1,
+    sheet: str | None = None,
+    skip_contradictions: bool = False,
 ) -> Records:
     """Read records from a CSV file or table and check them; see `actmeasure.fit` for the parameters.
 
@@ -135,21 +156,70 @@ def read_records(
     for name in named:
         if given_actions is not None and name not in given_actions:
             raise FitError(unknown_name("action", name, given_actions))
-    is_file = isinstance(records, (str, os.PathLike))
-    source = f"{os.fspath(records)}, line" if is_file else ROW
+    if wide and default_action is None:
+        raise FitError(
+            "a wide table has no actions; say what was always done with default_action='nothing' (--default-action)"
+        )
+    layout = Layout(columns or {}, default_action is not None, delimiter, encoding, wide, header, sheet)
+    calendar = PeriodCalendar(period, continuous, date_format)
     known = (NameCodes("state", given_states, MOST_NAMES), NameCodes("action", given_actions, MOST_NAMES))
-    coder = RowCoder(source, PeriodCalendar(period), *known)
-    renamed, optional = dict(columns or {}), default_action is not None
-    if is_file:
-        read_csv(records, coder, renamed, optional, delimiter, encoding, progress)
-    elif hasattr(records, "__getitem__") and hasattr(records, "keys"):
-        read_table(records, coder, renamed, optional)
-    else:
-        raise FitError(f"records are a {type(records).__name__}, expected the path of a CSV file or a pandas DataFrame")
-    notes = _check_broken(coder, source, skip_broken)
+    table = open_table(records, layout, progress)
+    coder = RowCoder(table.source, calendar, *known)
+    try:
+        (_read_wide if wide else _read_long)(table, coder, layout)
+    except BrokenTableError as error:
+        raise FitError(f"{error}; {len(coder.line):,} records were read before it") from error
+    notes = _check_broken(coder, table.source, skip_broken)
     if default_action is not None and given_actions is None:
         notes += _check_default(default_action, tuple(coder.actions.codes))
-    return _sorted(coder, source, given_states, given_actions, named, notes)
+    return _sorted(coder, table.source, given_states, given_actions, named, notes, skip_contradictions)
+
+
+def _read_long(table: Table, coder: RowCoder, layout: Layout) -> None:
+    """Read a table with a row for each record into the coder."""
+    unit, time, state, action = _positions(table, layout, COLUMNS)
+    width, more = len(table.names), _more_positions(table, layout)
+    for line, row in table.rows:
+        if len(row) == width:
+            extra = {name: row[position] for name, position in more.items()} if more else None
+            coder.add(line, row[unit], row[time], row[state], row[action] if action >= 0 else "", extra)
+        else:
+            coder.note(
+                line, "wrong-width", {"fields": len(row), "expected": width, "delimiter": table.delimiter or ","}
+            )
+
+
+def _read_wide(table: Table, coder: RowCoder, layout: Layout) -> None:
+    """Read a table with a row for each unit and a column for each time into the coder; empty cells are no records."""
+    (unit,) = _positions(table, layout, ("unit",))
+    more = _more_positions(table, layout)
+    times, others = [], []
+    for position, name in enumerate(table.names):
+        if position == unit or position in more.values():
+            continue
+        try:
+            coder.calendar.parse(name.strip())
+            times.append(position)
+        except BrokenLineError as error:
+            others.append(name)
+            problem = str(error)
+    if not times:
+        raise FitError(
+            f"{table.where}: no column has a time as its name, as a wide table has" + (f": {problem}" if others else "")
+        )
+    width = len(table.names)
+    for line, row in table.rows:
+        if len(row) != width:
+            coder.note(
+                line, "wrong-width", {"fields": len(row), "expected": width, "delimiter": table.delimiter or ","}
+            )
+            continue
+        extra = {name: row[position] for name, position in more.items()} if more else None
+        for position in times:
+            if not coder.states.is_missing(row[position]):
+                coder.add(line, row[unit], table.names[position], row[position], "", extra)
+    if others:
+        coder.ignored = tuple(others[:SHOWN_PROBLEMS])
 
 
 def _check_default(name: str, recorded: Sequence[str]) -> list[Diagnostic]:
@@ -186,8 +256,13 @@ def _check_broken(coder: RowCoder, source: str, skip_broken: bool) -> list[Diagn
         notes.append(diagnostic("lines-skipped", count=coder.broken, lines=named, problem=problem, **details))
     if not coder.line:
         raise FitError(f"{source.removesuffix(', line')} has no records; expected rows below the names of the columns")
-    note = coder.calendar.diagnostic()
-    return [*notes, note] if note else notes
+    notes += coder.calendar.diagnostics()
+    missing = {text for names in (coder.states, coder.actions) for text in names.missing}
+    if missing:
+        notes.append(diagnostic("cells-missing", texts=tuple(sorted(missing))))
+    if coder.ignored:
+        notes.append(diagnostic("columns-ignored", columns=coder.ignored))
+    return notes
 
 
 def _what_else(coder: RowCoder, named: list[int]) -> str:
@@ -207,26 +282,85 @@ def _sorted(
     actions: tuple[str, ...] | None,
     named: Sequence[str],
     notes: list[Diagnostic],
+    skip_contradictions: bool,
 ) -> Records:
     """Return the records sorted, with those of the same unit and time merged."""
     for name in named:
         coder.actions.codes.setdefault(name, len(coder.actions.codes))
-    unit, time, line = (np.array(column, dtype=np.int64) for column in (coder.unit, coder.time, coder.line))
+    calendar = coder.calendar
+    unit, line = (np.array(column, dtype=np.int64) for column in (coder.unit, coder.line))
+    times = calendar.resolved(np.array(coder.time, dtype=np.float64))
+    time: npt.NDArray[np.int64] | FloatArray = times if calendar.continuous else times.astype(np.int64)
     state_names, state = _ranked(coder.states.codes, np.array(coder.state, dtype=np.int64), states)
     action_names, action = _ranked(coder.actions.codes, np.array(coder.action, dtype=np.int64), actions)
+    if states is None and not all(re.fullmatch(r"[-+]?\d+(\.\d+)?", name) for name in state_names):
+        notes.append(diagnostic("states-sorted", states=state_names))
+    age = None if coder.age is None else np.array(coder.age)
     order = np.lexsort((line, time, unit))
-    unit, time, state, action, line = (column[order] for column in (unit, time, state, action, line))
-    names = (tuple(coder.units.codes), state_names, action_names)
-    records = Records(unit, time, state, action, line, *names, coder.calendar.name, source, notes, [])
+    unit, state, action, line = (column[order] for column in (unit, state, action, line))
+    time = time[order]
+    records = Records(
+        unit=unit,
+        time=time,
+        state=state,
+        action=action,
+        line=line,
+        unit_names=tuple(coder.units.codes),
+        state_names=state_names,
+        action_names=action_names,
+        period=calendar.name,
+        source=source,
+        notes=notes,
+        warnings=[],
+        continuous=calendar.continuous,
+        unit_length=calendar.unit_length,
+        has_dates=bool(calendar.has_dates),
+        age=None if age is None else age[order],
+        group_names=tuple(coder.groups.codes),
+        group=_unit_groups(coder, source),
+    )
     first = np.flatnonzero(np.r_[True, (unit[1:] != unit[:-1]) | (time[1:] != time[:-1])])
     merged = len(unit) - len(first)
     if merged:
-        _check_agreement(records, "states", state, state_names, first)
-        _check_agreement(records, "actions", action, action_names, first)
+        left_out = 0
+        for kind, column, names in (("states", state, state_names), ("actions", action, action_names)):
+            wrong = _disagreements(column, len(names), first)
+            if len(wrong) and not skip_contradictions:
+                raise FitError(_disagreement(records, kind, column, names, first, wrong))
+            left_out += len(wrong)
+            _erase(column, first, wrong)
+        if left_out:
+            notes.append(diagnostic("contradicted-records-left-out", times=left_out))
         notes.append(diagnostic("records-merged", records=merged))
         state, action = np.maximum.reduceat(state, first), np.maximum.reduceat(action, first)
-        records = replace(records, unit=unit[first], time=time[first], state=state, action=action, line=line[first])
+        age = None if records.age is None else records.age[first]
+        records = replace(
+            records, unit=unit[first], time=time[first], state=state, action=action, line=line[first], age=age
+        )
     return replace(records, warnings=_odd_states(records))
+
+
+def _unit_groups(coder: RowCoder, source: str) -> IntArray | None:
+    """Return the group of each unit, shape (n_units,); None if there are no groups. Raises a `FitError` if a unit is in two."""
+    if coder.group is None:
+        return None
+    group, unit = np.array(coder.group, dtype=np.int64), np.array(coder.unit, dtype=np.int64)
+    of_unit = np.full(len(coder.units.codes), NONE)
+    np.maximum.at(of_unit, unit, group)
+    wrong = np.flatnonzero((group != of_unit[unit]) & (group != NONE))
+    names = list(coder.groups.codes)
+    if wrong.size:
+        number = int(wrong[0])
+        raise FitError(
+            f"{source} {coder.line[number]:,}: unit {list(coder.units.codes)[unit[number]]!r} is in the groups "
+            f"{names[group[number]]!r} and {names[of_unit[unit[number]]]!r}; a unit can be in one"
+        )
+    if (of_unit == NONE).any():
+        name = list(coder.units.codes)[int(np.argmax(of_unit == NONE))]
+        raise FitError(
+            f"{source.removesuffix(', line')}: unit {name!r} is in no group; fill its cell in the column of groups"
+        )
+    return of_unit
 
 
 def _ranked(
@@ -244,26 +378,35 @@ def natural(name: str) -> list[tuple[int, float, str]]:
     return [(0, float(part), "") if number % 2 else (1, 0.0, part) for number, part in enumerate(parts) if part]
 
 
-def _check_agreement(records: Records, kind: str, column: IntArray, names: Sequence[str], first: IntArray) -> None:
-    """Raise a `FitError` if two records of the same unit and time have different states or actions.
-
-    `column` has the codes of all records, and `first` the first record of each unit and time.
-    """
+def _disagreements(column: IntArray, n_names: int, first: IntArray) -> IntArray:
+    """Return the numbers of units and times at which records have different codes; `first` is the first record of each."""
     largest = np.maximum.reduceat(column, first)
-    smallest = np.minimum.reduceat(np.where(column == NONE, len(names), column), first)
-    wrong = np.flatnonzero(smallest < largest)
-    if not wrong.size:
-        return
+    smallest = np.minimum.reduceat(np.where(column == NONE, n_names, column), first)
+    return np.flatnonzero(smallest < largest)
+
+
+def _erase(column: IntArray, first: IntArray, wrong: IntArray) -> None:
+    """Set the codes of all records of some units and times to those of empty cells."""
+    ends = np.r_[first[1:], len(column)]
+    for one in wrong:
+        column[first[one] : ends[one]] = NONE
+
+
+def _disagreement(
+    records: Records, kind: str, column: IntArray, names: Sequence[str], first: IntArray, wrong: IntArray
+) -> str:
+    """Return the message about two records of the same unit and time with different states or actions."""
     begin = int(first[wrong[0]])
     end = int(np.r_[first, len(column)][wrong[0] + 1])
-    low = begin + int(np.argmax(column[begin:end] == smallest[wrong[0]]))
-    high = begin + int(np.argmax(column[begin:end] == largest[wrong[0]]))
+    codes = column[begin:end]
+    low = begin + int(np.argmin(np.where(codes == NONE, len(names), codes)))
+    high = begin + int(np.argmax(codes))
     one, other = sorted((low, high), key=lambda record: records.line[record])
     times = f"; {len(wrong):,} times and units are contradicted in all" if len(wrong) > 1 else ""
-    raise FitError(
-        f"{records.location(other)}: unit {records.unit_names[records.unit[one]]!r} has two {kind} at time {records.time[one]}, "
-        f"{names[column[one]]!r} (line {records.line[one]:,}) and {names[column[other]]!r}{times}; correct one, or use shorter "
-        "periods if both are right"
+    return (
+        f"{records.location(other)}: unit {records.unit_names[records.unit[one]]!r} has two {kind} at time {records.when(one)}, "
+        f"{names[column[one]]!r} (line {records.line[one]:,}) and {names[column[other]]!r}{times}; correct one, use shorter "
+        "periods if both are right, or leave such records out with skip_contradictions=True (--skip-contradictions)"
     )
 
 
@@ -281,110 +424,26 @@ def _odd_states(records: Records) -> list[Diagnostic]:
     return odd
 
 
-def read_csv(
-    path: str | os.PathLike[str],
-    coder: RowCoder,
-    columns: Mapping[str, str],
-    action_is_optional: bool,
-    delimiter: str,
-    encoding: str,
-    progress: Progress,
-) -> None:
-    """Read a file line by line into the coder, which notes broken lines; raise a `FitError` if the file is not readable."""
-    file_path = Path(path)
-    try:
-        with file_path.open("rb") as file:
-            _check_beginning(file_path, file.read(4), encoding)
-        # Bytes that are not text are escaped, so that the error can name their line.
-        kind = "utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding  # Excel writes a byte order mark
-        with file_path.open(encoding=kind, errors="surrogateescape", newline="") as text:
-            lines = _lines(text, str(file_path), file_path.stat().st_size, progress)
-            _read_rows(lines, str(file_path), coder, columns, action_is_optional, delimiter)
-    except OSError as error:
-        raise FitError(str(explain(error, file_path, "read"))) from error
-    except LookupError as error:
-        raise FitError(f"unknown encoding {quoted(encoding)}; give one such as utf-8 or cp1252") from error
-
-
-def _check_beginning(file_path: Path, beginning: bytes, encoding: str) -> None:
-    """Raise a `FitError` if a file is empty or its first bytes are those of a format that is not text."""
-    if not beginning:
-        raise FitError(f"{file_path} is empty; expected a first line with the columns {','.join(COLUMNS)}")
-    for magic, kind in OTHER_FILES.items():
-        if beginning.startswith(magic) and not encoding.lower().replace("-", "").startswith("utf16"):
-            raise FitError(f"{file_path} is {kind}")
-
-
-def _read_rows(
-    lines: Iterator[str],
-    file_name: str,
-    coder: RowCoder,
-    columns: Mapping[str, str],
-    action_is_optional: bool,
-    delimiter: str,
-) -> None:
-    """Read the header and all rows of a CSV file into the coder."""
-    try:
-        rows = csv.reader(lines, delimiter=delimiter, strict=True)
-    except TypeError as error:
-        raise FitError(f"delimiter is {quoted(delimiter)}, expected one character such as ';'") from error
-    line = 1
-    try:
-        header = next(rows, None)
-        while header is not None and not any(cell.strip() for cell in header):
-            header = next(rows, None)
-        if header is None:
-            raise FitError(f"{file_name} is empty; expected a first line with the columns {','.join(COLUMNS)}")
-        names = [name.strip().removeprefix("\ufeff") for name in header]
-        where = _positions(names, columns, action_is_optional, f"{file_name}, line {rows.line_num}", delimiter)
-        width, line = len(names), rows.line_num + 1
-        unit, time, state, action = where
-        for row in rows:
-            if len(row) == width:
-                coder.add(line, row[unit], row[time], row[state], row[action] if action >= 0 else "")
-            elif row:
-                coder.note(line, "wrong-width", {"fields": len(row), "expected": width, "delimiter": delimiter})
-            line = rows.line_num + 1  # a cell may hold line breaks
-    except csv.Error as error:
-        raise FitError(
-            f"{file_name}, line {line}: the row that begins here cannot be read ({error}); {len(coder.line):,} records were read "
-            "before it; a quote that is not closed is the usual reason"
-        ) from error
-
-
-def _lines(text: TextIO, file_name: str, size: int, progress: Progress) -> Iterator[str]:
-    """Yield the lines of a file; raise a `FitError` at a line that is too long, before it fills the memory."""
-    number = 0
-    while line := text.readline(LONGEST_LINE):
-        number += 1
-        if len(line) == LONGEST_LINE and line[-1] not in "\r\n":
-            raise FitError(
-                f"{file_name}, line {number} is longer than {LONGEST_LINE:,} characters; is this a CSV file?"
-            )
-        if number % LINES_BETWEEN_CALLS == 0:
-            progress("reading", min(size, text.buffer.tell()), size)
-        yield line
-
-
-def _positions(
-    names: Sequence[str], columns: Mapping[str, str], action_is_optional: bool, where: str, delimiter: str
-) -> tuple[int, int, int, int]:
-    """Return the positions of the four columns; -1 for an optional action that is missing."""
-    for column in columns:
-        if column not in COLUMNS:
-            raise FitError(unknown_name("column to rename", column, COLUMNS))
-    positions = []
-    for column in COLUMNS:
-        name = columns.get(column, column)
+def _positions(table: Table, layout: Layout, wanted: Sequence[str]) -> tuple[int, ...]:
+    """Return the positions of columns; -1 for an optional action that is missing."""
+    names, positions = table.names, []
+    for column in wanted:
+        name = layout.columns.get(column, column)
         if names.count(name) > 1:
-            raise FitError(f"{where}: the column {name!r} is there {names.count(name)} times; rename all but one")
+            raise FitError(f"{table.where}: the column {name!r} is there {names.count(name)} times; rename all but one")
         if name in names:
             positions.append(names.index(name))
-        elif column == "action" and action_is_optional and column not in columns:
+        elif column == "action" and layout.action_is_optional and column not in layout.columns:
             positions.append(-1)
         else:
-            raise FitError(f"{where}: {_missing(column, name, names, delimiter)}")
-    return positions[0], positions[1], positions[2], positions[3]
+            raise FitError(f"{table.where}: {_missing(column, name, names, table.delimiter or ',')}")
+    return tuple(positions)
+
+
+def _more_positions(table: Table, layout: Layout) -> dict[str, int]:
+    """Return the positions of the columns of ages and groups, if they are named."""
+    named = [column for column in layout.columns if column not in COLUMNS]
+    return dict(zip(named, _positions(table, layout, named), strict=True))
 
 
 def _missing(column: str, name: str, names: Sequence[str], delimiter: str) -> str:
@@ -404,39 +463,6 @@ def _missing(column: str, name: str, names: Sequence[str], delimiter: str) -> st
     return f"there is no column {name!r} among {listed}{hint} {remedy}"
 
 
-def read_table(table: Any, coder: RowCoder, columns: Mapping[str, str], action_is_optional: bool) -> None:
-    """Read a pandas table, or any mapping from column names to sequences, into the coder; rows are counted from 1."""
-    names = [str(name) for name in table]
-    where = _positions(names, columns, action_is_optional, "the table", ",")
-    cells = [list(table[names[position]]) if position >= 0 else None for position in where]
-    lengths = {len(column) for column in cells if column is not None}
-    if len(lengths) != 1:
-        raise FitError(f"the columns of the table have different lengths: {sorted(lengths)}; make them equal")
-    count = lengths.pop()
-    unit, time, state, action = ([""] * count if column is None else column for column in cells)
-    for number in range(count):
-        coder.add(number + 1, _text(unit[number]), _text(time[number]), _text(state[number]), _text(action[number]))
-
-
-def _text(value: Any) -> str:
-    """Return a cell as text: empty for missing values, and 3 for 3.0, as pandas has whole numbers beside missing ones."""
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return ""
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    text = str(value)
-    return "" if text in ("NaT", "<NA>") else text
-
-
-class BrokenLineError(FitError):
-    """A problem of a line, as data: a key of `text.PROBLEMS`, and its details."""
-
-    def __init__(self, problem: str, **details: str | Sequence[str]) -> None:
-        cut = {name: value[:LONGEST_DETAIL] if isinstance(value, str) else value for name, value in details.items()}
-        super().__init__(problem_text(problem, cut))
-        self.problem, self.details = problem, cut
-
-
 class NameCodes:
     """Codes of names: of the given ones only, or of all names in the order of their first appearance."""
 
@@ -445,14 +471,23 @@ class NameCodes:
         self.codes: dict[str, int] = {}
         #: Code of every text of a cell, with its spaces.
         self.seen: dict[str, int] = {}
+        #: Texts of cells that count as empty.
+        self.missing: set[str] = set()
         for name in given or ():
             self.codes[name] = len(self.codes)
+
+    def is_missing(self, text: str) -> bool:
+        """Return whether a cell is empty, or says so."""
+        name = text.strip()
+        return not name or (name not in self.codes and name.lower() in MISSING)
 
     def code(self, text: str) -> int:
         """Return the code of the name in a cell whose text is not in `seen`, and add it there."""
         name = text.strip()
-        if not name:
+        if self.is_missing(text):
             number = NONE
+            if name:
+                self.missing.add(name)
         elif name in self.codes:
             number = self.codes[name]
         else:
@@ -484,24 +519,35 @@ class RowCoder:
     actions: NameCodes
     units: NameCodes = field(default_factory=lambda: NameCodes("unit"))
     unit: array[int] = field(default_factory=lambda: array("q"))
-    time: array[int] = field(default_factory=lambda: array("q"))
+    time: array[float] = field(default_factory=lambda: array("d"))
     state: array[int] = field(default_factory=lambda: array("h"))
     action: array[int] = field(default_factory=lambda: array("h"))
     line: array[int] = field(default_factory=lambda: array("q"))
+    groups: NameCodes = field(default_factory=lambda: NameCodes("group", most=MOST_NAMES))
+    group: array[int] | None = None
+    age: array[float] | None = None
+    ignored: tuple[str, ...] = ()
     problems: list[tuple[int, str, dict[str, Any]]] = field(default_factory=list)
     broken: int = 0
 
     def __post_init__(self) -> None:
-        self._times: dict[str, int] = {}
+        self._times: dict[str, float] = {}
 
-    def add(self, line: int, unit: str, time: str, state: str, action: str) -> None:
-        """Append a row, or note the problem of a broken one."""
+    def add(
+        self, line: int, unit: str, time: str, state: str, action: str, more: Mapping[str, str] | None = None
+    ) -> None:
+        """Append a row, or note the problem of a broken one; `more` has the cells of ages and groups."""
+        age, group = 0.0, NONE
         try:
             codes = (
                 _known(self.units, unit), self._time(time), _known(self.states, state), _known(self.actions, action)
             )  # fmt: skip
             if codes[0] == NONE:
                 raise BrokenLineError("unit-empty")
+            if more and "age" in more:
+                age = _number(more["age"])
+            if more and "by" in more:
+                group = _known(self.groups, more["by"])
         except BrokenLineError as error:
             self.note(line, error.problem, error.details)
             return
@@ -512,6 +558,12 @@ class RowCoder:
         self.state.append(codes[2])
         self.action.append(codes[3])
         self.line.append(line)
+        if more and "age" in more:
+            self.age = array("d") if self.age is None else self.age
+            self.age.append(age)
+        if more and "by" in more:
+            self.group = array("h") if self.group is None else self.group
+            self.group.append(group)
 
     def note(self, line: int, problem: str, details: dict[str, Any]) -> None:
         """Count a broken line and keep its problem, if it is one of the first."""
@@ -519,11 +571,11 @@ class RowCoder:
         if len(self.problems) < SHOWN_PROBLEMS:
             self.problems.append((line, problem, details))
 
-    def _time(self, text: str) -> int:
+    def _time(self, text: str) -> float:
         period = self._times.get(text)
         if period is None:
             stripped = text.strip()
-            if not stripped:
+            if not stripped or stripped.lower() in MISSING - {"nan"}:
                 raise BrokenLineError("time-empty")
             if len(self._times) >= MOST_TIMES:
                 self._times.clear()
@@ -541,90 +593,12 @@ def _known(names: NameCodes, text: str) -> int:
     return names.code(text) if code is None else code
 
 
-class PeriodCalendar:
-    """Conversion of the text of a time into a whole number of periods, 0 or more.
-
-    Parameters
-    ----------
-    period : None, a number, or "day", "week", "month", "quarter", "year"
-        Without it, times are whole numbers. With a number, times are real numbers that are divided by it and rounded down. With
-        a name, times are whole numbers of such periods, or dates (2024-05-31), which are assigned to calendar periods.
-    """
-
-    def __init__(self, period: float | str | None = None) -> None:
-        self.period = period
-        self._dates: bool | None = None
-        if isinstance(period, str) and period not in DAYS:
-            raise FitError(unknown_name("period", period, DAYS) + "; or a number such as 0.5, in the unit of the times")
-        if period is not None and not isinstance(period, str):
-            numeric = isinstance(period, (int, float)) and not isinstance(period, bool)
-            if not numeric or not math.isfinite(period) or period <= 0:
-                raise FitError(f"period is {quoted(period)}, expected a number above 0 or one of: {', '.join(DAYS)}")
-
-    @property
-    def name(self) -> str | None:
-        """The name of the period, if it has one."""
-        return self.period if isinstance(self.period, str) else None
-
-    def parse(self, text: str) -> int:
-        """Return the period of a time; raise a `BrokenLineError` if it is not valid."""
-        if WHOLE.fullmatch(text) and not isinstance(self.period, (int, float)):
-            return self._as(int(text), is_date=False)
-        try:
-            number = float(text)
-        except ValueError:
-            return self._as(self._of_date(text), is_date=True)
-        return self._as(self._of_number(number, text), is_date=False)
-
-    def _of_number(self, number: float, text: str) -> int:
-        if not math.isfinite(number) or abs(number) > LATEST:
-            raise BrokenLineError("time-unusable", time=text)
-        if number < 0:
-            raise BrokenLineError("time-negative", time=text)
-        if isinstance(self.period, (int, float)):
-            periods = number / self.period
-            # In floating point 0.3 / 0.1 is less than 3.
-            return math.floor(periods + 1e-9 * max(1.0, periods))
-        if not number.is_integer():
-            raise BrokenLineError("time-not-whole", time=text)
-        return int(number)
-
-    def _of_date(self, text: str) -> int:
-        try:
-            day = datetime.fromisoformat(text).date()
-        except ValueError:
-            raise BrokenLineError("time-not-read", time=text) from None
-        if not isinstance(self.period, str):
-            raise BrokenLineError("date-without-period", time=text)
-        return _period_of(day, self.period)
-
-    def _as(self, time: int, is_date: bool) -> int:
-        """Return the time; raise a `BrokenLineError` if some times are dates and others numbers."""
-        if self._dates is None:
-            self._dates = is_date
-        if self._dates != is_date:
-            raise BrokenLineError("dates-and-numbers")
-        return time
-
-    def diagnostic(self) -> Diagnostic | None:
-        """Return how the times were converted, or None if they were whole numbers of periods."""
-        if self._dates and isinstance(self.period, str):
-            return diagnostic("dates-to-periods", period=self.period)
-        if isinstance(self.period, (int, float)):
-            return diagnostic("times-divided", length=self.period)
-        return None
-
-
-def _period_of(day: date, period: str) -> int:
-    """Return the number of the calendar period that contains a day."""
-    match period:
-        case "day":
-            return day.toordinal()
-        case "week":  # weeks begin on Monday
-            return (day.toordinal() - 1) // 7
-        case "month":
-            return day.year * 12 + day.month - 1
-        case "quarter":
-            return day.year * 4 + (day.month - 1) // 3
-        case _:
-            return day.year
+def _number(text: str) -> float:
+    """Return an age; raise a `BrokenLineError` if it is none."""
+    try:
+        age = float(text)
+    except ValueError:
+        age = -1.0
+    if not 0 <= age < float("inf"):
+        raise BrokenLineError("age-unusable", age=text.strip())
+    return age

@@ -85,7 +85,7 @@ def best_of(solution: Solution, others: Iterable[tuple[str, Schedule]], upper: f
         if math.isnan(value) or value <= best.value or is_rounding(value - best.value, value):
             continue
         bound = max(best.upper, value)
-        best = replace(best, schedule=reachable_part(model, schedule), evaluation=evaluation, lower=value, upper=bound)
+        best = replace(best, schedule=reachable_part(model, schedule), evaluated=evaluation, lower=value, upper=bound)
         name = other
     return best, name
 
@@ -261,7 +261,7 @@ def with_schedules(frontier: Frontier, schedules: Iterable[Schedule]) -> Frontie
     )
 
 
-def _break_even(frontier: Frontier, pieces: list[Piece]) -> tuple[float, float]:
+def _break_even(frontier: Frontier, pieces: list[Piece[PriceLine]]) -> tuple[float, float]:
     """Return the range of the break-even price: its lower end is the frontier's, its upper end may be lower than before."""
     low, high = frontier.break_even
     if pieces[-1].line.looks > 0:

@@ -49,6 +49,8 @@ PLANS_SHOWN, PRICES_SHOWN = 20, 12
 PLAN_WIDTH = 78
 #: Smaller probabilities of a fit are not listed one by one.
 SMALLEST_SHOWN = 0.0005
+#: The first line of a fit whose conditions of a maximum do not hold.
+NOT_SETTLED = "NOT SETTLED: the likelihood is not at a maximum, so that these figures are rough; see the warnings."
 #: Largest number of states that are named for each action in the words of a rule.
 STATES_NAMED = 12
 
@@ -110,11 +112,19 @@ PROBLEMS: dict[str, str | Callable[[Mapping[str, Any]], str]] = {
     "time-negative": _time_problem("is negative; count times from 0 up"),
     "time-not-whole": _time_problem(
         "is not a whole number of periods; give the length of a period with period=0.5 (--period 0.5) to have times divided by "
-        "it and rounded down"
+        "it and rounded down, or use times as they are with time='continuous' (--time continuous)"
     ),
-    "time-not-read": _time_problem("is neither a number nor a date such as 2024-05-31; correct it"),
+    "time-not-read": _time_problem(
+        "is neither a number nor a date such as 2024-05-31, 31.5.2024, 05/31/2024 or May 2024; correct it, or give the form of "
+        "dates with date_format='%d.%m.%y' (--date-format %d.%m.%y)"
+    ),
+    "date-not-in-format": lambda details: (
+        f"the time {quoted(details['time'])} is no date of the form {details['format']}; correct it"
+    ),
+    "age-unusable": lambda details: f"the age {quoted(details['age'])} is not a number that is 0 or more; correct it",
     "date-without-period": _time_problem(
-        f"is a date; say what a period is with period='month' (--period month), or one of: {', '.join(DAYS)}"
+        f"is a date; say what a period is with period='month' (--period month), or one of: {', '.join(DAYS)}; or use dates "
+        "as they are with time='continuous' (--time continuous)"
     ),
     "dates-and-numbers": "the time is a date where those before are numbers, or the other way round; use one of the two",
 }
@@ -142,6 +152,14 @@ def _actions_filled_in(details: Mapping[str, Any]) -> str:
     )
 
 
+def _contradictions_left_out(details: Mapping[str, Any]) -> str:
+    lines = ", ".join(f"{line:,}" for line in details["lines"]) + ", ..." * (details["count"] > len(details["lines"]))
+    return (
+        f"Left out, as requested: {counted(details['count'], 'gap')} of {details['all_gaps']:,} that cannot be with the "
+        f"structure and assumptions given; they end in line {lines}."
+    )
+
+
 def _assumption(details: Mapping[str, Any]) -> str:
     """Return the part of a sentence that says what was assumed; without a target state, the action changes nothing."""
     effect = f"leads to {details['target']}" if "target" in details else "changes nothing"
@@ -151,7 +169,8 @@ def _assumption(details: Mapping[str, Any]) -> str:
 def _little_exposure(details: Mapping[str, Any]) -> str:
     pairs = zip(details["states"], details["periods"], strict=True)
     each = ", ".join(f"{state} ({periods:.1f})" for state, periods in pairs)
-    return f"Action {details['action']!r} has fewer than {details['least']:.0f} periods of data in state {each}."
+    least, unit = plain_number(details["least"]), details.get("unit", "periods")
+    return f"Action {details['action']!r} has fewer than {least} {unit} of data in state {each}."
 
 
 def _flat_directions(details: Mapping[str, Any]) -> str:
@@ -201,6 +220,8 @@ def _by_history(details: Mapping[str, Any]) -> str:
 def _span(details: Mapping[str, Any]) -> str:
     """Return `3 years`, `3 to 5 years` or, without a largest number, `3 years or more`."""
     first, last, period = details["first"], details.get("last"), details["period"]
+    if isinstance(first, float) or isinstance(last, float):  # continuous time
+        return f"{plain_number(first)} {'or more' if last is None else f'to {plain_number(last)}'} {period}s"
     if last is not None and last != first:
         return f"{first:,} to {last:,} {period}s"
     return counted(first, period) + ("" if last is not None else " or more")
@@ -249,9 +270,19 @@ SENTENCES: dict[str, str | Callable[[Mapping[str, Any]], str]] = {
     "dates-to-periods": "Dates were assigned to the {period} they fall in: a state counts as seen at its beginning, an action as "
     "done during it.",
     "times-divided": "Times were divided by {length:g} and rounded down to whole periods.",
+    "dates-with-two-readings": "{dates:,} dates could be read in two ways; the {first} is taken to come first, as in {example}.",
+    "months-without-day": "Dates that name only a month count as its day {day}.",
+    "cells-missing": "Cells that say {texts} count as empty.",
+    "columns-ignored": "Columns whose name is no time were not read: {columns}.",
+    "states-sorted": lambda details: f"The states are in the order in which they sort, {' < '.join(details['states'])}; give "
+    "another order, the best first, with states=[...] (--states ...).",
+    "contradicted-records-left-out": "Left out, as requested: what was recorded at {times:,} times at which a unit has two "
+    "states or actions.",
     "records-merged": "Merged with another record of the same unit and time, with which they agree: {records:,}.",
     "default-action-not-recorded": "No record names the default action {action!r}; the records name {recorded}.",
     "actions-filled-in": _actions_filled_in,
+    "actions-filled-in-between": "After {periods:,} records without an action that goes on, {action!r} went on.",
+    "contradictions-left-out": _contradictions_left_out,
     "units-without-change": "{units:,} of {all_units:,} units were inspected only once or never; they contain no information "
     "about transitions.",
     "times-look-like-dates": "The times look like dates without dashes, but were read as numbers of periods; write 2024-05-31.",
@@ -261,13 +292,23 @@ SENTENCES: dict[str, str | Callable[[Mapping[str, Any]], str]] = {
     "no information about that.",
     "assumption-not-needed": lambda details: f"{_assumption(details)} where the records contain no information; they contain "
     "some about all states, so nothing was assumed.",
+    "age-matters": "The parameters differ significantly between the intervals of age: likelihood ratio {statistic:.2f} with "
+    "{degrees} degrees of freedom, p = {p_value:.3g}.",
+    "age-does-not-matter": "The parameters do not differ significantly between the intervals of age, so that none may be needed: "
+    "likelihood ratio {statistic:.2f} with {degrees} degrees of freedom, p = {p_value:.3g}.",
     "few-units": "Units inspected twice or more: {units:,}; the intervals, which resample units, are rough.",
     "action-without-data": "Action {action!r} was never taken, or no inspection followed; a model cannot contain it without an "
     "assumption.",
     "action-without-data-in-states": "Action {action!r} was never observed in {states}: a model cannot contain it without an "
     "assumption there.",
     "little-exposure": _little_exposure,
-    "estimation-not-converged": "The maximisation of the likelihood did not converge; the probabilities are rough.",
+    "estimation-not-converged": "The maximisation of the likelihood did not settle at a maximum; the estimates are rough. A "
+    "structure with fewer transitions, or longer periods, usually helps.",
+    "intensity-at-limit": "{action} from {begin} to {end} is faster than the records can show; its intensity is a lower limit.",
+    "errors-confounded": "The records hardly tell apart how often {state} is recorded as {recorded} and how fast units go "
+    "from {begin} to {end} ({action}): their estimates have a correlation of {correlation:.2f}, and the first a standard "
+    "error of {standard_error:.2f}. Give the probability of that error, if it is known, or add pairs "
+    "of inspections soon after each other.",
     "intervals-incomplete": "Intervals come from {done} of {requested} replicates: stopped early.",
     "goodness-incomplete": "Goodness of fit: {done} of {requested} simulated sets of records; too few gaps, or stopped early.",
     "flat-directions": _flat_directions,
@@ -331,7 +372,8 @@ def fit_text(fit: Fit) -> str:
     """Return a fit in words and tables."""
     period = shown(fit.period or "period")
     counts = ((fit.n_units, "unit"), (fit.n_records, "record"), (fit.n_inspections, "inspection"))
-    lines = [
+    lines = [] if fit.converged else [NOT_SETTLED]
+    lines += [
         ", ".join(counted(count, noun) for count, noun in counts),
         f"{len(fit.state_names)} states: {' < '.join(map(shown, fit.state_names))}",
     ]
@@ -339,6 +381,8 @@ def fit_text(fit: Fit) -> str:
         lines.append(f"noticed without an inspection: {', '.join(map(shown, fit.noticed))}")
     for action in range(len(fit.action_names)):
         lines += ["", *_action_table(fit, action, period)]
+    if fit.errors is not None:
+        lines += ["", *_error_table(fit)]
     lines += ["", *_goodness_lines(fit)]
     for title, diagnostics in (
         ("Not determined by such records", fit.identifiability), ("Warnings", fit.warnings), ("Notes", fit.notes)
@@ -349,38 +393,82 @@ def fit_text(fit: Fit) -> str:
 
 
 def _action_table(fit: Fit, action: int, period: str) -> Iterator[str]:
-    """Yield the lines of an action's transition probabilities, one for each transition."""
+    """Yield the lines of an action's transition probabilities or intensities, one for each transition."""
     inspected, exposure = int(fit.inspected[action].sum()), float(fit.exposure[action].sum())
+    plain = fit.plain_actions
+    at_once = plain[action % len(plain)] in fit.at_once
+    rates = fit.dynamics is not None and not at_once
+    count = f"about {exposure:,.0f} {period}s in all"
+    if at_once:
+        count = "acts at once"
     yield (
         f"{shown(fit.action_names[action])} (transitions: {shown(fit.structure[action])}; done {inspected:,} times in a "
-        f"state just seen, about {exposure:,.0f} {period}s in all)"
+        f"state just seen, {count})"
     )
     interval = [] if fit.low is None else [f"{100 * fit.level:g} % interval"]
-    head = ("from", f"{period}s", "to", "chance", *interval)
-    rows = [row for state in range(len(fit.state_names)) for row in _state_rows(fit, action, state)]
+    head = ("from", "times" if at_once else f"{period}s", "to", f"rate per {period}" if rates else "chance", *interval)
+    rows = [row for state in range(len(fit.state_names)) for row in _state_rows(fit, action, state, rates)]
     yield from (f"  {line}" for line in text_table(head, rows, "<><<<"[: len(head)], rule=False))
 
 
-def _state_rows(fit: Fit, action: int, state: int) -> Iterator[Sequence[str]]:
+def _state_rows(fit: Fit, action: int, state: int, rates: bool) -> Iterator[Sequence[str]]:
     """Yield the rows of the transitions from one state; those that are rarer than `SMALLEST_SHOWN` are one row."""
     begin = (shown(fit.state_names[state]), f"{fit.exposure[action, state]:,.1f}")
-    probabilities = fit.probabilities[action, state]
-    if np.isnan(probabilities).any():
+    values, low, high = fit.probabilities, fit.low, fit.high
+    if fit.dynamics is not None:
+        values, low, high = fit.dynamics, fit.dynamics_low, fit.dynamics_high
+    smallest = SMALLEST_SHOWN
+    if rates:  # an intensity is small or large beside the others
+        smallest *= float(np.nan_to_num(values[action]).max()) or 1.0
+    number = _number_words if rates else "{:.3f}".format
+    row = values[action, state]
+    if np.isnan(row).any():
         yield (*begin, "?", "not known")
         return
-    largest_rare = 0.0
-    for to, probability in enumerate(probabilities):
-        ends = (
-            [] if fit.low is None or fit.high is None else [(fit.low[action, state, to], fit.high[action, state, to])]
-        )
-        if probability < SMALLEST_SHOWN:
-            largest_rare = max([largest_rare, *(float(high) for _, high in ends)])
+    if rates and fit.assumed[action, state]:
+        yield (*begin, "-", "none", "assumed")
+        return
+    largest_rare, listed = 0.0, False
+    for to, value in enumerate(row):
+        ends = [] if low is None or high is None else [(low[action, state, to], high[action, state, to])]
+        if value < smallest:
+            largest_rare = max([largest_rare, *(float(end) for _, end in ends)])
             continue
-        between = ["assumed"] if fit.assumed[action, state] else [f"{low:.3f} to {high:.3f}" for low, high in ends]
-        yield (*begin, shown(fit.state_names[to]), f"{probability:.3f}", *between)
-        begin = ("", "")
-    if largest_rare >= SMALLEST_SHOWN:
-        yield ("", "", "others", "0.000", f"each at most {largest_rare:.3f}")
+        between = (
+            ["assumed"] if fit.assumed[action, state] else [f"{number(one)} to {number(end)}" for one, end in ends]
+        )
+        yield (*begin, shown(fit.state_names[to]), number(value), *between)
+        begin, listed = ("", ""), True
+    if largest_rare >= smallest:
+        yield (*begin, "others", number(0.0), f"each at most {number(largest_rare)}")
+    elif not listed:
+        yield (*begin, "-", "never left", *([""] if low is not None else []))
+
+
+def _number_words(value: float) -> str:
+    """Return an intensity with three significant digits."""
+    return f"{value:.3g}"
+
+
+def _error_table(fit: Fit) -> Iterator[str]:
+    """Yield the lines of the probabilities of recorded states."""
+    assert fit.errors is not None
+    first = {"seen": "the first record of a unit is right", "drawn": "the state at a unit's first record is drawn"}
+    yield f"what is recorded ({first.get(fit.start or '', f'units start in {shown(fit.start or str())}')})"
+    interval = [] if fit.errors_low is None else [f"{100 * fit.level:g} % interval"]
+    rows = []
+    for state, name in enumerate(fit.state_names):
+        begin = shown(name)
+        for recorded, chance in enumerate(fit.errors[state]):
+            low, high = fit.errors_low, fit.errors_high
+            ends = [] if low is None or high is None else [(low[state, recorded], high[state, recorded])]
+            if chance < SMALLEST_SHOWN and all(end < SMALLEST_SHOWN for _, end in ends):
+                continue
+            between = [f"{one:.3f} to {end:.3f}" for one, end in ends]
+            rows.append((begin, shown(fit.state_names[recorded]), f"{chance:.3f}", *between))
+            begin = ""
+    head = ("true state", "recorded as", "chance", *interval)
+    yield from (f"  {line}" for line in text_table(head, rows, "<<<<"[: len(head)], rule=False))
 
 
 def _goodness_lines(fit: Fit) -> Iterator[str]:

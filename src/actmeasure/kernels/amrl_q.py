@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from actmeasure.kernels.jit import no_refcount
-from actmeasure.kernels.learned_model import Counts, any_of, count, greedy_action, is_full, largest_value, make_counts
+from actmeasure.kernels.learned_model import Counts, count, greedy_action, is_full, largest_value, make_counts
 from actmeasure.kernels.simulate import EPISODE, NOTHING, STATE, Run, World, run_step, start_episode
-from actmeasure.kernels.streams import random
+from actmeasure.kernels.streams import any_of, random
 
 #: Entries of `memory`: the state that is taken for the current one, and the last action.
 BELIEVED, ACTION = 0, 1

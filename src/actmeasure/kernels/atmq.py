@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from actmeasure.kernels.jit import no_refcount
-from actmeasure.kernels.learned_model import Counts, any_of, count, is_full, make_counts
+from actmeasure.kernels.learned_model import Counts, count, is_full, make_counts
 from actmeasure.kernels.particles import Particles, draw, exclude_end, know, make_particles, moved, predict
 from actmeasure.kernels.simulate import EPISODE, NOTHING, STATE, Run, World, run_step, start_episode
-from actmeasure.kernels.streams import random
+from actmeasure.kernels.streams import any_of, random
 
 #: Entries of `memory`: which of the two particle sets is the current belief, the last action, the number of states in `ready`.
 NOW, ACTION, READY = 0, 1, 2

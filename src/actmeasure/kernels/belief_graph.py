@@ -388,7 +388,7 @@ def back_up(graph: Graph, bounds: Bounds, discount: float, node: int) -> int:
     This is the innermost loop, so it is one function without calls.
     """
     while True:
-        best, upper, safest, lower = 0, -np.inf, 0, -np.inf
+        best, upper, lower_choice, lower = 0, -np.inf, 0, -np.inf
         for action in range(graph.child.shape[1]):
             child = graph.child[node, action]
             if graph.margin[node, action] > NO_MARGIN:
@@ -408,9 +408,9 @@ def back_up(graph: Graph, bounds: Bounds, discount: float, node: int) -> int:
             if look_upper > upper:
                 best, upper = 2 * action + 1, look_upper
             if blind_lower > lower:
-                safest, lower = 2 * action, blind_lower
+                lower_choice, lower = 2 * action, blind_lower
             if look_lower > lower:
-                safest, lower = 2 * action + 1, look_lower
+                lower_choice, lower = 2 * action + 1, look_lower
         out = graph.exit_choice[node]
         if out >= 0 and choice_upper(graph, discount, node, out) >= upper - BOUND_TIE * (1 + abs(upper)):
             best = out
@@ -424,7 +424,7 @@ def back_up(graph: Graph, bounds: Bounds, discount: float, node: int) -> int:
             break
     graph.upper[node] = min(graph.upper[node], upper)
     if lower > graph.lower[node]:
-        graph.lower[node], graph.lower_choice[node] = lower, safest
+        graph.lower[node], graph.lower_choice[node] = lower, lower_choice
     state = graph.known[node]
     if state >= 0:
         bounds.upper[state], bounds.lower[state] = graph.upper[node], graph.lower[node]

@@ -1,7 +1,7 @@
 """A model as rows over (state, decision): where each decision leads and what is seen there, by slices of what is always known.
 
-A *decision* d is an action with a measurement that is allowed with it. Its row in state s has an entry for every pair (o, t) of an
-outcome and a state that is reached and not terminal, with probability T(s, a, t) Z(o | t, a).
+A *decision* d is an action with a measurement that is allowed with it. Its row in state s has an entry for every pair (o, t) of
+an outcome and a state that is reached and not terminal, with probability T(s, a, t) Z(o | t, a).
 
 A *slice* is a set of states such that a belief whose support lies in it has its support, after any decision and outcome, in one
 slice again: the part of the state that is always known (the year, the age, visible components) never mixes. Value vectors and

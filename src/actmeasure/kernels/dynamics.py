@@ -10,6 +10,8 @@ from actmeasure.kernels.jit import inner, no_refcount
 
 #: Machine epsilon, twice the unit roundoff u = 2^-53 (the largest relative error of one floating-point operation).
 EPSILON = 2.0**-52
+#: Least probability of an end that is possible: products of probabilities may be rounded to 0.
+TINY = 2.0**-1022
 
 
 @inner
@@ -48,20 +50,23 @@ def make_weights(n_states: int) -> Weights:
 
 
 @no_refcount
-def push(model: Dynamics, action: int, source: Weights, count: int, target: Weights, position: Any) -> tuple[int, bool]:
+def push(
+    model: Dynamics, action: int, source: Weights, count: int, target: Weights, position: Any
+) -> tuple[int, float]:
     """Write the first `count` weights of `source`, moved by `action`, to `target`; mass that ends the episode is dropped.
 
-    `position`, int64 (S,), holds -1 everywhere before and after. Returns the new count and whether any mass was dropped.
+    `position`, int64 (S,), holds -1 everywhere before and after. Returns the new count and the mass that was dropped,
+    which is above 0 wherever an end is possible.
     """
     size = 0
-    ended = False
+    ended = 0.0
     for i in range(count):
         row = source.states[i] * model.n_actions + action
         weight = source.values[i]
         for entry in range(model.offsets[row], model.offsets[row + 1]):
             successor = model.successors[entry]
             if model.terminal[successor]:
-                ended = True
+                ended = max(ended + weight * model.probabilities[entry], TINY)
                 continue
             k = position[successor]
             if k < 0:

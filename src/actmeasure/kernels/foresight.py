@@ -14,8 +14,9 @@ import numpy as np
 from actmeasure.kernels import follow_schedule
 from actmeasure.kernels.follow_schedule import PLAN, Guide
 from actmeasure.kernels.jit import no_refcount
-from actmeasure.kernels.learned_model import Counts, any_of, count, is_full, make_counts
+from actmeasure.kernels.learned_model import Counts, count, is_full, make_counts
 from actmeasure.kernels.simulate import NOTHING, Record, World, step
+from actmeasure.kernels.streams import any_of
 
 #: Entries of `memory`.
 #: Number of states seen so far.

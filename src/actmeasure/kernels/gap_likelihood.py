@@ -34,6 +34,19 @@ class GapWords(NamedTuple):
     begin: Any
 
 
+class UnitEvents(NamedTuple):
+    """What happened to each of U units in order, where recorded states may be wrong.
+
+    `event` are the events of all units, one unit after another; those of unit `u` begin at `offsets[u]`, (U + 1,). An event `n`
+    of 0 or more is a run with the matrix of node `n`; `-1 - o` is an inspection that recorded state `o`; and `-1 - S` is the
+    end of the records without an inspection. `begin` (U,) is the state recorded first; -1 without any.
+    """
+
+    event: Any
+    offsets: Any
+    begin: Any
+
+
 @no_refcount
 def run_matrices(words: GapWords, letters: Any, nodes: Any) -> None:
     """Compute the matrices of all nodes into `nodes`, float64 (N, S, S), from those of the letters, float64 (L, S, S)."""
@@ -210,3 +223,184 @@ def run_derivatives(words: GapWords, nodes: Any, letter_changes: Any, changes: A
                 if share != 0.0 or change != 0.0:
                     for j in range(size):
                         changes[node, i, j] += change * nodes[right, k, j] + share * changes[right, k, j]
+
+
+@no_refcount
+def hidden_gradient(
+    words: GapWords,
+    events: UnitEvents,
+    nodes: Any,
+    errors: Any,
+    initial: Any,
+    weights: Any,
+    node_gradient: Any,
+    letter_gradient: Any,
+    error_gradient: Any,
+    initial_gradient: Any,
+    forward: Any,
+    backward: Any,
+) -> float:
+    """Return the log-likelihood of records with errors by the forward algorithm; compute its gradient by reverse accumulation.
+
+    Parameters
+    ----------
+    errors : float64 array, shape (S, S)
+        Probability of each recorded state (column) given the state.
+    initial : float64 array, shape (U, S)
+        Distribution of the state at the first event of each unit.
+    weights : float64 array, shape (U,)
+    node_gradient, letter_gradient, error_gradient, initial_gradient
+        Results, of the shapes of `nodes`, the letters, `errors` and `initial`. If a record has probability 0, the result is minus
+        infinity and they are undefined.
+    forward : float64 array, shape (most events of a unit + 1, S)
+        Work space, and so is `backward`, of at least two rows.
+    """
+    size = errors.shape[0]
+    node_gradient[:] = 0.0
+    error_gradient[:] = 0.0
+    initial_gradient[:] = 0.0
+    total = 0.0
+    for unit in range(weights.shape[0]):
+        first, last = events.offsets[unit], events.offsets[unit + 1]
+        if first == last or weights[unit] == 0.0:
+            continue
+        value = filter_unit(events, unit, nodes, errors, initial, forward)
+        if value == -np.inf:
+            return value
+        total += weights[unit] * value
+        backward[0, :] = 0.0
+        for number in range(last - 1, first - 1, -1):
+            event, here = events.event[number], number - first
+            if event >= 0:
+                for i in range(size):
+                    share = 0.0
+                    for j in range(size):
+                        share += nodes[event, i, j] * backward[0, j]
+                        node_gradient[event, i, j] += forward[here, i] * backward[0, j]
+                    backward[1, i] = share
+            else:
+                # After the event f' = u / c with u[s] = f[s] e[s] and c = sum u, of which the logarithm is in the likelihood.
+                seen = -1 - event
+                chance, common = 0.0, 0.0
+                for s in range(size):
+                    chance += forward[here, s] * (1.0 if seen == size else errors[s, seen])
+                    common += backward[0, s] * forward[here + 1, s]
+                for s in range(size):
+                    rate = (weights[unit] + backward[0, s] - common) / chance
+                    if seen == size:
+                        backward[1, s] = rate
+                    else:
+                        backward[1, s] = rate * errors[s, seen]
+                        error_gradient[s, seen] += rate * forward[here, s]
+            for s in range(size):
+                backward[0, s] = backward[1, s]
+        for s in range(size):
+            initial_gradient[unit, s] = backward[0, s]
+    _letters_from_nodes(words, nodes, node_gradient, letter_gradient)
+    return total
+
+
+@no_refcount
+def filter_unit(events: UnitEvents, unit: int, nodes: Any, errors: Any, initial: Any, forward: Any) -> float:
+    """Return the log-likelihood of a unit; compute the distributions of the state after each event into rows of `forward`.
+
+    Row 0 is the distribution before the first event. If a record has probability 0, the result is minus infinity.
+    """
+    size = errors.shape[0]
+    first, last = events.offsets[unit], events.offsets[unit + 1]
+    total = 0.0
+    for s in range(size):
+        forward[0, s] = initial[unit, s]
+    for number in range(first, last):
+        event, here, there = events.event[number], number - first, number - first + 1
+        forward[there, :] = 0.0
+        if event >= 0:
+            for i in range(size):
+                share = forward[here, i]
+                if share != 0.0:
+                    for j in range(size):
+                        forward[there, j] += share * nodes[event, i, j]
+            continue
+        seen, chance = -1 - event, 0.0
+        for s in range(size):
+            forward[there, s] = forward[here, s] * (1.0 if seen == size else errors[s, seen])
+            chance += forward[there, s]
+        if chance <= 0.0:
+            return -np.inf
+        for s in range(size):
+            forward[there, s] /= chance
+        total += np.log(chance)
+    return total
+
+
+@no_refcount
+def predictions(events: UnitEvents, nodes: Any, errors: Any, initial: Any, forward: Any, chances: Any) -> None:
+    """Compute the distribution of each recorded state given the unit's earlier records into `chances`, float64 (n_events, S).
+
+    Rows of events that are not inspections are 0. A row sums to less than 1 where a noticed state could have ended the gap.
+    """
+    size = errors.shape[0]
+    chances[:] = 0.0
+    for unit in range(initial.shape[0]):
+        first, last = events.offsets[unit], events.offsets[unit + 1]
+        filter_unit(events, unit, nodes, errors, initial, forward)
+        for number in range(first, last):
+            if events.event[number] < 0:
+                for s in range(size):
+                    for seen in range(size):
+                        chances[number, seen] += forward[number - first, s] * errors[s, seen]
+
+
+@no_refcount
+def simulate_records(
+    events: UnitEvents, nodes: Any, errors: Any, initial: Any, noticed: Any, drawn: Any, simulated: Any, forward: Any
+) -> None:
+    """Compute events with simulated records into `simulated`, from uniform random numbers `drawn`, float64 (n_events, 2).
+
+    Runs stay as they are, and so do records of noticed states and ends without an inspection: they say when a gap ended.
+    """
+    size = errors.shape[0]
+    state = 0
+    for unit in range(initial.shape[0]):
+        first, last = events.offsets[unit], events.offsets[unit + 1]
+        for s in range(size):
+            forward[0, s] = initial[unit, s]
+        for number in range(first, last):
+            event = events.event[number]
+            simulated[number] = event
+            if event >= 0:
+                forward[1, :] = 0.0
+                for i in range(size):
+                    for j in range(size):
+                        forward[1, j] += forward[0, i] * nodes[event, i, j]
+                for s in range(size):
+                    forward[0, s] = forward[1, s]
+                continue
+            seen = -1 - event
+            if seen == size:
+                continue
+            if noticed[seen]:
+                forward[0, :] = 0.0
+                forward[0, seen] = 1.0
+                continue
+            total = 0.0
+            for s in range(size):
+                total += 0.0 if noticed[s] else forward[0, s]
+            left, state = drawn[number, 0] * total, -1
+            for s in range(size):
+                if not noticed[s] and forward[0, s] > 0.0:
+                    state = s
+                    left -= forward[0, s]
+                    if left < 0.0:
+                        break
+            if state < 0:
+                continue
+            left = drawn[number, 1]
+            for o in range(size):
+                if errors[state, o] > 0.0:
+                    simulated[number] = -1 - o
+                    left -= errors[state, o]
+                    if left < 0.0:
+                        break
+            forward[0, :] = 0.0
+            forward[0, state] = 1.0

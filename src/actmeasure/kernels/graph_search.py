@@ -119,7 +119,7 @@ def _fell(graph: Graph, node: int, before: float, share: float) -> bool:
 
 
 @no_refcount
-def _dig_below(
+def _expand_tips(
     graph: Graph, model: Dynamics, bounds: Bounds, scratch: Scratch, mixing: Mixing | None, discount: float, node: int,
     times: int, threshold: float,
 ) -> int:  # fmt: skip
@@ -140,21 +140,21 @@ def _dig_below(
 
 
 @no_refcount
-def dig(
+def _below_nodes(
     graph: Graph, model: Dynamics, bounds: Bounds, scratch: Scratch, mixing: Mixing | None, discount: float, nodes: Any,
     times: int, threshold: float,
 ) -> int:  # fmt: skip
     """Expand up to `times` tips below each of `nodes`, last first. Returns how many, or FULL when the graph is full."""
     expanded = 0
     for i in range(nodes.shape[0] - 1, -1, -1):
-        expanded += _dig_below(graph, model, bounds, scratch, mixing, discount, nodes[i], times, threshold)
+        expanded += _expand_tips(graph, model, bounds, scratch, mixing, discount, nodes[i], times, threshold)
         if not has_room(graph):
             return FULL
     return expanded
 
 
 @no_refcount
-def tighten(
+def _below_states(
     graph: Graph, model: Dynamics, bounds: Bounds, scratch: Scratch, mixing: Mixing | None, discount: float, states: Any,
     times: int, threshold: float,
 ) -> int:  # fmt: skip
@@ -173,7 +173,7 @@ def tighten(
         for action in range(graph.child.shape[1]):
             child = graph.child[node, action]
             if child >= 0 and graph.known[child] < 0:
-                expanded += _dig_below(graph, model, bounds, scratch, mixing, discount, child, times, threshold)
+                expanded += _expand_tips(graph, model, bounds, scratch, mixing, discount, child, times, threshold)
         back_up(graph, bounds, discount, node)
     return expanded
 
@@ -183,10 +183,13 @@ def expand_below(
     graph: Graph, model: Dynamics, bounds: Bounds, scratch: Scratch, mixing: Mixing | None, discount: float, where: Any,
     of_states: bool, times: int, threshold: float,
 ) -> int:  # fmt: skip
-    """Call `tighten` for the states in `where`, or `dig` for the nodes in it; one entry, so that both are compiled once."""
+    """Expand tips below states or nodes, those in `where`; one entry, so that both are compiled once.
+
+    Returns how many tips were expanded, or FULL when the graph is full.
+    """
     if of_states:
-        return tighten(graph, model, bounds, scratch, mixing, discount, where, times, threshold)
-    return dig(graph, model, bounds, scratch, mixing, discount, where, times, threshold)
+        return _below_states(graph, model, bounds, scratch, mixing, discount, where, times, threshold)
+    return _below_nodes(graph, model, bounds, scratch, mixing, discount, where, times, threshold)
 
 
 @no_refcount

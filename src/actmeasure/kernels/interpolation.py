@@ -46,7 +46,7 @@ class Programme(NamedTuple):
 
 
 def make_programme(most_states: int, most_points: int, most_entries: int) -> Programme:
-    """Return a programme with room for so many states, points and entries."""
+    """Return a programme with room for these numbers of states, points and entries."""
     m, n = most_states, most_points
     return Programme(
         np.zeros(n + 1, np.int64), np.zeros(most_entries, np.int32), np.zeros(most_entries), np.zeros(n), np.zeros(n, np.int64),

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from actmeasure.kernels.jit import no_refcount
-from actmeasure.kernels.streams import random
+from actmeasure.kernels.streams import any_of
 
 #: Number of entries for which there is capacity at first.
 INITIAL_CAPACITY = 1 << 10
@@ -66,12 +66,6 @@ def count(counts: Counts, pair: int, successor: int, reward: float) -> int:
         counts.first[pair] = entry
     counts.times[entry] += 1
     return entry  # type: ignore[no-any-return]
-
-
-@no_refcount
-def any_of(count: int, stream: Any) -> int:
-    """Return a uniform random integer from 0 to count - 1."""
-    return int(random(stream) * count)
 
 
 @no_refcount

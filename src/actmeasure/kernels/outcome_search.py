@@ -9,8 +9,8 @@ V is convex. A *node* is a normalised belief; beliefs that come up again are the
 are the same in every period, a node has bounds for every number of periods left (*layers*), so that all periods share it: V of
 layer y is (1) with V of layer y - 1 on the right, and layer 0 is the value at the end. Otherwise there is one layer.
 
-**Below**: *value vectors*. A vector a of a slice (see `decision_rows`) is the value of a plan in each state: a decision d, and for
-each outcome o a vector a_o to go on with,
+**Below**: *value vectors*. A vector a of a slice (see `decision_rows`) is the value of a plan in each state: a decision d, and
+for each outcome o a vector a_o to go on with,
 
     a(s) = r(s, d) + g * sum over (o, t) of T(s, t) Z(o | t) a_o(t) .                                                    (2)
 
@@ -21,12 +21,13 @@ Vectors are rounded downwards; one that is nowhere above another is dropped.
 (`informed_sweep`), interpolation between nodes of bounds per decision (`interpolation`: Q is convex in b too), then the maximum
 over decisions, and for independent components the bound of a grid. Only decisions whose bound is the highest are followed.
 
-**Merging.** Two beliefs are one node if they have the same support and each probability agrees to a relative DELTA. If a is best in
-b, then |a . (b - b')| <= DELTA sum_s b(s) |a(s)| <= DELTA (2 max(C, 0) - V(b)), where C bounds all values from above. This, and
-what rounding does to beliefs and sums, is `Rows.slack`, which is added to every bound that is computed from others.
+**Merging.** Two beliefs are one node if they have the same support and each probability agrees to a relative DELTA. If a is best
+in b, then |a . (b - b')| <= DELTA sum_s b(s) |a(s)| <= DELTA (2 max(C, 0) - V(b)), where C bounds all values from above. This,
+and what rounding does to beliefs and sums, is `Rows.slack`, which is added to every bound that is computed from others.
 
-A *trial* follows from the start the decisions with the highest upper bound and the outcomes that contribute most to the gap, until
-the gap is below a share of that at the start; on the way back both bounds are improved. A *sweep* improves the bounds of all nodes.
+A *trial* follows from the start the decisions with the highest upper bound and the outcomes that contribute most to the gap,
+until the gap is below a share of that at the start; on the way back both bounds are improved. A *sweep* improves the bounds of
+all expanded nodes.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ from actmeasure.kernels.jit import compiled, no_refcount
 from actmeasure.kernels.tensor_grid import Grid, grid_bound
 
 __all__ = [
-    "CHILDREN", "DELTA", "ENTRIES", "FULL", "NODES", "PLANS", "ROWS", "VALUES", "VECTORS", "Points", "Vectors", "Work", "add_node",
-    "add_vector", "look_ahead", "rehash", "run_trials", "sweep",
+    "CHILDREN", "DELTA", "ENTRIES", "FULL", "NODES", "PLANS", "ROWS", "VALUES", "VECTORS", "Points", "Vectors", "Work",
+    "add_node", "add_vector", "look_ahead", "rehash", "run_trials", "sweep",
 ]  # fmt: skip
 
 #: Beliefs whose probabilities differ by less than this, relative, may be merged.
@@ -216,7 +217,7 @@ def _node(rows: Rows, points: Points, grid: Grid | None, work: Work, size: int) 
     if grid is not None:
         bound = grid_bound(grid, points.states, points.probabilities, first, size) + rows.slack
         points.upper[node, 0] = min(points.upper[node, 0], bound)
-    return node
+    return int(node)
 
 
 @no_refcount
@@ -243,7 +244,7 @@ def add_node(rows: Rows, points: Points, grid: Grid | None, work: Work, states: 
     for i in range(size):
         work.states[i] = states[i]
         work.probabilities[i] = probabilities[i]
-    return _node(rows, points, grid, work, size)
+    return int(_node(rows, points, grid, work, size))
 
 
 @no_refcount
@@ -283,7 +284,7 @@ def _take(rows: Rows, work: Work, origin: int, group: int) -> tuple[int, float]:
 
 @no_refcount
 def _expand(rows: Rows, points: Points, grid: Grid | None, work: Work, node: int, eager: bool) -> None:
-    """Give a node its row: bounds of all decisions. Decisions are followed at once if `eager`, otherwise when they are the best."""
+    """Give a node its row: bounds of all decisions, which are followed at once if `eager`, otherwise when they are the best."""
     n, row = rows.n_decisions, points.counts[ROWS]
     points.counts[ROWS] += 1
     points.row[node] = row
@@ -354,8 +355,7 @@ def _renew_bound(rows: Rows, points: Points, work: Work, node: int, decision: in
                 work.totals[layer] += chance * points.upper[follower, layer - rows.shift]
     for layer in range(rows.shift, n_layers):
         value = points.reward[cell] + rows.discount * work.totals[layer] + rows.slack
-        if value < points.bound[cell, layer]:
-            points.bound[cell, layer] = value
+        points.bound[cell, layer] = min(points.bound[cell, layer], value)
 
 
 @no_refcount
@@ -437,8 +437,8 @@ def _interpolate(rows: Rows, points: Points, lp: Programme, work: Work, node: in
 def _candidates(points: Points, lp: Programme, work: Work, node: int) -> int:
     """Write the rows of the slice that are closest to a node to a programme; returns how many.
 
-    How close is the largest weight that a point can have alone: the smallest ratio of probabilities, 0 if its support does not lie
-    in that of the node. Points with one state are always taken.
+    How close is the largest weight that a point can have alone: the smallest ratio of probabilities, 0 if its support does not
+    lie in that of the node. Points with one state are always taken.
     """
     for i in range(work.tally.shape[0]):
         work.tally[i] = 0
@@ -509,11 +509,13 @@ def _decision_lower(rows: Rows, points: Points, vectors: Vectors, node: int, dec
         if follower >= 0:
             _renew_lower(rows, points, vectors, follower, layer - rows.shift)
             total += points.child_chance[points.child[cell] + i] * points.lower[follower, layer - rows.shift]
-    return points.reward[cell] + rows.discount * total
+    return float(points.reward[cell] + rows.discount * total)
 
 
 @no_refcount
-def _back_up_lower(rows: Rows, points: Points, vectors: Vectors, work: Work, node: int, layer: int, least: float) -> None:
+def _back_up_lower(
+    rows: Rows, points: Points, vectors: Vectors, work: Work, node: int, layer: int, least: float
+) -> None:
     """Add a vector, if one by (2) raises the lower bound of a node by more than `least`."""
     _renew_lower(rows, points, vectors, node, layer)
     first, best, value = points.row[node] * rows.n_decisions, -1, points.lower[node, layer] + least
@@ -621,7 +623,7 @@ def _store_vector(
 
 
 @compiled
-def add_vector(rows: Rows, vectors: Vectors, work: Work, in_slice: int, layer: int, decision: int, chosen: Any, values: Any) -> int:
+def add_vector(vectors: Vectors, work: Work, in_slice: int, layer: int, decision: int, chosen: Any, values: Any) -> int:
     """Add a vector with given values and continuations; returns its number, or -1 if another is nowhere below it."""
     before = vectors.counts[VECTORS]
     for i in range(values.shape[0]):
@@ -629,7 +631,7 @@ def add_vector(rows: Rows, vectors: Vectors, work: Work, in_slice: int, layer: i
     for i in range(chosen.shape[0]):
         work.chosen[i] = chosen[i]
     _store_vector(vectors, work, in_slice, layer, decision, values.shape[0], chosen.shape[0])
-    return before if vectors.counts[VECTORS] > before else -1
+    return int(before) if vectors.counts[VECTORS] > before else -1
 
 
 # The search
@@ -637,7 +639,7 @@ def add_vector(rows: Rows, vectors: Vectors, work: Work, in_slice: int, layer: i
 
 @no_refcount
 def _gap(points: Points, node: int, layer: int) -> float:
-    return points.upper[node, layer] - points.lower[node, layer]
+    return float(points.upper[node, layer] - points.lower[node, layer])
 
 
 @no_refcount
@@ -645,7 +647,7 @@ def _has_room(rows: Rows, points: Points, vectors: Vectors, work: Work, eager: b
     """Return whether a node can be expanded and a vector added."""
     followed = rows.n_decisions if eager else 2
     groups, slots = followed * work.chosen.shape[0], followed * work.mass.shape[0]
-    return (
+    return bool(
         points.counts[NODES] + groups < points.slice_of.shape[0]
         and points.counts[ENTRIES] + slots < points.states.shape[0]
         and points.counts[ROWS] + 1 < points.node_of_row.shape[0]
@@ -657,7 +659,9 @@ def _has_room(rows: Rows, points: Points, vectors: Vectors, work: Work, eager: b
 
 
 @no_refcount
-def _best_child(rows: Rows, points: Points, vectors: Vectors, node: int, decision: int, layer: int, least: float) -> int:
+def _best_child(
+    rows: Rows, points: Points, vectors: Vectors, node: int, decision: int, layer: int, least: float
+) -> int:
     """Return the child that contributes most to the gap beyond `least`, -1 if none does."""
     index, cell = points.slice_of[node] * rows.n_decisions + decision, points.row[node] * rows.n_decisions + decision
     best, highest = -1, 0.0
@@ -675,7 +679,7 @@ def _best_child(rows: Rows, points: Points, vectors: Vectors, node: int, decisio
 def _is_stale(points: Points, node: int) -> bool:
     """Return whether a node is to be bounded by interpolation anew: so many rows were added since it was."""
     share = STALE_LEAF if points.row[node] < 0 else STALE_ROW
-    return points.interpolated[node] < 0 or points.counts[ROWS] > points.interpolated[node] * (1.0 + share) + 1
+    return bool(points.interpolated[node] < 0 or points.counts[ROWS] > points.interpolated[node] * (1.0 + share) + 1)
 
 
 @no_refcount
@@ -685,8 +689,8 @@ def _step(
 ) -> int:  # fmt: skip
     """Renew the upper bounds of a node and return the child to follow, -1 if there is none.
 
-    The decision with the highest bound is followed and its bound renewed until it is still the highest; the child that counts most
-    is bounded by interpolation, and the choice made again, until the child's bound no longer falls.
+    The decision with the highest bound is followed and its bound renewed until it is still the highest; the child that counts
+    most is bounded by interpolation, and the choice made again, until the child's bound no longer falls.
     """
     if points.row[node] < 0:
         _expand(rows, points, grid, work, node, eager)
@@ -779,8 +783,8 @@ def run_trials(
 
 @compiled
 def sweep(
-    rows: Rows, points: Points, vectors: Vectors, lp: Programme, grid: Grid | None, work: Work, first: int, times: int, gap: float,
-    interpolates: bool,
+    rows: Rows, points: Points, vectors: Vectors, lp: Programme, grid: Grid | None, work: Work, first: int, times: int,
+    gap: float, interpolates: bool,
 ) -> int:  # fmt: skip
     """Improve the bounds of `times` rows downwards from row `first`; returns the row to go on with, -1 at the end, -2 if full.
 
@@ -805,7 +809,9 @@ def sweep(
 
 
 @compiled
-def look_ahead(rows: Rows, vectors: Vectors, work: Work, states: Any, probabilities: Any, layer: int, result: Any) -> None:
+def look_ahead(
+    rows: Rows, vectors: Vectors, work: Work, states: Any, probabilities: Any, layer: int, result: Any
+) -> None:
     """Write lower bounds of all decisions in a belief of one slice to `result`, float64 (D,): one step, then the best vector."""
     n = rows.n_decisions
     in_slice = rows.slice_of[states[0]]

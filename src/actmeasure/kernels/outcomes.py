@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from actmeasure.kernels.jit import inner
-from actmeasure.kernels.simulate import pick
+from actmeasure.kernels.streams import pick
 
 __all__ = ["EXACT", "LAW", "NONE_SEEN", "SHOWS_NOTHING", "Outcomes", "draw_outcome", "law_row", "outcome_probability"]
 

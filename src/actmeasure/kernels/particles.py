@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from actmeasure.kernels.jit import no_refcount
-from actmeasure.kernels.learned_model import Counts, any_of
-from actmeasure.kernels.streams import random
+from actmeasure.kernels.learned_model import Counts
+from actmeasure.kernels.streams import any_of, random
 
 #: Largest number of trials of a binomial draw; more are drawn in parts, so that the probability of 0 does not underflow.
 AT_ONCE = 256

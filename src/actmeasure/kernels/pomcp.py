@@ -1,8 +1,9 @@
-"""POMCP: a search tree of histories in flat arrays, and the simulations that grow it.
+"""POMCP: a search tree of histories in flat arrays, the simulations that grow it, and particles of the belief.
 
-A *choice* is a decision as one number, 2 * action + look. A *history* is a node of the tree; an *edge* to the next history is
-choice * (S + 1) + observation, the observation being the state that was seen, or S for nothing seen. `search` simulates:
-`_simulate` descends the tree, adds a history and rolls out, `_back_up` updates the means along the path.
+A *choice* is the number of a decision among those allowed. A *history* is a node of the tree; an *edge* to the next history is
+choice * n_observations + observation. The observation is the outcome's number within the measurement that was made, the state
+where that is exact, or the largest number of outcomes for nothing seen. `search` simulates: `_simulate` descends the tree, adds
+a history and rolls out, `_back_up` updates the means along the path.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from actmeasure.kernels.jit import no_refcount
-from actmeasure.kernels.learned_model import any_of
-from actmeasure.kernels.simulate import World, move
+from actmeasure.kernels.outcomes import LAW, draw_outcome, outcome_probability
+from actmeasure.kernels.simulate import MeasuredWorld, World, move
+from actmeasure.kernels.streams import any_of, random
 
 #: Instead of the number of a history: there is none.
 NONE = -1
@@ -28,11 +30,11 @@ class Tree(NamedTuple):
     """The search tree: arrays over at most `most` histories, numbered from the root, 0, and a hash table of them."""
 
     visits: Any  # int64 (most,): number of simulations through the history
-    tries: Any  # int64 (most, 2 A): number of simulations that made each choice there
-    means: Any  # float64 (most, 2 A): mean discounted return from each choice on
-    samples: Any  # int64 (most, 2 A): number of returns in each mean; with shared samples more than tries
+    tries: Any  # int64 (most, n): number of simulations that made each choice there
+    means: Any  # float64 (most, n): mean discounted return from each choice on
+    samples: Any  # int64 (most, n): number of returns in each mean; with shared samples more than tries
     parent: Any  # int64 (most,)
-    edge: Any  # int64 (most,): edge from the parent, choice * (S + 1) + observation
+    edge: Any  # int64 (most,): edge from the parent, choice * n_observations + observation
     child: Any  # int64 (most,): the child that was added last, -1 if none
     sibling: Any  # int64 (most,): the child of the same parent that was added before, -1 if none
     table: Any  # int64 (a power of two,): histories by the hash of parent and edge, -1 where free
@@ -128,7 +130,7 @@ def keep_below(tree: Tree, root: int, target: Tree, origin: Any) -> None:
 
 #: Rollouts: random actions and looks; random actions without looks; given actions of each state without looks; with looks.
 RANDOM, BLIND, GIVEN, LOOKING = 0, 1, 2, 3
-#: Number of times that particles are moved if all of them end, before they are replaced by states drawn uniformly.
+#: Number of times that particles are moved if none of them is left, before they are replaced.
 ATTEMPTS = 10
 
 
@@ -141,6 +143,23 @@ class Parameters(NamedTuple):
     rollout: int
     clamp: bool
     share: bool
+    exact_look: bool  # whether the only measurement is an exact look
+
+
+class Choices(NamedTuple):
+    """The allowed decisions, ascending by action and then by measurement; the first of every action is without a measurement."""
+
+    actions: Any  # int64 (n,)
+    measurements: Any  # int64 (n,)
+    first: Any  # int64 (A + 1,): the choices of action `a` are those from first[a] to first[a + 1] - 1
+    n_observations: int  # largest number of outcomes, and 1 for nothing seen
+
+
+class Rollout(NamedTuple):
+    """What is done in rollouts of the kinds `GIVEN` and `LOOKING`."""
+
+    actions: Any  # int64 (S,): action of each state
+    costs: Any  # float64 (S,): price of the measurement that is made with it in `LOOKING` rollouts
 
 
 class Path(NamedTuple):
@@ -158,12 +177,13 @@ def make_path(depth: int) -> Path:
 
 @no_refcount
 def search(
-    world: World,
+    measured: MeasuredWorld,
     tree: Tree,
     parameters: Parameters,
+    choices: Choices,
     particles: Any,
     simulations: int,
-    actions: Any,
+    rollout: Rollout,
     path: Path,
     stream: Any,
 ) -> None:
@@ -171,13 +191,13 @@ def search(
 
     Parameters
     ----------
-    world : World
+    measured : MeasuredWorld
     tree : Tree
     parameters : Parameters
+    choices : Choices
     particles : int64 array, shape (n,)
     simulations : int
-    actions : int64 array, shape (S,)
-        Action of each state in rollouts `GIVEN` and `LOOKING`.
+    rollout : Rollout
     path : Path
         Scratch memory.
     stream : uint64 array
@@ -185,35 +205,58 @@ def search(
     """
     for _ in range(simulations):
         state = particles[any_of(particles.shape[0], stream)]
-        length, tail = _simulate(world, tree, parameters, state, actions, path, stream)
-        _back_up(tree, parameters, path, length, tail)
+        length, tail = _simulate(measured, tree, parameters, choices, state, rollout, path, stream)
+        _back_up(tree, parameters, choices, path, length, tail)
 
 
 @no_refcount
 def _simulate(
-    world: World, tree: Tree, parameters: Parameters, state: int, actions: Any, path: Path, stream: Any
+    measured: MeasuredWorld,
+    tree: Tree,
+    parameters: Parameters,
+    choices: Choices,
+    state: int,
+    rollout: Rollout,
+    path: Path,
+    stream: Any,
 ) -> tuple[int, float]:
     """Descend the tree, add a history and roll out; return the steps in the tree and the discounted return after them."""
-    n_actions, n_states = world.dynamics.n_actions, world.dynamics.terminal.shape[0]
+    costs, n_actions = measured.outcomes.costs, measured.world.dynamics.n_actions
     history = ROOT
     for step in range(parameters.depth):
         choice = choose(tree, parameters, history, stream)
-        action, look = choice // 2, choice % 2
-        cost = world.dynamics.costs[state * n_actions + action]
-        state, reward, ended = move(world, state, action, stream)
+        action = choices.actions[choice]
+        pair = state * n_actions + action
+        state, reward, ended = move(measured.world, state, action, stream)
         path.histories[step], path.choices[step] = history, choice
-        path.gains[step] = reward - cost if look else reward
+        path.gains[step] = reward - costs[choices.measurements[choice], pair]
         if parameters.share:
-            _sample_twin(tree, parameters, history, choice, reward if look else reward - cost, state, n_states, ended)
+            _sample_others(measured, tree, parameters, choices, history, choice, reward, pair, state, ended, stream)
         if ended:
             return step + 1, 0.0
-        edge = choice * (n_states + 1) + (state if look else n_states)
+        edge = drawn_edge(measured, choices, choice, state, stream)
         following = find(tree, history, edge)
         if following == NONE:
             add(tree, history, edge)
-            return step + 1, _roll_out(world, parameters, state, parameters.depth - step - 1, actions, stream)
+            tail = _roll_out(measured, parameters, choices, state, parameters.depth - step - 1, rollout, stream)
+            return step + 1, tail
         history = following
     return parameters.depth, 0.0
+
+
+@no_refcount
+def edge_of(choices: Choices, choice: int, outcome: int) -> int:
+    """Return the edge of a choice and its outcome, -1 for nothing seen."""
+    n_observations = choices.n_observations
+    return choice * n_observations + (outcome if outcome >= 0 else n_observations - 1)
+
+
+@no_refcount
+def drawn_edge(measured: MeasuredWorld, choices: Choices, choice: int, state: int, stream: Any) -> int:
+    """Draw the outcome of a choice in the running state that was reached; return the edge of both."""
+    action, measurement = choices.actions[choice], choices.measurements[choice]
+    uniform = random(stream) if measured.outcomes.kinds[measurement] == LAW else 0.0
+    return edge_of(choices, choice, draw_outcome(measured.outcomes, measurement, action, state, uniform))
 
 
 @no_refcount
@@ -239,22 +282,47 @@ def choose(tree: Tree, parameters: Parameters, history: int, stream: Any) -> int
 
 
 @no_refcount
-def _sample_twin(
-    tree: Tree, parameters: Parameters, history: int, choice: int, gain: float, state: int, n_states: int, ended: bool
+def _sample_others(
+    measured: MeasuredWorld,
+    tree: Tree,
+    parameters: Parameters,
+    choices: Choices,
+    history: int,
+    choice: int,
+    reward: float,
+    pair: int,
+    state: int,
+    ended: bool,
+    stream: Any,
 ) -> None:
-    """Add a sample to the same action with the look reversed, which would have led to the same state.
+    """Add a sample to the same action with every other measurement, which would have led to the same state.
 
-    The return after the step is the best mean of the history that the other choice leads to, if that is in the tree. The
-    sample does not count as a try, which would lower the confidence bound of a choice that was not made.
+    Its outcome is drawn. The return after the step is estimated at the history that this leads to, if there are simulations
+    through it: after an exact look by the best mean of its choices, else by the mean return of these simulations. (The best mean
+    would be too high where few simulations were made, and the more so the less an outcome tells: planners would wait and measure
+    without end.) The sample does not count as a try, which would lower the confidence bound of a choice that was not made.
     """
-    twin = choice ^ 1
-    future = 0.0
-    if not ended:
-        following = find(tree, history, twin * (n_states + 1) + (state if twin % 2 else n_states))
-        if following == NONE or tree.visits[following] == 0:
-            return
-        future = best_mean(tree, following)
-    sample(tree, history, twin, gain + parameters.discount * future)
+    action = choices.actions[choice]
+    for other in range(choices.first[action], choices.first[action + 1]):
+        if other == choice or (not ended and tree.tries[history, other] == 0):
+            continue
+        future = 0.0
+        if not ended:
+            following = find(tree, history, drawn_edge(measured, choices, other, state, stream))
+            if following == NONE or tree.visits[following] == 0:
+                continue
+            future = best_mean(tree, following) if parameters.exact_look else _mean_return(tree, following)
+        gain = reward - measured.outcomes.costs[choices.measurements[other], pair]
+        sample(tree, history, other, gain + parameters.discount * future)
+
+
+@no_refcount
+def _mean_return(tree: Tree, history: int) -> float:
+    """Return the mean return of the simulations through a history that was visited."""
+    total = 0.0
+    for choice in range(tree.tries.shape[1]):
+        total += tree.tries[history, choice] * tree.means[history, choice]
+    return total / tree.visits[history]  # type: ignore[no-any-return]
 
 
 @no_refcount
@@ -283,15 +351,30 @@ def best_choice(tree: Tree, history: int, stream: Any) -> int:
 
 
 @no_refcount
-def _roll_out(world: World, parameters: Parameters, state: int, steps: int, actions: Any, stream: Any) -> float:
+def _roll_out(
+    measured: MeasuredWorld,
+    parameters: Parameters,
+    choices: Choices,
+    state: int,
+    steps: int,
+    rollout: Rollout,
+    stream: Any,
+) -> float:
     """Return the discounted return of a rollout of at most `steps` steps from a state."""
-    n_actions = world.dynamics.n_actions
+    n_actions = measured.world.dynamics.n_actions
     total, factor = 0.0, 1.0
     for _ in range(steps):
-        action = actions[state] if parameters.rollout >= GIVEN else any_of(n_actions, stream)
-        if parameters.rollout == LOOKING or (parameters.rollout == RANDOM and any_of(2, stream) == 1):
-            total -= factor * world.dynamics.costs[state * n_actions + action]
-        state, reward, ended = move(world, state, action, stream)
+        action = rollout.actions[state] if parameters.rollout >= GIVEN else any_of(n_actions, stream)
+        if parameters.rollout == LOOKING:
+            total -= factor * rollout.costs[state]
+        elif parameters.rollout == RANDOM and any_of(2, stream) == 1:
+            n_measurements = choices.first[action + 1] - choices.first[action] - 1
+            if n_measurements > 0:
+                choice = choices.first[action] + 1
+                if not parameters.exact_look:
+                    choice += any_of(n_measurements, stream)
+                total -= factor * measured.outcomes.costs[choices.measurements[choice], state * n_actions + action]
+        state, reward, ended = move(measured.world, state, action, stream)
         total += factor * reward
         if ended:
             break
@@ -300,14 +383,14 @@ def _roll_out(world: World, parameters: Parameters, state: int, steps: int, acti
 
 
 @no_refcount
-def _back_up(tree: Tree, parameters: Parameters, path: Path, length: int, tail: float) -> None:
+def _back_up(tree: Tree, parameters: Parameters, choices: Choices, path: Path, length: int, tail: float) -> None:
     """Add the returns of a simulation to the means of all choices on its path; `tail` is the return after it."""
     value = tail
     for step in range(length - 1, -1, -1):
-        value = path.gains[step] + parameters.discount * value
-        if parameters.clamp and path.choices[step] % 2 == 0 and value < 0.0:
-            value = 0.0
         history, choice = path.histories[step], path.choices[step]
+        value = path.gains[step] + parameters.discount * value
+        if parameters.clamp and choices.measurements[choice] == 0 and value < 0.0:
+            value = 0.0
         tree.visits[history] += 1
         tree.tries[history, choice] += 1
         sample(tree, history, choice, value)
@@ -353,3 +436,65 @@ def _any_running_state(world: World, n_states: int, stream: Any) -> int:
     while world.dynamics.terminal[state]:
         state = any_of(n_states, stream)
     return state
+
+
+@no_refcount
+def update_particles(
+    measured: MeasuredWorld,
+    particles: Any,
+    moved: Any,
+    weights: Any,
+    action: int,
+    measurement: int,
+    outcome: int,
+    stream: Any,
+) -> tuple[int, float]:
+    """Move particles one step, weight them by the probability of the outcome in a running episode, and draw them by weight.
+
+    Parameters
+    ----------
+    measured : MeasuredWorld
+    particles : int64 array, shape (n,)
+        Unchanged if all weights are 0 in every one of `ATTEMPTS` attempts.
+    moved, weights : arrays, shape (n,)
+        Scratch memory, int64 and float64.
+    action, measurement : int
+    outcome : int
+        -1 for nothing seen.
+    stream : uint64 array
+
+    Returns
+    -------
+    rejected : int
+        Number of particles of weight 0.
+    effective : float
+        Effective number of particles, (sum of weights)**2 / (sum of squares); 0 if all weights are 0.
+    """
+    size = particles.shape[0]
+    total, squares, rejected = 0.0, 0.0, 0
+    for _ in range(ATTEMPTS):
+        rejected = 0
+        for i in range(size):
+            state, _, ended = move(measured.world, particles[i], action, stream)
+            weight = 0.0 if ended else outcome_probability(measured.outcomes, measurement, action, state, outcome)
+            moved[i], weights[i] = state, weight
+            total += weight
+            squares += weight * weight
+            rejected += weight == 0.0
+        if total > 0.0:
+            break
+    if total <= 0.0 or squares <= 0.0:
+        return size, 0.0
+    # Systematic resampling: `size` equidistant points over the cumulative weights, with one random offset.
+    step = total / size
+    point, index, passed = random(stream) * step, 0, weights[0]
+    last = size - 1
+    while weights[last] == 0.0:  # rounding must not lead to a particle of weight 0
+        last -= 1
+    for i in range(size):
+        while passed <= point and index < last:
+            index += 1
+            passed += weights[index]
+        particles[i] = moved[index]
+        point += step
+    return rejected, total * total / squares

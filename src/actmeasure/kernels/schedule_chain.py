@@ -10,9 +10,9 @@ from actmeasure.kernels.dynamics import Dynamics, Weights, expected, make_weight
 from actmeasure.kernels.jit import compiled, no_refcount
 
 MEASURE, KNOWN, END, REPEAT = 0, 1, 2, 3
-FITS, NO_PLAN, NOT_KNOWN, NOT_OVER, SHORT_OF_ROOM = 0, 1, 2, 3, 4
+FITS, NO_PLAN, NOT_KNOWN, NOT_OVER, BUFFERS_FULL = 0, 1, 2, 3, 4
 DONE, NODES, STEPS, ENTRIES, ENTERED = 0, 1, 2, 3, 4
-FIRST_ROOM = 1024
+FIRST_CAPACITY = 1024
 
 
 class Plans(NamedTuple):
@@ -32,7 +32,7 @@ class Trace(NamedTuple):
     problem_state: int  # -1 for the start
     states: Any  # int64 (n_nodes,), -1 for a start that is not known
     plans: Any  # int64 (n_nodes,)
-    ends: Any  # bool (n_nodes,): whether the episode may end on the way
+    ending: Any  # float64 (n_nodes,): probability that the episode ends on the way, as a sum that keeps its digits
     step_offsets: Any  # int64 (n_nodes + 1,)
     step_rewards: Any  # float64 (n_steps,): expected reward of each step of a node's plan
     step_running: Any  # float64 (n_steps,): probability that the episode still runs when it is taken
@@ -48,18 +48,18 @@ class PlanEnd(NamedTuple):
 
     steps: int  # how many of its actions could be taken before the episode was surely over
     possible: int  # how many states are possible at its end
-    ends: bool
+    ending: float
     cost: float
     measured: float
 
 
-class PlanRoom(NamedTuple):
+class PlanBuffers(NamedTuple):
     """Arrays of a `Trace` with spare capacity, and work arrays."""
 
     counts: Any  # int64 (4,): nodes followed, nodes known of, steps, entries
     states: Any  # from here on as in `Trace`, with spare capacity
     plans: Any
-    ends: Any
+    ending: Any
     step_offsets: Any
     costs: Any
     measured: Any
@@ -76,43 +76,43 @@ class PlanRoom(NamedTuple):
 
 def trace_plans(model: Dynamics, plans: Plans, start_states: Any, start_weights: Any, start_plan: int) -> Trace:
     """Follow the plans from the known start states, or `start_plan` from the start belief if that is not -1."""
-    room = _plan_room(model.terminal.shape[0], start_states, start_plan)
-    while (problem := follow_plans(model, plans, start_states, start_weights, start_plan, room)) == SHORT_OF_ROOM:
-        room = room._replace(
-            step_rewards=_doubled(room.step_rewards), step_running=_doubled(room.step_running),
-            entry_nodes=_doubled(room.entry_nodes), entry_states=_doubled(room.entry_states),
-            entry_weights=_doubled(room.entry_weights),
+    buffers = _plan_buffers(model.terminal.shape[0], start_states, start_plan)
+    while (problem := follow_plans(model, plans, start_states, start_weights, start_plan, buffers)) == BUFFERS_FULL:
+        buffers = buffers._replace(
+            step_rewards=_doubled(buffers.step_rewards), step_running=_doubled(buffers.step_running),
+            entry_nodes=_doubled(buffers.entry_nodes), entry_states=_doubled(buffers.entry_states),
+            entry_weights=_doubled(buffers.entry_weights),
         )  # fmt: skip
-    node, n_nodes, n_steps, n_entries = (int(count) for count in room.counts)
+    node, n_nodes, n_steps, n_entries = (int(count) for count in buffers.counts)
     return Trace(
-        problem, int(room.states[node]) if problem != FITS else -1,
-        room.states[:n_nodes], room.plans[:node], room.ends[:node],
-        room.step_offsets[: node + 1], room.step_rewards[:n_steps], room.step_running[:n_steps],
-        room.costs[:node], room.measured[:node],
-        room.entry_nodes[:n_entries], room.entry_states[:n_entries], room.entry_weights[:n_entries],
+        problem, int(buffers.states[node]) if problem != FITS else -1,
+        buffers.states[:n_nodes], buffers.plans[:node], buffers.ending[:node],
+        buffers.step_offsets[: node + 1], buffers.step_rewards[:n_steps], buffers.step_running[:n_steps],
+        buffers.costs[:node], buffers.measured[:node],
+        buffers.entry_nodes[:n_entries], buffers.entry_states[:n_entries], buffers.entry_weights[:n_entries],
     )  # fmt: skip
 
 
-def _plan_room(n_states: int, start_states: Any, start_plan: int) -> PlanRoom:
+def _plan_buffers(n_states: int, start_states: Any, start_plan: int) -> PlanBuffers:
     most = n_states + 1  # a node for every state, and one for a start that is not known
     states, queued = np.empty(most, np.int64), np.zeros(n_states, np.bool_)
     count = 1 if start_plan >= 0 else len(start_states)
     states[:count] = -1 if start_plan >= 0 else start_states
     if start_plan < 0:
         queued[start_states] = True
-    return PlanRoom(
+    return PlanBuffers(
         counts=np.array([0, count, 0, 0]),
         states=states,
         plans=np.empty(most, np.int64),
-        ends=np.empty(most, np.bool_),
+        ending=np.empty(most),
         step_offsets=np.zeros(most + 1, np.int64),
         costs=np.empty(most),
         measured=np.empty(most),
-        step_rewards=np.empty(FIRST_ROOM),
-        step_running=np.empty(FIRST_ROOM),
-        entry_nodes=np.empty(FIRST_ROOM, np.int64),
-        entry_states=np.empty(FIRST_ROOM, np.int64),
-        entry_weights=np.empty(FIRST_ROOM),
+        step_rewards=np.empty(FIRST_CAPACITY),
+        step_running=np.empty(FIRST_CAPACITY),
+        entry_nodes=np.empty(FIRST_CAPACITY, np.int64),
+        entry_states=np.empty(FIRST_CAPACITY, np.int64),
+        entry_weights=np.empty(FIRST_CAPACITY),
         queued=queued,
         current=make_weights(n_states),
         scratch=make_weights(n_states),
@@ -129,78 +129,77 @@ def _doubled(array: Any) -> Any:
 
 @no_refcount
 def follow_plans(
-    model: Dynamics, plans: Plans, start_states: Any, start_weights: Any, start_plan: int, room: PlanRoom
+    model: Dynamics, plans: Plans, start_states: Any, start_weights: Any, start_plan: int, buffers: PlanBuffers
 ) -> int:
-    """Follow the plans of all nodes from the first that is not done; returns FITS, what is wrong with one, or SHORT_OF_ROOM."""
-    while room.counts[DONE] < room.counts[NODES]:
-        node = room.counts[DONE]
-        state = room.states[node]
+    """Follow the plans of all nodes from the first that is not done; returns FITS, what is wrong with one, or BUFFERS_FULL."""
+    while buffers.counts[DONE] < buffers.counts[NODES]:
+        node = buffers.counts[DONE]
+        state = buffers.states[node]
         plan = start_plan if state < 0 else plans.plan_of_state[state]
         if plan < 0:
             return NO_PLAN
-        if room.counts[STEPS] + plans.offsets[plan + 1] - plans.offsets[plan] > room.step_rewards.shape[0]:
-            return SHORT_OF_ROOM
+        if buffers.counts[STEPS] + plans.offsets[plan + 1] - plans.offsets[plan] > buffers.step_rewards.shape[0]:
+            return BUFFERS_FULL
         count = 1
         if state < 0:
             count = start_states.shape[0]
             for i in range(count):
-                room.current.states[i], room.current.values[i] = start_states[i], start_weights[i]
+                buffers.current.states[i], buffers.current.values[i] = start_states[i], start_weights[i]
         else:
-            room.current.states[0], room.current.values[0] = state, 1.0
-        outcome = _follow(model, plans, plan, count, room)
-        problem = _enter(plans, plan, node, outcome, room)
+            buffers.current.states[0], buffers.current.values[0] = state, 1.0
+        outcome = _follow(model, plans, plan, count, buffers)
+        problem = _enter(plans, plan, node, outcome, buffers)
         if problem != FITS:
             return problem
     return FITS
 
 
 @no_refcount
-def _follow(model: Dynamics, plans: Plans, plan: int, count: int, room: PlanRoom) -> PlanEnd:
-    """Follow a plan from the first `count` weights of `room.current`, which then hold what it leads to."""
-    current, scratch = room.current, room.scratch
-    ends = False
-    cost, measured = 0.0, 0.0
-    first, steps, length = room.counts[STEPS], 0, plans.offsets[plan + 1] - plans.offsets[plan]
+def _follow(model: Dynamics, plans: Plans, plan: int, count: int, buffers: PlanBuffers) -> PlanEnd:
+    """Follow a plan from the first `count` weights of `buffers.current`, which then hold what it leads to."""
+    current, scratch = buffers.current, buffers.scratch
+    ending, cost, measured = 0.0, 0.0, 0.0
+    first, steps, length = buffers.counts[STEPS], 0, plans.offsets[plan + 1] - plans.offsets[plan]
     while steps < length and count > 0:
         action = plans.actions[plans.offsets[plan] + steps]
         running = total(current, count)
-        room.step_rewards[first + steps] = expected(model.rewards, model.n_actions, action, current, count)
-        room.step_running[first + steps] = running
+        buffers.step_rewards[first + steps] = expected(model.rewards, model.n_actions, action, current, count)
+        buffers.step_running[first + steps] = running
         if plans.then[plan] == MEASURE and steps == length - 1:
             cost = expected(model.costs, model.n_actions, action, current, count)
             measured = running
-        count, ended = push(model, action, current, count, scratch, room.position)
+        count, ended = push(model, action, current, count, scratch, buffers.position)
         for i in range(count):
             current.states[i], current.values[i] = scratch.states[i], scratch.values[i]
-        ends = ends or ended
+        ending += ended
         steps += 1
-    return PlanEnd(steps, count, ends, cost, measured)
+    return PlanEnd(steps, count, ending, cost, measured)
 
 
 @no_refcount
-def _enter(plans: Plans, plan: int, node: int, outcome: PlanEnd, room: PlanRoom) -> int:
-    """Store the result of following a node's plan; returns FITS, what is wrong with the plan, or SHORT_OF_ROOM."""
-    first = room.counts[ENTRIES]
-    if first + outcome.possible > room.entry_nodes.shape[0]:
-        return SHORT_OF_ROOM
+def _enter(plans: Plans, plan: int, node: int, outcome: PlanEnd, buffers: PlanBuffers) -> int:
+    """Store the result of following a node's plan; returns FITS, what is wrong with the plan, or BUFFERS_FULL."""
+    first = buffers.counts[ENTRIES]
+    if first + outcome.possible > buffers.entry_nodes.shape[0]:
+        return BUFFERS_FULL
     if plans.then[plan] == KNOWN and outcome.possible > 1:
         return NOT_KNOWN
     if plans.then[plan] == END and outcome.possible > 0:
         return NOT_OVER
-    room.plans[node], room.ends[node] = plan, outcome.ends
-    room.costs[node], room.measured[node] = outcome.cost, outcome.measured
+    buffers.plans[node], buffers.ending[node] = plan, outcome.ending
+    buffers.costs[node], buffers.measured[node] = outcome.cost, outcome.measured
     for i in range(outcome.possible):
-        successor = room.current.states[i]
-        room.entry_nodes[first + i], room.entry_states[first + i] = node, successor
-        room.entry_weights[first + i] = room.current.values[i]
-        if plans.then[plan] != REPEAT and not room.queued[successor]:
-            room.queued[successor] = True
-            room.states[room.counts[NODES]] = successor
-            room.counts[NODES] += 1
-    room.counts[STEPS] += outcome.steps
-    room.counts[ENTRIES] += outcome.possible
-    room.counts[DONE] += 1
-    room.step_offsets[node + 1] = room.counts[STEPS]
+        successor = buffers.current.states[i]
+        buffers.entry_nodes[first + i], buffers.entry_states[first + i] = node, successor
+        buffers.entry_weights[first + i] = buffers.current.values[i]
+        if plans.then[plan] != REPEAT and not buffers.queued[successor]:
+            buffers.queued[successor] = True
+            buffers.states[buffers.counts[NODES]] = successor
+            buffers.counts[NODES] += 1
+    buffers.counts[STEPS] += outcome.steps
+    buffers.counts[ENTRIES] += outcome.possible
+    buffers.counts[DONE] += 1
+    buffers.step_offsets[node + 1] = buffers.counts[STEPS]
     return FITS
 
 
@@ -209,18 +208,18 @@ class Tail(NamedTuple):
 
     states: Any  # int64 (n_nodes,)
     phases: Any  # int64 (n_nodes,)
-    ends: Any  # bool (n_nodes,)
+    ending: Any  # float64 (n_nodes,): probability that the episode ends with the step
     entry_nodes: Any  # int64 (n_entries,)
     entry_targets: Any  # int64 (n_entries,): nodes
     entry_weights: Any  # float64 (n_entries,)
 
 
-class TailRoom(NamedTuple):
+class TailBuffers(NamedTuple):
     """Arrays of a `Tail` with spare capacity, and work arrays."""
 
     counts: Any  # int64 (5,): nodes followed, nodes known of, unused, entries, nodes entered into `slots`
-    nodes: Any  # int64 (room,): phase * n_states + state
-    ends: Any  # bool (room,)
+    nodes: Any  # int64 (capacity,): phase * n_states + state
+    ending: Any  # float64 (capacity,)
     slots: Any  # int64 (a power of two,): open addressing, -1 where free
     entry_nodes: Any
     entry_targets: Any
@@ -230,61 +229,64 @@ class TailRoom(NamedTuple):
 def trace_tail(model: Dynamics, actions: Any, first_states: Any) -> Tail:
     """Return the states and phases that can be reached from distinct `first_states` while `actions`, int64 (m,), are repeated."""
     n_first, n_states = len(first_states), model.terminal.shape[0]
-    size = max(FIRST_ROOM, 1 << n_first.bit_length())
-    room = TailRoom(
-        np.array([0, n_first, 0, 0, 0]), np.empty(size, np.int64), np.empty(size, np.bool_),
+    size = max(FIRST_CAPACITY, 1 << n_first.bit_length())
+    buffers = TailBuffers(
+        np.array([0, n_first, 0, 0, 0]), np.empty(size, np.int64), np.empty(size),
         np.full(4 * size, -1), np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size),
     )  # fmt: skip
-    room.nodes[:n_first] = first_states
-    while not follow_tail(model, actions, room):
-        room = TailRoom(
-            room.counts, _doubled(room.nodes), _doubled(room.ends), np.full(2 * len(room.slots), -1),
-            _doubled(room.entry_nodes), _doubled(room.entry_targets), _doubled(room.entry_weights),
+    buffers.nodes[:n_first] = first_states
+    while not follow_tail(model, actions, buffers):
+        buffers = TailBuffers(
+            buffers.counts, _doubled(buffers.nodes), _doubled(buffers.ending), np.full(2 * len(buffers.slots), -1),
+            _doubled(buffers.entry_nodes), _doubled(buffers.entry_targets), _doubled(buffers.entry_weights),
         )  # fmt: skip
-        room.counts[ENTERED] = 0
-    n_nodes, n_entries = room.counts[NODES], room.counts[ENTRIES]
+        buffers.counts[ENTERED] = 0
+    n_nodes, n_entries = buffers.counts[NODES], buffers.counts[ENTRIES]
     return Tail(
-        room.nodes[:n_nodes] % n_states, room.nodes[:n_nodes] // n_states, room.ends[:n_nodes],
-        room.entry_nodes[:n_entries], room.entry_targets[:n_entries], room.entry_weights[:n_entries],
+        buffers.nodes[:n_nodes] % n_states, buffers.nodes[:n_nodes] // n_states, buffers.ending[:n_nodes],
+        buffers.entry_nodes[:n_entries], buffers.entry_targets[:n_entries], buffers.entry_weights[:n_entries],
     )  # fmt: skip
 
 
 @no_refcount
-def follow_tail(model: Dynamics, actions: Any, room: TailRoom) -> bool:
+def follow_tail(model: Dynamics, actions: Any, buffers: TailBuffers) -> bool:
     """Follow the actions from all nodes that are not done yet; returns False when the arrays are full."""
     n_states, n_phases = model.terminal.shape[0], actions.shape[0]
-    while room.counts[ENTERED] < room.counts[NODES]:
-        number = room.counts[ENTERED]
-        room.slots[_slot(room.slots, room.nodes, room.nodes[number])] = number
-        room.counts[ENTERED] += 1
-    while room.counts[DONE] < room.counts[NODES]:
-        node = room.counts[DONE]
-        phase, state = room.nodes[node] // n_states, room.nodes[node] % n_states
+    while buffers.counts[ENTERED] < buffers.counts[NODES]:
+        number = buffers.counts[ENTERED]
+        buffers.slots[_slot(buffers.slots, buffers.nodes, buffers.nodes[number])] = number
+        buffers.counts[ENTERED] += 1
+    while buffers.counts[DONE] < buffers.counts[NODES]:
+        node = buffers.counts[DONE]
+        phase, state = buffers.nodes[node] // n_states, buffers.nodes[node] % n_states
         following = ((phase + 1) % n_phases) * n_states
         row = state * model.n_actions + actions[phase]
         size = model.offsets[row + 1] - model.offsets[row]
-        if room.counts[NODES] + size > room.nodes.shape[0] or room.counts[ENTRIES] + size > room.entry_nodes.shape[0]:
+        if (
+            buffers.counts[NODES] + size > buffers.nodes.shape[0]
+            or buffers.counts[ENTRIES] + size > buffers.entry_nodes.shape[0]
+        ):
             return False
-        room.ends[node] = False
+        buffers.ending[node] = 0.0
         for entry in range(model.offsets[row], model.offsets[row + 1]):
             successor = model.successors[entry]
             if model.terminal[successor]:
-                room.ends[node] = True
+                buffers.ending[node] += model.probabilities[entry]
                 continue
             key = following + successor
-            slot = _slot(room.slots, room.nodes, key)
-            target = room.slots[slot]
+            slot = _slot(buffers.slots, buffers.nodes, key)
+            target = buffers.slots[slot]
             if target < 0:
-                target = room.counts[NODES]
-                room.slots[slot] = target
-                room.nodes[target] = key
-                room.counts[NODES] += 1
-                room.counts[ENTERED] += 1
-            into = room.counts[ENTRIES]
-            room.entry_nodes[into], room.entry_targets[into] = node, target
-            room.entry_weights[into] = model.probabilities[entry]
-            room.counts[ENTRIES] += 1
-        room.counts[DONE] += 1
+                target = buffers.counts[NODES]
+                buffers.slots[slot] = target
+                buffers.nodes[target] = key
+                buffers.counts[NODES] += 1
+                buffers.counts[ENTERED] += 1
+            into = buffers.counts[ENTRIES]
+            buffers.entry_nodes[into], buffers.entry_targets[into] = node, target
+            buffers.entry_weights[into] = model.probabilities[entry]
+            buffers.counts[ENTRIES] += 1
+        buffers.counts[DONE] += 1
     return True
 
 

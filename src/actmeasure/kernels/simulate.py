@@ -1,4 +1,7 @@
-"""Simulation of a model: drawing starts and transitions, recording episodes, and episodes of random decisions."""
+"""Simulation of a model: drawing starts, transitions and outcomes, recording episodes, and episodes of random decisions.
+
+`step` is for models with one exact measurement, whose outcome is the state; `measured_step` for any measurements.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,8 @@ from typing import Any, NamedTuple
 
 from actmeasure.kernels.dynamics import Dynamics
 from actmeasure.kernels.jit import no_refcount
-from actmeasure.kernels.streams import AGENT, WORLD, random, seed_stream
+from actmeasure.kernels.outcomes import LAW, NONE_SEEN, Outcomes, draw_outcome
+from actmeasure.kernels.streams import AGENT, WORLD, pick, random, seed_stream
 
 #: Observation: nothing was seen.
 NOTHING = -1
@@ -23,6 +27,13 @@ class World(NamedTuple):
     initial_probabilities: Any  # float64 (n_initial,)
     initial_offsets: Any  # int64 (2,): 0 and n_initial, the start as a table of one row
     reveal_start: bool
+
+
+class MeasuredWorld(NamedTuple):
+    """A model as arrays, with any measurements; the costs of `world.dynamics` are not used."""
+
+    world: World
+    outcomes: Outcomes
 
 
 class Record(NamedTuple):
@@ -45,19 +56,6 @@ class Run(NamedTuple):
     position: Any  # int64 (3,), zeros at first: number of the episode in the record, state of the world, whether it is running
     world_stream: Any
     agent_stream: Any
-
-
-@no_refcount
-def pick(offsets: Any, probabilities: Any, row: int, uniform: float) -> int:
-    """Return the entry of a row that a uniform number from [0, 1) selects by inversion; the last if rounding leaves a rest."""
-    entry = offsets[row]
-    last = offsets[row + 1] - 1
-    while entry < last:
-        uniform -= probabilities[entry]
-        if uniform < 0:
-            break
-        entry += 1
-    return entry  # type: ignore[no-any-return]
 
 
 @no_refcount
@@ -101,6 +99,29 @@ def step(
 
 
 @no_refcount
+def measured_step(
+    measured: MeasuredWorld, state: int, action: int, measurement: int, stream: Any
+) -> tuple[int, float, float, int, int, bool]:
+    """Draw a transition and an outcome.
+
+    Returns the successor, the reward, the price, the measurement that was made (0 where it is not allowed with the action), the
+    outcome (-1 for nothing seen) and whether the episode has ended. One random number is drawn for the transition, and a second
+    one only for the outcome of a law in a running episode.
+    """
+    laws = measured.outcomes
+    made = measurement if laws.allowed[measurement, action] else 0
+    cost = laws.costs[made, state * measured.world.dynamics.n_actions + action]
+    successor, reward, ended = move(measured.world, state, action, stream)
+    if laws.kinds[made] != LAW:
+        outcome = draw_outcome(laws, made, action, successor, 0.0)
+    elif ended:
+        outcome = NONE_SEEN
+    else:
+        outcome = draw_outcome(laws, made, action, successor, random(stream))
+    return successor, reward, cost, made, outcome, ended
+
+
+@no_refcount
 def start_episode(world: World, run: Run) -> bool:
     """Begin the next episode of a run, unless one is going on; return whether one was begun."""
     position = run.position
@@ -127,15 +148,27 @@ def run_step(world: World, run: Run, action: int, measure: bool) -> tuple[float,
 
 
 @no_refcount
-def decide_randomly(n_actions: int, measure_probability: float, stream: Any) -> tuple[int, bool]:
-    """Draw an action uniformly, and a look with the given probability."""
-    return int(random(stream) * n_actions), random(stream) < measure_probability
+def decide_randomly(n_actions: int, n_measurements: int, measure_probability: float, stream: Any) -> tuple[int, int]:
+    """Draw an action uniformly, and with the given probability one of the measurements, uniformly; else 0, none."""
+    action, uniform = int(random(stream) * n_actions), random(stream)
+    if n_measurements == 0 or uniform >= measure_probability:
+        return action, 0
+    return action, 1 + min(int(uniform / measure_probability * n_measurements), n_measurements - 1)
 
 
 @no_refcount
-def run_randomly(world: World, measure_probability: float, run: Run) -> None:
-    """Simulate episodes of random decisions."""
-    while run.position[EPISODE] < run.record.steps.shape[0]:
-        start_episode(world, run)
-        action, measure = decide_randomly(world.dynamics.n_actions, measure_probability, run.agent_stream)
-        run_step(world, run, action, measure)
+def run_randomly(measured: MeasuredWorld, measure_probability: float, run: Run, looks: Any) -> None:
+    """Simulate episodes of random decisions; `looks`, int64 (n_episodes, k), counts each measurement."""
+    n_actions, n_measurements = measured.world.dynamics.n_actions, measured.outcomes.kinds.shape[0] - 1
+    record = run.record
+    for episode in range(record.steps.shape[0]):
+        seed_stream(run.world_stream, run.entropy, run.first_episode + episode, WORLD)
+        seed_stream(run.agent_stream, run.entropy, run.first_episode + episode, AGENT)
+        state = first_state(measured.world, run.world_stream)
+        ended = False
+        while not ended and record.steps[episode] < run.max_steps:
+            action, chosen = decide_randomly(n_actions, n_measurements, measure_probability, run.agent_stream)
+            state, reward, cost, made, _, ended = measured_step(measured, state, action, chosen, run.world_stream)
+            write(record, episode, reward, cost, made > 0, ended)
+            if made > 0:
+                looks[episode, made - 1] += 1

@@ -20,7 +20,7 @@ OVER = 1e-200
 #: How a path ends: with a look, in a known state, with the end of the episode, or it goes on without end.
 LOOK, KNOWN, END, ON = 0, 1, 2, 3
 #: First capacity for the actions of all paths.
-FIRST_ROOM = 4096
+FIRST_CAPACITY = 4096
 
 
 class Paths(NamedTuple):
@@ -34,7 +34,7 @@ class Paths(NamedTuple):
     actions: Any  # int64 (longest path,): the last path followed
 
 
-class Room(NamedTuple):
+class Buffers(NamedTuple):
     """Work arrays of the kernels."""
 
     weights: Weights
@@ -56,80 +56,80 @@ class Stop(NamedTuple):
     period: int
 
 
-def make_room(n_states: int, n_actions: int) -> Room:
+def make_buffers(n_states: int, n_actions: int) -> Buffers:
     """Return empty work arrays."""
-    return Room(
+    return Buffers(
         make_weights(n_states), make_weights(n_states), np.full(n_states, -1, np.int64), np.zeros(n_states),
         np.empty(n_states, np.int64), np.zeros(1, np.int64), np.zeros(n_actions), np.zeros(n_actions),
     )  # fmt: skip
 
 
 @no_refcount
-def control(paths: Paths, room: Room, count: int) -> int:
-    """Return the action with the highest mean value over the belief in `room.weights`."""
-    room.means[:] = 0.0
-    room.ties[:] = 0.0
+def control(paths: Paths, buffers: Buffers, count: int) -> int:
+    """Return the action with the highest mean value over the belief in `buffers.weights`."""
+    buffers.means[:] = 0.0
+    buffers.ties[:] = 0.0
     for i in range(count):
-        state, weight = room.weights.states[i], room.weights.values[i]
-        for action in range(room.means.shape[0]):
-            room.means[action] += weight * paths.q_values[state, action]
-            room.ties[action] += weight * paths.tie_values[state, action]
-    mass, best = total(room.weights, count), room.means[0]
-    for action in range(1, room.means.shape[0]):
-        best = max(best, room.means[action])
+        state, weight = buffers.weights.states[i], buffers.weights.values[i]
+        for action in range(buffers.means.shape[0]):
+            buffers.means[action] += weight * paths.q_values[state, action]
+            buffers.ties[action] += weight * paths.tie_values[state, action]
+    mass, best = total(buffers.weights, count), buffers.means[0]
+    for action in range(1, buffers.means.shape[0]):
+        best = max(best, buffers.means[action])
     chosen, best_tie = 0, -np.inf
-    for action in range(room.means.shape[0]):
-        is_equal = room.means[action] >= best - CONTROL_TIE * (mass + abs(best))
-        if is_equal and room.ties[action] > best_tie + CONTROL_TIE * mass:
-            chosen, best_tie = action, room.ties[action]
+    for action in range(buffers.means.shape[0]):
+        is_equal = buffers.means[action] >= best - CONTROL_TIE * (mass + abs(best))
+        if is_equal and buffers.ties[action] > best_tie + CONTROL_TIE * mass:
+            chosen, best_tie = action, buffers.ties[action]
     return chosen
 
 
 @no_refcount
-def _mark(room: Room, count: int, mass: float) -> None:
-    """Remember the belief in `room.weights`, and forget the one before."""
-    for i in range(room.n_marked[0]):
-        room.earlier[room.marked[i]] = 0.0
+def _mark(buffers: Buffers, count: int, mass: float) -> None:
+    """Remember the belief in `buffers.weights`, and forget the one before."""
+    for i in range(buffers.n_marked[0]):
+        buffers.earlier[buffers.marked[i]] = 0.0
     for i in range(count):
-        state = room.weights.states[i]
-        room.marked[i] = state
-        room.earlier[state] = room.weights.values[i] / mass
-    room.n_marked[0] = count
+        state = buffers.weights.states[i]
+        buffers.marked[i] = state
+        buffers.earlier[state] = buffers.weights.values[i] / mass
+    buffers.n_marked[0] = count
 
 
 @no_refcount
-def _is_earlier(room: Room, count: int, mass: float) -> bool:
-    """Whether the belief in `room.weights` is the one that was remembered."""
-    farthest = 0.0 if count == room.n_marked[0] else np.inf
+def _is_earlier(buffers: Buffers, count: int, mass: float) -> bool:
+    """Whether the belief in `buffers.weights` is the one that was remembered."""
+    farthest = 0.0 if count == buffers.n_marked[0] else np.inf
     for i in range(count):
-        farthest = max(farthest, abs(room.weights.values[i] / mass - room.earlier[room.weights.states[i]]))
+        farthest = max(farthest, abs(buffers.weights.values[i] / mass - buffers.earlier[buffers.weights.states[i]]))
     return bool(farthest <= SAME_BELIEF)
 
 
 @no_refcount
-def _step(model: Dynamics, action: int, room: Room, count: int) -> int:
-    """Move `room.weights` one blind step; returns the new count."""
-    count, _ = push(model, action, room.weights, count, room.following, room.position)
+def _step(model: Dynamics, action: int, buffers: Buffers, count: int) -> int:
+    """Move `buffers.weights` one blind step; returns the new count."""
+    count, _ = push(model, action, buffers.weights, count, buffers.following, buffers.position)
     for i in range(count):
-        room.weights.states[i] = room.following.states[i]
-        room.weights.values[i] = room.following.values[i]
+        buffers.weights.states[i] = buffers.following.states[i]
+        buffers.weights.values[i] = buffers.following.values[i]
     return count
 
 
 @no_refcount
-def _earns_nothing(model: Dynamics, actions: Any, room: Room, count: int) -> bool:
+def _earns_nothing(model: Dynamics, actions: Any, buffers: Buffers, count: int) -> bool:
     """Whether no reward, gain or loss, is possible along further actions, int64 (n,)."""
     for action in actions:
         for i in range(count):
-            if model.rewards[room.weights.states[i] * model.n_actions + action] != 0:
+            if model.rewards[buffers.weights.states[i] * model.n_actions + action] != 0:
                 return False
-        count = _step(model, action, room, count)
+        count = _step(model, action, buffers, count)
     return True
 
 
 @no_refcount
-def best_stop(model: Dynamics, discount: float, paths: Paths, room: Room, count: int) -> Stop:
-    """Follow the control from the first `count` weights in `room`, which are changed, and find the best moment to look.
+def best_stop(model: Dynamics, discount: float, paths: Paths, buffers: Buffers, count: int) -> Stop:
+    """Follow the control from the first `count` weights in `buffers`, which are changed, and find the best moment to look.
 
     Let w_t(s) be the probability of being in s after t blind actions a_0 .. a_(t-1) of the control, still running, and g the
     discount. Up to then the path earns E_t = sum over i < t, s of g^i w_i(s) R(s, a_i). A look together with action a_(t-1) stops
@@ -158,14 +158,14 @@ def best_stop(model: Dynamics, discount: float, paths: Paths, room: Room, count:
     best = Stop(0, ON, -np.inf, 1)
     mark_at, mark_step, mark_earned, mark_factor = 1, 0, 0.0, 0.0
     for step in range(paths.actions.shape[0]):
-        action = control(paths, room, count)
+        action = control(paths, buffers, count)
         paths.actions[step] = action
-        price = expected(model.costs, model.n_actions, action, room.weights, count)
-        earned += factor * expected(model.rewards, model.n_actions, action, room.weights, count)
-        count = _step(model, action, room, count)
+        price = expected(model.costs, model.n_actions, action, buffers.weights, count)
+        earned += factor * expected(model.rewards, model.n_actions, action, buffers.weights, count)
+        count = _step(model, action, buffers, count)
         ahead, most = 0.0, 0.0
         for i in range(count):
-            state, weight = room.weights.states[i], room.weights.values[i]
+            state, weight = buffers.weights.states[i], buffers.weights.values[i]
             paths.touched[state] = True
             ahead += weight * paths.known[state]
             most += weight * paths.ceiling[state]
@@ -177,34 +177,36 @@ def best_stop(model: Dynamics, discount: float, paths: Paths, room: Room, count:
         # A known state has its own plan, whose value includes going on blind.
         if count <= 1 or earned + factor * most <= best.value + NEGLIGIBLE_GAIN:
             return best
-        mass = total(room.weights, count)
+        mass = total(buffers.weights, count)
         if factor * mass < OVER:
             return Stop(step + 1, ON, earned, 1) if earned > best.value else best
-        if mark_step > 0 and _is_earlier(room, count, mass):
+        if mark_step > 0 and _is_earlier(buffers, count, mass):
             ratio = factor * mass / mark_factor
             if ratio < 1:
                 endless = mark_earned + (earned - mark_earned) / (1 - ratio)
             else:  # without discount and end: gains and losses that alternate without end have no sum
                 cycle = paths.actions[mark_step : step + 1]
-                endless = earned if _earns_nothing(model, cycle, room, count) else -np.inf
+                endless = earned if _earns_nothing(model, cycle, buffers, count) else -np.inf
             return Stop(step + 1, ON, endless, step + 1 - mark_step) if endless > best.value else best
         if step + 1 == mark_at:
-            _mark(room, count, mass)
+            _mark(buffers, count, mass)
             mark_at, mark_step = 2 * mark_at, step + 1
             mark_earned, mark_factor = earned, factor * mass
     # Without discount, what comes after the longest path is unknown; with discount it is negligible.
     return Stop(paths.actions.shape[0], ON, earned, 1) if earned > best.value and discount < 1 else best
 
 
-def stops_from(model: Dynamics, discount: float, paths: Paths, room: Room, states: Any, out: Any, values: Any) -> Any:
+def stops_from(
+    model: Dynamics, discount: float, paths: Paths, buffers: Buffers, states: Any, out: Any, values: Any
+) -> Any:
     """Find the best stop from each of `states`, int64 (n,), when it is known; returns the actions of all paths, end to end.
 
     `out`, int64 (n, 4), receives the length, ending, period and where the actions begin in the array that is returned; `values`,
     float64 (n,), the values of the stops.
     """
-    actions, done, used = np.empty(FIRST_ROOM, np.int64), 0, 0
+    actions, done, used = np.empty(FIRST_CAPACITY, np.int64), 0, 0
     while done < len(states):
-        done = stops_that_fit(model, discount, paths, room, states, out, values, actions, done, used)
+        done = stops_that_fit(model, discount, paths, buffers, states, out, values, actions, done, used)
         used = 0 if done == 0 else int(out[done - 1, 0] + out[done - 1, 3])
         if done < len(states):
             actions = np.concatenate([actions, np.empty(len(actions), np.int64)])
@@ -213,13 +215,13 @@ def stops_from(model: Dynamics, discount: float, paths: Paths, room: Room, state
 
 @no_refcount
 def stops_that_fit(
-    model: Dynamics, discount: float, paths: Paths, room: Room, states: Any, out: Any, values: Any,
+    model: Dynamics, discount: float, paths: Paths, buffers: Buffers, states: Any, out: Any, values: Any,
     actions: Any, first: int, used: int,
 ) -> int:  # fmt: skip
     """Write the stops from states number `first` on, as for `stops_from`; returns the number of the first that does not fit."""
     for i in range(first, states.shape[0]):
-        room.weights.states[0], room.weights.values[0] = states[i], 1.0
-        stop = best_stop(model, discount, paths, room, 1)
+        buffers.weights.states[0], buffers.weights.values[0] = states[i], 1.0
+        stop = best_stop(model, discount, paths, buffers, 1)
         if used + stop.length > actions.shape[0]:
             return i
         for k in range(stop.length):

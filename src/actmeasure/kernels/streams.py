@@ -1,4 +1,4 @@
-"""NumPy's random numbers inside compiled loops.
+"""NumPy's random numbers inside compiled loops, and draws of integers and of table entries with them.
 
 Every episode has streams of its own, those of `Generator(PCG64(SeedSequence(seed, spawn_key=(episode, which))))`. Making
 such a generator in Python costs more than many an episode, so the same arithmetic is done here: `random(stream)` gives, bit
@@ -172,3 +172,22 @@ def _generated(stream: Any, number: int) -> Any:
         value ^= value >> XSHIFT
         word |= value << (HALF * np.uint64(half))
     return word
+
+
+@no_refcount
+def any_of(count: int, stream: Any) -> int:
+    """Return a uniform random integer from 0 to count - 1."""
+    return int(random(stream) * count)
+
+
+@no_refcount
+def pick(offsets: Any, probabilities: Any, row: int, uniform: float) -> int:
+    """Return the entry of a row that a uniform number from [0, 1) selects by inversion; the last if rounding leaves a rest."""
+    entry = offsets[row]
+    last = offsets[row + 1] - 1
+    while entry < last:
+        uniform -= probabilities[entry]
+        if uniform < 0:
+            break
+        entry += 1
+    return entry  # type: ignore[no-any-return]

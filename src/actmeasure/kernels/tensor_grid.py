@@ -1,7 +1,8 @@
 """Sweeps of value iteration on a tensor product of component beliefs, and the bound that they give at any product belief.
 
-See `planning/tensor_grid.py` for the mathematics. There are always `N_PARTS` components here: those that a system lacks come first
-and have one state, one choice and one point. Component c has K_c grid points, of which the first are the corners of its simplex.
+See `planning/tensor_grid.py` for the mathematics. There are always `N_PARTS` components here: those that a system lacks come
+first and have one state, one choice and one point. Component c has K_c grid points, of which the first are the corners of its
+simplex.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ OUTSIDE = -1e-9
 class Grid(NamedTuple):
     """Component grids with their triangulations, and upper bounds at all combinations of grid points.
 
-    Simplices and cells of component c are numbered from `first_simplex[c]` and `first_cell[c]`. A cell is a cube of beliefs in the
-    coordinates of all states but the last, `resolution[c]` along each; it lists the simplices that may intersect it.
+    Simplices and cells of component c are numbered from `first_simplex[c]` and `first_cell[c]`. A cell is a cube of beliefs in
+    the coordinates of all states but the last, `resolution[c]` along each; it lists the simplices that may intersect it.
     """
 
     values: Any  # float64 (K_0 * K_1 * K_2 * K_3,), the last component changing fastest

@@ -13,10 +13,11 @@ from actmeasure.belief import Belief
 from actmeasure.decision import Decision
 from actmeasure.errors import AgentError
 from actmeasure.kernels import streams
-from actmeasure.kernels.learned_model import Counts, any_of, count, is_full, make_counts, with_doubled_capacity
+from actmeasure.kernels.learned_model import Counts, count, is_full, make_counts, with_doubled_capacity
 from actmeasure.learning import saving
 from actmeasure.learning.agent import Task, checked_state
 from actmeasure.learning.exploring import CounterExploration, EulerExploration, Exploration
+from actmeasure.learning.hidden_states import HiddenStates, Step
 from actmeasure.learning.learning_agent import (
     NOTHING_KNOWN,
     AgentSettings,
@@ -320,7 +321,7 @@ class ObserveThenPlanAgent(PlanningAgent):
         if not self.explores and self._plan is not None:
             self._last = self._plan.decide()
         elif self._state is None:  # before the first look of the episode
-            self._last = Decision(int(any_of(self.prepared().n_actions, self._stream)), True)
+            self._last = Decision(int(streams.any_of(self.prepared().n_actions, self._stream)), True)
         else:
             self._last = Decision(self._explorer.decide(self._counts, self._state, self._stream), True)
         return self._last
@@ -377,6 +378,9 @@ class AcnoPomcpAgent(PlanningAgent):
 
     A step is counted if the state was seen before and after it. The model is updated at the beginning of every episode.
 
+    Where looks are not exact, it is told the probability of each outcome in each state, and counts expected transitions given all
+    outcomes of an episode (`actmeasure.learning.hidden_states`).
+
     Parameters
     ----------
     preset : str
@@ -393,6 +397,7 @@ class AcnoPomcpAgent(PlanningAgent):
     """
 
     name = "acno-pomcp"
+    needs_exact_looks: ClassVar[bool] = False
     types: ClassVar[dict[str, str]] = saving.TYPES | {"random_decisions": "<f8"}
     defaults: ClassVar[AcnoPomcpSettings] = AcnoPomcpSettings()
     presets: ClassVar[dict[str, dict[str, Any]]] = {
@@ -407,6 +412,8 @@ class AcnoPomcpAgent(PlanningAgent):
         super().__init__(preset, **settings)
         self._random = np.array([self.settings.random_decisions])
         self._planned_on = -1  # number of measured transitions in the planner's model
+        self._hidden: HiddenStates | None = None  # where looks are not exact
+        self._first, self._steps = NOTHING_KNOWN, list[Step]()
 
     def prepare(self, task: Task) -> None:
         entries = task.n_states * task.n_actions * task.n_states
@@ -416,9 +423,24 @@ class AcnoPomcpAgent(PlanningAgent):
                 f"{task.n_states:,} states and {task.n_actions} actions, more than {MOST_ENTRIES:,}; use acno-otp"
             )
         super().prepare(task)
+        if not task.shows_states:
+            self._hidden = HiddenStates(task, self.settings.prior)
+            self._decisions = [
+                Decision(action, number)
+                for action in range(task.n_actions)
+                for number, one in enumerate((None, *(task.measurements or ())))
+                if one is None or one.with_actions is None or action in one.with_actions
+            ]
 
     def begin(self, observation: int | None) -> None:
         super().begin(observation)
+        if self._hidden is not None:
+            self._state = None
+            self._first = self.first_belief() if observation is None else Belief.at(observation)
+            self._steps = []
+            model = self._hidden.model(self.discounted_task().discount, self.first_belief())
+            self.begin_planning(self.settings.planner(model, self.prepared().discount), observation)
+            return
         measured, planner = int(self._counts.measured.sum()), self.planner
         if planner is None or measured != self._planned_on:
             model = with_prior(self._counts, self.discounted_task(), self.first_belief(), self.settings.prior)
@@ -429,19 +451,46 @@ class AcnoPomcpAgent(PlanningAgent):
     def decide(self) -> Decision:
         task, chance = self.prepared(), self._random[0]
         if chance > 0 and streams.random(self._stream) < chance:
-            action, look = divmod(int(any_of(2 * task.n_actions, self._stream)), 2)
+            if self._hidden is not None:
+                self._last = self._decisions[int(streams.any_of(len(self._decisions), self._stream))]
+                return self._after_decision(chance)
+            action, look = divmod(int(streams.any_of(2 * task.n_actions, self._stream)), 2)
             self._last = Decision(action, look == 1)
         else:
             self._last = self.acting_planner().decide()
+        return self._after_decision(chance)
+
+    def _after_decision(self, chance: float) -> Decision:
+        """Lower the probability of random decisions, and return the decision."""
         self._random[0] = max(chance * self.settings.random_decay, min(chance, self.settings.random_least))
         return self._last
 
     def observe(self, reward: float, cost: float, observation: int | None, terminated: bool, truncated: bool) -> None:
-        self.count_step(reward, observation, terminated)
+        if self._hidden is None:
+            self.count_step(reward, observation, terminated)
+        else:
+            self._steps.append(Step(*self._last, None if terminated else observation, float(reward), terminated))
+            if terminated or truncated:
+                self._hidden.add(self._first, self._steps)
         if not terminated:
             self.acting_planner().observe(observation, self._last)
 
+    def model(self, discount: float | None = None, initial: Belief | int | None = None) -> Model:
+        """Return the learned model; where looks are not exact the one that is planned on, which includes the prior."""
+        if self._hidden is None:
+            return super().model(discount, initial)
+        known = (
+            self.first_belief() if initial is None else initial if isinstance(initial, Belief) else Belief.at(initial)
+        )
+        task = self.prepared()
+        return self._hidden.model(task.discount if discount is None else own_discount(discount, "discount"), known)
+
     def learned(self) -> dict[str, npt.NDArray[Any]]:
+        if self._hidden is not None:
+            raise AgentError(
+                "an agent that was trained where looks are not exact is not saved to files; keep model() instead, which has "
+                "what was learned: agent.model().save('learned.json')"
+            )
         return super().learned() | {"random_decisions": self._random}
 
     def restore(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:

@@ -13,7 +13,7 @@ from actmeasure.decision import Decision, expected_decision, is_valid
 from actmeasure.episodes import Episodes
 from actmeasure.errors import AgentError, quoted
 from actmeasure.kernels import streams
-from actmeasure.model import Model
+from actmeasure.model import Measurement, Model
 from actmeasure.settings import whole
 
 __all__ = ["Agent", "CompiledAgent", "Task", "checked_decision", "checked_state"]
@@ -45,6 +45,10 @@ class Task:
         measurement, (0, S).
     looks_are_exact : bool
         Whether there is one measurement, it shows the state, and nothing is seen without it.
+    measurements : tuple of Measurement, or None
+        Prices, actions and laws of outcomes: what is known of the instruments. None where only the price is told.
+    passive : Measurement, or None
+        What is seen without a measurement.
     """
 
     n_states: int
@@ -57,6 +61,8 @@ class Task:
     planned_episodes: int | None
     outcomes: tuple[int, ...] = ()
     looks_are_exact: bool = True
+    measurements: tuple[Measurement, ...] | None = None
+    passive: Measurement | None = None
 
     def __post_init__(self) -> None:
         if not self.outcomes:
@@ -70,12 +76,18 @@ class Task:
         return cls(
             model.n_states, model.n_actions, prices[0] if len(prices) == 1 else prices, model.discount, Belief.start(model),
             model.reveal_start, model.largest_reward, planned_episodes, outcomes, model.looks_are_exact,
+            model.measurements, model.passive,
         )  # fmt: skip
 
     @property
     def n_measurements(self) -> int:
         """Number of measurements, without *none*."""
         return len(self.outcomes) - 1
+
+    @property
+    def shows_states(self) -> bool:
+        """Whether looks are exact and can be made with every action."""
+        return self.looks_are_exact and (self.measurements is None or self.measurements[0].with_actions is None)
 
     def same_sizes(self, other: Task) -> bool:
         """Return whether both tasks have the same numbers of states and actions, and measurements with as many outcomes."""

@@ -9,7 +9,8 @@ import numpy as np
 
 from actmeasure.errors import AgentError
 from actmeasure.kernels import exploring
-from actmeasure.kernels.learned_model import Counts, any_of, greedy_action
+from actmeasure.kernels.learned_model import Counts, greedy_action
+from actmeasure.kernels.streams import any_of
 from actmeasure.model.transitions import FloatArray
 
 __all__ = ["CounterExploration", "EulerExploration", "Exploration"]

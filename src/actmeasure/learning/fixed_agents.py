@@ -12,7 +12,7 @@ from actmeasure.decision import Decision
 from actmeasure.episodes import Episodes
 from actmeasure.errors import AgentError, PlanError, quoted
 from actmeasure.kernel_arrays import measured_world, new_run, record, world
-from actmeasure.kernels import follow_schedule, simulate, simulate_outcomes, streams
+from actmeasure.kernels import follow_schedule, simulate, streams
 from actmeasure.learning.agent import Agent, CompiledAgent, Task, checked_state
 from actmeasure.model import Model
 from actmeasure.planning.pomcp import POMCP
@@ -198,21 +198,16 @@ class RandomAgent(CompiledAgent):
         """Do nothing: every step is decided alike."""
 
     def decide(self) -> Decision:
-        if self._n_measurements == 1:
-            return Decision(*simulate.decide_randomly(self._n_actions, self.measure_probability, self._stream))
-        among = (self._n_actions, self._n_measurements, self.measure_probability, self._stream)
-        return Decision(*simulate_outcomes.decide_randomly_among(*among))
+        sizes = self._n_actions, self._n_measurements
+        return Decision(*simulate.decide_randomly(*sizes, self.measure_probability, self._stream))
 
     def observe(self, reward: float, cost: float, observation: int | None, terminated: bool, truncated: bool) -> None:
         """Do nothing: outcomes are not used."""
 
     def run(self, model: Model, seed: int, first_episode: int, max_steps: int, episodes: Episodes) -> None:
         run = new_run(episodes, seed, first_episode, max_steps, self._stream)
-        if model.is_exact_look_model:
-            simulate.run_randomly(world(model), self.measure_probability, run)
-            return
         looks = np.zeros_like(episodes.looks) if episodes.by_kind is None else episodes.by_kind
-        simulate_outcomes.run_randomly_among(measured_world(model), self.measure_probability, run, looks)
+        simulate.run_randomly(measured_world(model), self.measure_probability, run, looks)
 
     def __repr__(self) -> str:
         return f"RandomAgent(measure_probability={self.measure_probability:g})"

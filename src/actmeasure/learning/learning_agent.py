@@ -228,12 +228,12 @@ class LearningAgent(Agent):
         super().check_goes_on_with(task)
         mine = self.prepared()
         told = {
-            "the measuring cost": (mine.measuring_cost, task.measuring_cost),
+            "the measuring cost": (_prices(mine), _prices(task)),
             "the discount": (mine.discount, task.discount),
             "reveal_start": (mine.reveal_start, task.reveal_start),
         }
         for what, (before, now) in told.items():
-            if not np.array_equal(before, now):
+            if before != now:
                 raise AgentError(f"{what} is not what the agent was trained with, and learned for; make a new agent")
 
     def prepared(self) -> Task:
@@ -302,6 +302,12 @@ class LearningAgent(Agent):
     def __repr__(self) -> str:
         shown = ", ".join(f"{name}={value!r}" for name, value in asdict(self.settings).items())
         return f"{type(self).__name__}({shown})"
+
+
+def _prices(task: Task) -> list[list[float]]:
+    """Return the prices of all measurements, as lists that can be compared."""
+    costs = task.measuring_cost if isinstance(task.measuring_cost, tuple) else (task.measuring_cost,)
+    return [np.ravel(cost).tolist() for cost in costs]
 
 
 class CompiledLearner(LearningAgent, CompiledAgent):

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from actmeasure.belief import Belief
 from actmeasure.errors import ActMeasureError, AgentError, quoted, unknown_name
 from actmeasure.files.archive import Shapes, read_arrays, write_arrays
-from actmeasure.files.atomic import explain, replacing
+from actmeasure.files.atomic import explain, replacing, usable_path
 from actmeasure.files.checks import Count, Number, Strict, check_keys, converted
 from actmeasure.kernels.learned_model import INITIAL_CAPACITY, Counts, make_counts
 from actmeasure.learning.agent import Task
@@ -182,14 +182,10 @@ def _seen_starts(arrays: Mapping[str, npt.NDArray[Any]], n_states: int) -> dict[
 
 def _checked_path(path: str | os.PathLike[str]) -> Path:
     """Return a path that ends in `SUFFIX`."""
-    try:
-        checked = Path(path)
-        usable = b"\0" not in os.fsencode(checked) and checked.suffix.lower() == SUFFIX
-    except (TypeError, UnicodeEncodeError):
-        usable = False
-    if not usable:
+    usable = usable_path(path)
+    if usable is None or usable.suffix.lower() != SUFFIX:
         raise AgentError(f"the path is {quoted(path)}, expected the name of a file that ends in {SUFFIX}")
-    return checked
+    return usable
 
 
 #: The arrays of `Counts` in files, and their types.

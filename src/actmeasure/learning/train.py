@@ -11,7 +11,7 @@ import numpy as np
 
 from actmeasure.envs.contract import Where, checked_flag, checked_observation, checked_reward, reset_parts, step_parts
 from actmeasure.envs.tabular import TabularEnv
-from actmeasure.episodes import Episodes
+from actmeasure.episodes import Episode, Episodes
 from actmeasure.errors import AgentError, SpaceError, quoted
 from actmeasure.interrupts import deferred_interrupts
 from actmeasure.kernels import streams
@@ -21,10 +21,12 @@ from actmeasure.learning.learning_agent import own_discount
 from actmeasure.model import Model
 from actmeasure.settings import LARGEST_RETURN, MOST_EPISODES, MOST_STEPS, real, whole
 
-__all__ = ["train"]
+__all__ = ["task_of", "train"]
 
 #: Seconds of a piece of a compiled run; between pieces, progress is reported and Ctrl-C has its effect.
 PIECE_SECONDS = 0.2
+#: Discount of the task on an environment, unless told.
+DISCOUNT = 0.95
 #: Largest number of pairs (state, action) of an environment: successors are 32-bit numbers.
 MOST_PAIRS = 2**31 - 1
 
@@ -38,9 +40,10 @@ def train(
     episodes: int,
     seed: int = 0,
     max_steps: int = 1000,
-    discount: float = 0.95,
+    discount: float = DISCOUNT,
     planned_episodes: int | None = None,
     progress: Progress | None = None,
+    callback: Callable[[Episode], object] | None = None,
 ) -> Episodes:
     """Let an agent act, and learn, for a number of episodes, and return them.
 
@@ -64,6 +67,9 @@ def train(
         Number of episodes that the agent is told to expect, `episodes` by default; give it when a run is made in parts.
     progress : function, optional
         Called several times with the number of episodes done and the `Episodes`, of which that many are filled in.
+    callback : function, optional
+        Called with every `Episode`, in order; in a compiled loop after the episodes of a moment. `learning.log_to` makes one that
+        writes for TensorBoard, or a CSV file.
 
     Returns
     -------
@@ -77,7 +83,7 @@ def train(
         remedy = "call the class" if isinstance(agent, type) else "see actmeasure.learning"
         remedy = f"use am.agents.make({quoted(agent)})" if isinstance(agent, str) else remedy
         raise AgentError(f"the agent is {quoted(agent)}, expected an actmeasure Agent; {remedy}")
-    task = _task(world, planned, own_discount(discount, "discount"))
+    task = task_of(world, planned, own_discount(discount, "discount"))
     if isinstance(world, Model):
         agent.check_can_act_on(world)
     elif isinstance(world.unwrapped, TabularEnv):
@@ -89,8 +95,8 @@ def train(
         raise AgentError(
             f"the results of {episodes:,} episodes do not fit into the memory of this machine; train for fewer, several times"
         ) from error
-    report = progress or (lambda done, so_far: None)
     first = agent.episodes_done
+    report = _reports(progress, callback, first)
     try:
         if isinstance(world, Model) and isinstance(agent, CompiledAgent):
             _run_compiled(agent, world, results, seed, max_steps, report)
@@ -106,8 +112,24 @@ def train(
     return results
 
 
-def _task(world: Model | gym.Env[Any, Any], episodes: int, discount: float) -> Task:
-    """Return what the agent is told of a model or an environment."""
+def _reports(progress: Progress | None, callback: Callable[[Episode], object] | None, first: int) -> Progress:
+    """Return the function that is called as episodes are done: it calls both of these, if they are given."""
+    seen = 0
+
+    def report(done: int, so_far: Episodes) -> None:
+        nonlocal seen
+        if callback is not None:
+            for index in range(seen, done):
+                seen = index + 1
+                callback(so_far.episode(index, first + index))
+        if progress is not None:
+            progress(done, so_far)
+
+    return report
+
+
+def task_of(world: Model | gym.Env[Any, Any], episodes: int, discount: float = DISCOUNT) -> Task:
+    """Return what an agent is told of a model or an environment; a `SpaceError` if agents cannot act on the environment."""
     if isinstance(world, Model):
         return Task.of_model(world, episodes)
     n_states, n_actions = (0, 0) if _shows_outcomes(world) else _sizes(world)
@@ -159,7 +181,7 @@ def _sizes(env: gym.Env[Any, Any]) -> tuple[int, int]:
     if not isinstance(observations, gym.spaces.Discrete):
         raise SpaceError(
             f"the observations are {observations}, but the agents here learn on finitely many states; "
-            "discretise the environment (a gymnasium.ObservationWrapper to Discrete) before wrapping it with ActiveMeasuring"
+            "discretise the environment: actmeasure.envs.Grid(env, bins=10)"
         )
     if not isinstance(actions, gym.spaces.MultiDiscrete) or actions.shape != (2,) or actions.nvec[1] != 2:
         raise SpaceError(

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from actmeasure.errors import ModelError, quoted
+from actmeasure.errors import ModelError, first_repeated, quoted
 from actmeasure.model.transitions import ACCEPTED_ERROR, FloatArray, Transitions, normalised
 
 __all__ = ["initial_distribution", "names", "rewards", "sizes", "terminal_mask", "transitions"]
@@ -210,7 +210,7 @@ def names(values: Sequence[str] | None, count: int, kind: str) -> tuple[str, ...
     checked = tuple(str(value) for value in given)
     if len(checked) != count:
         raise ModelError(f"{kind}_names has {len(checked)} names, expected {count} (one per {kind})")
-    if len(set(checked)) != count:
-        twice = next(name for name in checked if checked.count(name) > 1)
+    twice = first_repeated(checked)
+    if twice is not None:
         raise ModelError(f"{kind}_names has {twice!r} more than once; give every {kind} a name of its own")
     return checked

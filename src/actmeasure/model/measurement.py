@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from actmeasure.errors import ModelError, ModelWarning, quoted, shown, unknown_name
+from actmeasure.errors import ModelError, ModelWarning, first_repeated, quoted, shown, unknown_name
 from actmeasure.model.transitions import ACCEPTED_ERROR, ROUNDING_ERROR, FloatArray
 from actmeasure.settings import real
 
@@ -207,7 +207,7 @@ class Measurement:
         with_actions : names or numbers of actions, optional
         """
         checked = _checked_name(name)
-        chances = _array(pod, f"pod of the measurement {checked!r}", "a probability for every state")
+        chances = _array(pod, f"pod of the measurement {checked!r} is", "a probability for every state")
         if chances.ndim not in (1, 2):
             raise ModelError(
                 f"pod of the measurement {checked!r} has shape {chances.shape}, expected (S,): a probability for every state; "
@@ -255,22 +255,26 @@ class Measurement:
         """
         checked = _checked_name(name)
         try:
-            labels = [str(label) for label in shows]
+            labels = [] if isinstance(shows, str) else list(shows)
+            number = {label: position for position, label in enumerate(dict.fromkeys(labels))}
         except TypeError:
             labels = []
-        if not labels or isinstance(shows, str):
+        if not labels:
             raise ModelError(
                 f"shows of the measurement {checked!r} is {quoted(shows)}, expected a label for every state, such as "
                 "['ok', 'ok', 'worn']"
             )
-        number = {label: position for position, label in enumerate(dict.fromkeys(labels))}
+        names = tuple(str(label) for label in number)
+        twice = first_repeated(names)
+        if twice is not None:
+            raise ModelError(
+                f"shows of the measurement {checked!r} has different labels that are both written {twice!r}; use strings"
+            )
         columns = np.array([number[label] for label in labels])
         rows = sparse.csr_array(
             (np.ones(len(labels)), (np.arange(len(labels)), columns)), shape=(len(labels), len(number))
         )
-        return cls(
-            checked, _given_cost(cost, name), tuple(number), _given_actions(with_actions, name), None, rows, True
-        )
+        return cls(checked, _given_cost(cost, name), names, _given_actions(with_actions, name), None, rows, True)
 
     @classmethod
     def combined(
@@ -466,15 +470,16 @@ def _given_actions(with_actions: Any, name: str) -> tuple[int | str, ...] | None
 
 
 def _array(values: Any, what: str, expected: str) -> FloatArray:
+    """Return numbers as an array; `what`, in messages, is singular or plural: "pod of ... is", "the probabilities of ... are"."""
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
-        raise ModelError(f"{what} has masked entries, expected {expected}; fill them")
+        raise ModelError(f"there are masked entries where {what} {quoted(values)}, expected {expected}; fill them")
     try:
         array = np.array(values)
         if array.dtype.kind not in "biuf":
             raise ValueError
         return array.astype(np.float64)
     except (TypeError, ValueError):
-        raise ModelError(f"{what} is {quoted(values)}, expected {expected}") from None
+        raise ModelError(f"{what} {quoted(values)}, expected {expected}") from None
 
 
 def _given_probabilities(probabilities: Any, name: str) -> Any:
@@ -491,7 +496,7 @@ def _given_probabilities(probabilities: Any, name: str) -> Any:
             )
         copies = tuple(sparse.csr_array(one, dtype=np.float64, copy=True) for one in listed)
         return copies if listed is given else copies[0]
-    array = _array(probabilities, what, "an array of shape (S, O) or (A, S, O)")
+    array = _array(probabilities, f"{what} are", "an array of shape (S, O) or (A, S, O)")
     if array.ndim not in (2, 3) or not array.size:
         raise ModelError(f"{what} have shape {array.shape}, expected (S, O) or (A, S, O): (actions,) states, outcomes")
     return array
@@ -507,8 +512,8 @@ def _outcome_names(outcomes: Any, count: int, name: str) -> tuple[str, ...] | No
         raise ModelError(
             f"the measurement {name!r} has {len(given)} names of outcomes, but probabilities of {count}; give each a name"
         )
-    if len(set(given)) != len(given):
-        twice = next(one for one in given if given.count(one) > 1)
+    twice = first_repeated(given)
+    if twice is not None:
         raise ModelError(f"the measurement {name!r} has the outcome {twice!r} more than once; give each its own name")
     return tuple(str(one) for one in given)
 
@@ -588,6 +593,10 @@ def _bound_law(measurement: Measurement, sizes: Sizes) -> Law:
     expected = (sizes.n_actions, n_states) if by_action else (n_states,)
     if shape[:-1] != expected:
         remedy = ""
+        if measurement.is_derived:
+            raise ModelError(
+                f"the measurement {name!r} has a label for {shape[0]} states, expected one for each of {n_states}"
+            )
         if measurement.outcomes is not None and shape[-1] == 2 and shape[:-1] == expected[::-1]:
             remedy = "; a probability of detection that depends on the action has shape (A, S): pass pod.T"
         elif not by_action and shape[1] == n_states and shape[1] != shape[0]:

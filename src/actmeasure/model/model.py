@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from actmeasure.decision import Decision
-from actmeasure.errors import ModelError, quoted, shown, unknown_name
+from actmeasure.errors import ModelError, first_repeated, quoted, shown, unknown_name
 from actmeasure.model import arrays, gymnasium_tables, structure
 from actmeasure.model.measurement import DEFAULT_NAME, Measurement, Sizes
 from actmeasure.model.transitions import FloatArray, Transitions
@@ -523,8 +523,8 @@ def _bound_measurements(
     if not is_list or not all(isinstance(one, Measurement) for one in given):
         raise ModelError(f"measurements are {quoted(measurements)}, expected a list of Measurement")
     names = [one.name for one in given]
-    if len(set(names)) != len(names):
-        twice = next(name for name in names if names.count(name) > 1)
+    twice = first_repeated(names)
+    if twice is not None:
         raise ModelError(f"two measurements are named {twice!r}; give each a name of its own")
     return tuple(one.bound(sizes) for one in given)
 

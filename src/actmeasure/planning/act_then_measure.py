@@ -145,7 +145,7 @@ class _Stops:
     def __init__(self, model: Model, control: Control, ceiling: FloatArray) -> None:
         self.model = model
         self._arrays = dynamics(model)
-        self._room = stopping.make_room(model.n_states, model.n_actions)
+        self._buffers = stopping.make_buffers(model.n_states, model.n_actions)
         self._always = always_schedule(control)
         self._plans: dict[int, BlindPlan] = {}
         known = np.nan_to_num(values_of(model, self._always), nan=-np.inf, neginf=-np.inf)
@@ -198,9 +198,9 @@ class _Stops:
     def _start_stop(self) -> stopping.Stop:
         """Return the best moment for the first look from a start that is not shown."""
         count = len(self.model.initial_states)
-        self._room.weights.states[:count] = self.model.initial_states
-        self._room.weights.values[:count] = self.model.initial_probabilities
-        return stopping.best_stop(self._arrays, self.model.discount, self._paths, self._room, count)
+        self._buffers.weights.states[:count] = self.model.initial_states
+        self._buffers.weights.values[:count] = self.model.initial_probabilities
+        return stopping.best_stop(self._arrays, self.model.discount, self._paths, self._buffers, count)
 
     def _start_plan(self) -> BlindPlan:
         stop = self._start_stop()
@@ -225,7 +225,7 @@ class _Stops:
     def _best_plans(self, paths: stopping.Paths, states: IntArray) -> tuple[list[BlindPlan], FloatArray]:
         """Return the best plan from each of `states`, shape (n,), and its value with `paths.known` at the look."""
         out, values = np.empty((len(states), 4), np.int64), np.empty(len(states))
-        actions = stopping.stops_from(self._arrays, self.model.discount, paths, self._room, states, out, values)
+        actions = stopping.stops_from(self._arrays, self.model.discount, paths, self._buffers, states, out, values)
         plans = [
             _plan(actions[begin : begin + length], ending, period) for length, ending, period, begin in out.tolist()
         ]

@@ -105,8 +105,8 @@ def _undiscounted_rows(model: Model, rows: npt.NDArray[np.int64], rewards: Float
     running = np.flatnonzero(~model.terminal)
     taken = model.transitions.stacked()[rows[running]]
     moves = taken[:, running]
-    leaks = np.asarray(taken[:, np.flatnonzero(model.terminal)].sum(axis=1)).ravel() > 0
-    recurrent = markov.recurrence(moves, leaks, np.full(len(running), 1 / len(running)))
+    ending = np.asarray(taken[:, np.flatnonzero(model.terminal)].sum(axis=1), dtype=np.float64).ravel()
+    recurrent = markov.recurrence(moves, ending, np.full(len(running), 1 / len(running)))
     values = np.zeros(model.n_states)
     try:
         values[running] = markov.undiscounted_values(moves, recurrent, rewards[rows[running]][:, None])[:, 0]
@@ -326,6 +326,10 @@ def _undiscounted(model: Model) -> FloatArray:
     can_stay = np.zeros(n_groups, dtype=bool)
     can_stay[group_of[stays_free]] = True
     found = problem.best_values(can_stay)
+    if not np.any(
+        problem.rewards > 0
+    ):  # then 0 is a bound, which is below what rounding may leave where ends are unlikely
+        found = np.zeros(n_groups) if found is None else np.minimum(found, 0.0)
     if found is None:
         raise PlanError(
             "without discount, bounds on the values cannot be proved: gains and losses cancel in a cycle, or ends are too "

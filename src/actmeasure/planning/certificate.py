@@ -401,7 +401,7 @@ class _Selection:
         return np.asarray(points.child_node[begin : begin + last - first])
 
     def _add_mixture(self, node: int, decision: int, states: Array, chances: Array, own: float) -> float:
-        """Bound a decision of a node by the linear programme over the pairs of this decision; returns by how much it gains more than `own`."""
+        """Bound a decision of a node by the programme over its pairs; returns by how much it gains more than `own`."""
         in_slice = int(self.search.points.slice_of[node])
         if in_slice not in self.points:
             self.points[in_slice] = _Points.of(self.search, in_slice, self.linear)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from actmeasure.planning.solution import Solution
 
 
-__all__ = ["ExplainedStep", "Explanation", "LookValues", "explain", "weigh"]
+__all__ = ["ExplainedStep", "Explanation", "LookValues", "asked_state", "explain", "known_values", "weigh"]
 
 #: Least number of steps that are explained of a plan without end.
 STEPS_SHOWN = 10
@@ -37,11 +37,10 @@ STEPS_SHOWN = 10
 def explain(solution: Solution, state: int | str | None = None) -> Explanation:
     """Return the plan for a known state (None: the start) with the values of looking and not looking at each step."""
     model = solution.model
-    model.require_exact_looks("explain, which follows blind plans,", "read solution.policy_graph().describe(model)")
-    known = _asked_state(solution, state)
+    known = asked_state(solution, state)
     plan, belief = _plan_and_belief(solution, known)
     beliefs, actions, chances = _follow(model, plan, belief)
-    values = LookValues(model, _known_values(solution))
+    values = LookValues(model, known_values(solution))
     ahead, looking = weigh(values, plan, beliefs, actions)
     steps = []
     for number, (action, before) in enumerate(zip(actions, beliefs[:-1], strict=True)):
@@ -52,15 +51,15 @@ def explain(solution: Solution, state: int | str | None = None) -> Explanation:
     return Explanation(model, known, plan, float(ahead[0]), tuple(steps))
 
 
-def _known_values(solution: Solution) -> FloatArray:
+def known_values(solution: Solution) -> FloatArray:
     """Return what is achieved from each state once it is known, shape (S,); NaN where there is no plan and no finite bound."""
     is_planned = np.zeros(solution.model.n_states, np.bool_)
     is_planned[list(solution.schedule)] = True
     return np.where(is_planned | np.isfinite(solution.values), solution.values, np.nan)
 
 
-def _asked_state(solution: Solution, state: int | str | None) -> int | None:
-    """Return the state whose plan is to be explained; None for a start that is not shown."""
+def asked_state(solution: Solution, state: int | str | None) -> int | None:
+    """Return the state that is to be explained; None for a start that is not shown."""
     model = solution.model
     if isinstance(state, str):
         return _state_named(model, state)
@@ -94,10 +93,12 @@ def _state_numbered(solution: Solution, state: int) -> int:
     if number is None or isinstance(state, bool):
         raise PlanError(f"the state is {quoted(state)}, expected its number, its name, or None for the start")
     if not 0 <= number < model.n_states:
-        raise PlanError(
-            f"there is no state {number}, the model has the states 0 to {model.n_states - 1}; the schedule has plans for "
-            f"{some_states(model, list(solution.schedule))}"
+        has = (
+            ""
+            if solution.schedule is None
+            else f"; the schedule has plans for {some_states(model, list(solution.schedule))}"
         )
+        raise PlanError(f"there is no state {number}, the model has the states 0 to {model.n_states - 1}{has}")
     return number
 
 

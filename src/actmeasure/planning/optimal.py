@@ -370,7 +370,7 @@ class Search:
         self.budget.spent = self.work
 
     def _round(self, threshold: float, gap: float) -> int:
-        """Tighten the states on the way of the best-looking schedule and expand tips below it; returns how many tips."""
+        """Expand tips below the states and nodes of the schedule with the highest upper bounds; returns how many tips."""
         if not self._make_room():
             return 0
         n_own, count, n_met = self._frontier(threshold)
@@ -392,7 +392,7 @@ class Search:
         return expanded
 
     def _settle(self, threshold: float) -> None:
-        """Solve for the upper bounds of the best-looking schedule and for the values of the safest one, each as a whole.
+        """Solve for the bounds of the schedules with the highest upper and the highest lower bounds, each as a whole.
 
         Where known states lead to each other, a round of backing up takes only the fraction 1 - discount off their gap.
         """
@@ -415,7 +415,7 @@ class Search:
         self._settle_at = self.rounds + self._between
 
     def _frontier(self, threshold: float) -> tuple[int, int, int]:
-        """Find the nodes and states on the way of the best-looking schedule; returns how many: see `graph_search.frontier`."""
+        """Find nodes and states of the schedule with the highest upper bounds; returns how many: see `graph_search.frontier`."""
         while graph_search.frontier(
             self._graph, self.bounds, self._scratch, self.model.discount, self._starts, threshold, self._out, self._met,
             self._tips, self._progress,

@@ -1,7 +1,7 @@
 """The general search, where looks are imperfect, partial or several; see `kernels/outcome_search.py` for the derivation.
 
 `OutcomeSearch` prepares a model (rows over decisions, slices, informed bounds, first vectors) and alternates trials and sweeps
-within a budget; both bounds are sound at any time. `Start` of the search is the model's start belief, or each state of it where the
+within a budget; both bounds are sound at any time. It starts from the model's start belief, or from each state of it where the
 start is shown. A life of a stationary model (`am.lifetime`) is searched on that model, with a layer of bounds for each number of
 periods left.
 """
@@ -9,6 +9,7 @@ periods left.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -52,12 +53,16 @@ MOST_BYTES = 6 << 30
 MOST_EAGER = 12
 #: Steps of the longest trial.
 LONGEST_TRIAL = 2000
-#: Sweeps of the informed bound end at this change, relative to the largest bound, or after so many.
+#: Sweeps of the informed bound end at this change, relative to the largest bound, or after this number.
 INFORMED_PRECISION, MOST_INFORMED_SWEEPS = 1e-7, 2000
 #: Stands for minus infinity where no plan with a finite value is known: a bound that is true, and can be computed with.
 VERY_LOW = -1e250
 #: Share of the time, and most seconds, for the grid of a system of components.
 GRID_SHARE, GRID_SECONDS = 0.5, 40.0
+#: Trials between two checks of the budget, at most, and the seconds that they should take.
+MOST_TRIALS, FEW_SECONDS = 1000, 0.05
+#: Most seconds, and trials for each decision, of the search that goes on where a belief is explained.
+EXPLAINING_SECONDS, MOST_EXPLAINING_TRIALS = 2.0, 1000
 #: Share of the time of trials that sweeps take.
 SWEEP_SHARE = 0.25
 
@@ -125,9 +130,6 @@ class DecisionRows:
         )
         index = slice_of[states] * n + number
         order = np.lexsort((successors, outcomes, index))
-        changed = np.ones(len(order), dtype=bool)
-        for key in (index, outcomes, successors):
-            changed[1:] &= True
         different = np.zeros(len(order), dtype=bool)
         other_group = np.zeros(len(order), dtype=bool)
         if len(order):
@@ -206,7 +208,12 @@ def _entries(model: Model, number: int, decision: Decision) -> _Entries:
         states, successors = np.repeat(states, sizes), np.repeat(successors, sizes)
         chances = np.repeat(chances, sizes) * law.probabilities[entries]
         possible = chances > 0
-        states, successors, outcomes, chances = states[possible], successors[possible], outcomes[possible], chances[possible]
+        states, successors, outcomes, chances = (
+            states[possible],
+            successors[possible],
+            outcomes[possible],
+            chances[possible],
+        )
     return _Entries(states, np.full(len(states), number), outcomes, successors, chances)
 
 
@@ -224,9 +231,7 @@ def _rewards(model: Model, decision: Decision) -> FloatArray:
     return rewards
 
 
-def _slices(
-    model: Model, n: int, offsets: IntArray, outcomes: IntArray, successors: IntArray
-) -> tuple[IntArray, int]:
+def _slices(model: Model, n: int, offsets: IntArray, outcomes: IntArray, successors: IntArray) -> tuple[IntArray, int]:
     """Return the slice of each state, -1 for states that are never reached, and the number of slices."""
     n_states, starts = model.n_states, model.initial_states
     capacity = 1 << max(10, int(4 * len(outcomes)).bit_length())
@@ -241,9 +246,19 @@ def _slices(
         queue = np.zeros(int(n_states * (math.log2(n_states + 1) + 3)), dtype=np.int64)
         queue[: len(starts)] = starts
         reached = decision_rows.merge_slices(
-            n, offsets, outcomes, successors, parents, following, last, size, queue,
-            np.full(capacity, -1), np.zeros(capacity, dtype=np.int64), len(starts),
-        )  # fmt: skip
+            n,
+            offsets,
+            outcomes,
+            successors,
+            parents,
+            following,
+            last,
+            size,
+            queue,
+            np.full(capacity, -1),
+            np.zeros(capacity, dtype=np.int64),
+            len(starts),
+        )
         if reached >= 0:
             break
         capacity *= 4
@@ -352,7 +367,7 @@ class OutcomeSearch:
         for action in range(model.n_actions):
             taken = model.transitions.stacked()[running * model.n_actions + action]
             moves = taken[:, running]
-            leaks = np.asarray(taken[:, np.flatnonzero(model.terminal)].sum(axis=1)).ravel() > 0
+            leaks: FloatArray = np.asarray(taken[:, np.flatnonzero(model.terminal)].sum(axis=1)).ravel()
             rewards = model.rewards[running, action]
             try:
                 recurrent = markov.recurrence(moves, leaks, np.full(len(running), 1 / len(running)))
@@ -364,7 +379,7 @@ class OutcomeSearch:
             scale = 1e-12 * (float(np.abs(rewards).max()) + float(np.abs(sums[finite]).max(initial=0.0)))
             claimed = np.where(finite, sums[:, 0] - scale * sums[:, 1], VERY_LOW)
             ahead = np.asarray(moves @ claimed).ravel() + rewards
-            proved = finite & (claimed <= ahead - 1e-14 * (np.abs(rewards) + np.abs(moves) @ np.abs(claimed)))
+            proved = finite & (claimed <= ahead - 1e-14 * (np.abs(rewards) + moves @ np.abs(claimed)))
             # A state from which one that is not proved is reached is not proved either.
             while True:
                 lost = proved & (np.asarray(moves @ (~proved).astype(float)).ravel() > 0)
@@ -399,38 +414,66 @@ class OutcomeSearch:
         most_slots = int(np.diff(slots[groups]).max())
         most_states = int(sizes.max())
         self.work = Work(
-            mass=np.zeros(max(most_slots, 1)), states=np.zeros(max(most_states, 1), np.int32), probabilities=np.zeros(max(most_states, 1)),
-            place=np.full(self.base.n_states, -1, np.int32), slot_value=np.zeros(max(most_slots, 1)), vector=np.zeros(most_states),
+            mass=np.zeros(max(most_slots, 1)),
+            states=np.zeros(max(most_states, 1), np.int32),
+            probabilities=np.zeros(max(most_states, 1)),
+            place=np.full(self.base.n_states, -1, np.int32),
+            slot_value=np.zeros(max(most_slots, 1)),
+            vector=np.zeros(most_states),
             chosen=np.zeros(max(most_groups, 1), np.int32),
             path=np.zeros((LONGEST_TRIAL if not self.periods else self.periods + 1, 2), np.int64),
-            bounds=np.zeros((n, layers)), order=np.zeros(n, bool), totals=np.zeros(layers), ratio=np.zeros(256), tally=np.zeros(129, np.int64),
-        )  # fmt: skip
+            bounds=np.zeros((n, layers)),
+            order=np.zeros(n, bool),
+            totals=np.zeros(layers),
+            ratio=np.zeros(256),
+            tally=np.zeros(129, np.int64),
+        )
         self.eager = n <= MOST_EAGER
         followed = n if self.eager else 2
         nodes, node_entries = 2048 + 2 * followed * most_groups, 8192 + 2 * followed * most_slots
         n_rows = 256
         self.points = Points(
-            counts=np.zeros(4, np.int64), begin=np.zeros(nodes + 1, np.int64), states=np.zeros(node_entries, np.int32),
-            probabilities=np.zeros(node_entries), slice_of=np.zeros(nodes, np.int32), mask=np.zeros(nodes, np.int64),
-            table=np.full(_table_size(nodes), -1, np.int32), upper=np.zeros((nodes, layers)), lower=np.zeros((nodes, layers)),
-            best=np.zeros((nodes, layers), np.int32), checked=np.zeros((nodes, layers), np.int32),
-            interpolated=np.zeros(nodes, np.int64), visited=np.zeros(nodes, np.int64), row=np.zeros(nodes, np.int32), next_point=np.zeros(nodes, np.int32),
-            last_point=np.full(n_slices, -1, np.int32), bound=np.zeros((n_rows * n, layers)), linear=np.zeros((n_rows * n, layers)),
-            reward=np.zeros(n_rows * n), child=np.zeros(n_rows * n, np.int64),
+            counts=np.zeros(4, np.int64),
+            begin=np.zeros(nodes + 1, np.int64),
+            states=np.zeros(node_entries, np.int32),
+            probabilities=np.zeros(node_entries),
+            slice_of=np.zeros(nodes, np.int32),
+            mask=np.zeros(nodes, np.int64),
+            table=np.full(_table_size(nodes), -1, np.int32),
+            upper=np.zeros((nodes, layers)),
+            lower=np.zeros((nodes, layers)),
+            best=np.zeros((nodes, layers), np.int32),
+            checked=np.zeros((nodes, layers), np.int32),
+            interpolated=np.zeros(nodes, np.int64),
+            visited=np.zeros(nodes, np.int64),
+            row=np.zeros(nodes, np.int32),
+            next_point=np.zeros(nodes, np.int32),
+            last_point=np.full(n_slices, -1, np.int32),
+            bound=np.zeros((n_rows * n, layers)),
+            linear=np.zeros((n_rows * n, layers)),
+            reward=np.zeros(n_rows * n),
+            child=np.zeros(n_rows * n, np.int64),
             child_node=np.zeros(2 * followed * most_groups + 4096, np.int32),
-            child_chance=np.zeros(2 * followed * most_groups + 4096), node_of_row=np.zeros(n_rows, np.int32),
-        )  # fmt: skip
+            child_chance=np.zeros(2 * followed * most_groups + 4096),
+            node_of_row=np.zeros(n_rows, np.int32),
+        )
         n_first = n_slices * self.base.n_actions * layers
         n_values = int(sizes.sum()) * self.base.n_actions * layers
         blind = [self._decision_number(action, 0) for action in range(self.base.n_actions)]
         n_plans = layers * int(sum(np.diff(groups)[d::n].sum() for d in blind))
         capacity = n_first + 1024
         self.vectors = Vectors(
-            counts=np.zeros(3, np.int64), begin=np.zeros(capacity, np.int64), values=np.zeros(n_values + 1024 * most_states),
-            slice_of=np.zeros(capacity, np.int32), layer=np.zeros(capacity, np.int32), decision=np.zeros(capacity, np.int32),
-            plan=np.zeros(capacity, np.int64), plans=np.zeros(n_plans + 64 * most_groups + 4096, np.int32),
-            last=np.full((n_slices, layers), -1, np.int32), before=np.zeros(capacity, np.int32),
-        )  # fmt: skip
+            counts=np.zeros(3, np.int64),
+            begin=np.zeros(capacity, np.int64),
+            values=np.zeros(n_values + 1024 * most_states),
+            slice_of=np.zeros(capacity, np.int32),
+            layer=np.zeros(capacity, np.int32),
+            decision=np.zeros(capacity, np.int32),
+            plan=np.zeros(capacity, np.int64),
+            plans=np.zeros(n_plans + 64 * most_groups + 4096, np.int32),
+            last=np.full((n_slices, layers), -1, np.int32),
+            before=np.zeros(capacity, np.int32),
+        )
         self.interpolates = True
         most = outcome_search.MOST_CANDIDATES
         self.programme = make_programme(most_states, most, most * min(most_states, 1000) + most_states)
@@ -470,6 +513,8 @@ class OutcomeSearch:
                     vectors.counts[outcome_search.PLANS] += len(goal)
                 vectors.counts[outcome_search.VECTORS] += n_slices
                 vectors.counts[outcome_search.VALUES] += int(sizes.sum())
+        #: Number of vectors that repeat an action, which make no measurement.
+        self._n_first = int(vectors.counts[outcome_search.VECTORS])
 
     def _first_of(self, layer: int, action: int) -> int:
         """Return the number of the first of the vectors that repeat an action in a layer of a finite life."""
@@ -516,6 +561,16 @@ class OutcomeSearch:
         """Number of beliefs in the graph."""
         return int(self.points.counts[outcome_search.NODES])
 
+    @property
+    def n_vectors(self) -> int:
+        """Number of value vectors that are not dominated by another one."""
+        before, count = self.vectors.before, 0
+        for last in self.vectors.last.ravel().tolist():
+            vector = last
+            while vector >= 0:
+                count, vector = count + 1, int(before[vector])
+        return count
+
     def is_closed(self, tolerance: float, relative: float) -> bool:
         """Whether upper - lower is at most `tolerance`, or the share `relative` of |upper|."""
         upper = self.upper
@@ -532,12 +587,25 @@ class OutcomeSearch:
                 if not self._ensure_room():
                     continue
                 full = outcome_search.run_trials(
-                    self.rows, self.points, self.vectors, self.programme, self.grid, self.work, self.starts, self.weights, self.layer,
-                    self._trials, 0.5 * closed, self.eager, self.interpolates,
-                )  # fmt: skip
+                    self.rows,
+                    self.points,
+                    self.vectors,
+                    self.programme,
+                    self.grid,
+                    self.work,
+                    self.starts,
+                    self.weights,
+                    self.layer,
+                    self._trials,
+                    0.5 * closed,
+                    self.eager,
+                    self.interpolates,
+                )
                 spent = self.budget.elapsed - begun
-                if full != outcome_search.FULL:
-                    self._trials = min(2 * self._trials, 1000) if spent < 0.05 else max(1, self._trials // 2) if spent > 0.2 else self._trials
+                if full != outcome_search.FULL and spent < FEW_SECONDS:
+                    self._trials = min(2 * self._trials, MOST_TRIALS)
+                elif spent > 4 * FEW_SECONDS:
+                    self._trials = max(1, self._trials // 2)
                 credit += SWEEP_SHARE * spent
                 if credit > 0.02:
                     credit -= self._sweep(credit)
@@ -553,7 +621,15 @@ class OutcomeSearch:
             if self._sweep_row < 0:
                 self._sweep_row = int(self.points.counts[outcome_search.ROWS]) - 1
             row = outcome_search.sweep(
-                self.rows, self.points, self.vectors, self.programme, self.grid, self.work, self._sweep_row, 50, self.upper - self.lower,
+                self.rows,
+                self.points,
+                self.vectors,
+                self.programme,
+                self.grid,
+                self.work,
+                self._sweep_row,
+                50,
+                self.upper - self.lower,
                 self.interpolates,
             )
             self._sweep_row = self._sweep_row if row == -2 else row
@@ -562,8 +638,19 @@ class OutcomeSearch:
     def _raise_lower(self) -> None:
         """Compare the starts with the latest vectors."""
         outcome_search.run_trials(
-            self.rows, self.points, self.vectors, self.programme, self.grid, self.work, self.starts, self.weights, self.layer, 1,
-            np.inf, self.eager, self.interpolates,
+            self.rows,
+            self.points,
+            self.vectors,
+            self.programme,
+            self.grid,
+            self.work,
+            self.starts,
+            self.weights,
+            self.layer,
+            1,
+            np.inf,
+            self.eager,
+            self.interpolates,
         )
 
     def _stopped(self, tolerance: float, relative: float) -> Stopped | None:
@@ -589,7 +676,7 @@ class OutcomeSearch:
     def decision_bounds(self, belief: Belief) -> FloatArray:
         """Return lower bounds on the value of each decision in a belief, then going on with the best vectors, shape (D,).
 
-        In a belief that mixes slices, or has states that are never reached from the start, these are the linear bounds from above.
+        In a belief that mixes slices, or has states that are not reached from the start, these are the linear bounds from above.
         """
         own, layer = self.belief_and_layer(belief)
         if own.is_over or own.states[-1] >= self.base.n_states:
@@ -604,9 +691,134 @@ class OutcomeSearch:
         )
         return result
 
+    def decision_bounds_at(self, belief: Belief) -> tuple[FloatArray, FloatArray]:
+        """Return lower and upper bounds on the value of each decision in a belief, each of shape (D,).
+
+        A search bounds the decisions that are best closely, and others only as far as that needs. So it goes on for a short time
+        from what may be seen after each decision, until the bounds are as close as at the start. The lower bounds are then those
+        of `decision_bounds`, the upper ones one step ahead of those of the beliefs that follow, or linear; both are rounded
+        outwards. Only beliefs that may come up have value vectors: others are refused.
+        """
+        own, layer = self.belief_and_layer(belief)
+        slices = self.rows.slice_of[own.states]
+        if (slices < 0).any() or (slices != slices[0]).any():
+            raise PlanError(
+                f"the belief {belief!r} cannot come up from the start of this model: it has states that are never reached, or "
+                "that can always be told apart; give a belief that follows from the start, by Belief.update"
+            )
+        table = self.rows.informed[layer].reshape(self.base.n_states, -1)
+        upper = np.asarray(own.probabilities @ table[own.states])
+        rewards = own.probabilities @ self.rows.rewards.reshape(self.base.n_states, -1)[own.states]
+        budget = Budget(EXPLAINING_SECONDS)
+        if not self.periods or layer > 1:
+            for number, decision in enumerate(self.made.decisions):
+                ahead = self._bound_after(own, decision, layer - self.rows.shift, budget)
+                upper[number] = min(upper[number], rewards[number] + self.rows.discount * ahead)
+        else:  # after the last decision, the values at the end are known
+            upper = np.minimum(upper, self.decision_bounds(belief))
+        lower = self.decision_bounds(belief) - self.rows.slack
+        return lower, np.maximum(upper + 2 * self.rows.slack, lower)
+
+    def _bound_after(self, belief: Belief, decision: Decision, layer: int, budget: Budget) -> float:
+        """Search from what may be seen after a decision, for a short time; returns an upper bound on what follows."""
+        base, (action, measurement) = self.base, (decision.action, decision.measurement)
+        running = belief.running_probability(base, action)
+        chances = belief.outcomes(base, action, measurement)
+        possible = np.flatnonzero(chances).tolist()
+        sees = base.shown_by(measurement) is not None
+        nodes = []
+        for outcome in possible:
+            if not self._ensure_room():
+                return math.inf
+            after = belief.update(base, action, measurement, outcome if sees else None)
+            nodes.append(self._node(after.states.astype(np.int64), after.probabilities))
+        if not nodes:
+            return 0.0
+        starts, weights = np.array(nodes, dtype=np.int64), running * chances[possible]
+        for _ in range(MOST_EXPLAINING_TRIALS):
+            gap = float(weights @ (self.points.upper[starts, layer] - self.points.lower[starts, layer]))
+            if gap <= self.upper - self.lower or budget.is_over or not self._ensure_room():
+                break
+            outcome_search.run_trials(
+                self.rows, self.points, self.vectors, self.programme, self.grid, self.work, starts, weights, layer, 1,
+                0.5 * (self.upper - self.lower), self.eager, self.interpolates,
+            )  # fmt: skip
+        return float(weights @ self.points.upper[starts, layer])
+
     def decide_at(self, belief: Belief) -> Decision:
         """Return the decision with the highest lower bound: it is worth at least the best vector, and so is what follows."""
         return self.made.decisions[int(np.argmax(self.decision_bounds(belief)))]
+
+    def value_vectors(self) -> Iterator[tuple[Decision, IntArray, FloatArray]]:
+        """Yield decision, states of the model, and values in them, of all vectors that are not dominated; rounded downwards."""
+        vectors, rows, running = self.vectors, self.rows, np.flatnonzero(~self.base.terminal)
+        place = np.zeros(self.base.n_states, dtype=np.int64)
+        place[running] = np.arange(len(running))
+        for in_slice in range(self.made.n_slices):
+            states = rows.slice_states[rows.slice_offsets[in_slice] : rows.slice_offsets[in_slice + 1]].astype(np.int64)
+            for layer in range(rows.shift, len(rows.informed)):
+                # The states of a life are numbered by period, those of an ended episode come last.
+                own = place[states] + (self.periods - layer) * len(running) if self.periods else states
+                vector = int(vectors.last[in_slice, layer])
+                while vector >= 0:
+                    begin = int(vectors.begin[vector])
+                    values = vectors.values[begin : begin + len(states)] - rows.slack
+                    yield self.made.decisions[int(vectors.decision[vector])], own, values
+                    vector = int(vectors.before[vector])
+
+    def looks_of(self, weights: FloatArray, measurement: int) -> float:
+        """Return the expected discounted sum of `weights`, shape (S, A), over the times that a measurement is made.
+
+        It is that of the plans of the vectors that are best at the starts, of which `lower` is a bound: an upper bound on it and
+        a lower bound differ by rounding only. Plans go on with earlier vectors, and the first vectors make no measurement.
+        """
+        vectors, rows = self.vectors, self.rows
+        n, found = rows.n_decisions, dict[int, FloatArray]()
+        points = self.points
+        needed = {int(vector) for vector in points.best[self.starts, self.layer]}
+        order, waiting = set(needed), list(needed)
+        while waiting:
+            vector = waiting.pop()
+            if vector < self._n_first:
+                continue
+            for after in self._continuations(vector):
+                if after not in order:
+                    order.add(after)
+                    waiting.append(after)
+        for vector in sorted(order):
+            in_slice = int(vectors.slice_of[vector])
+            states = rows.slice_states[rows.slice_offsets[in_slice] : rows.slice_offsets[in_slice + 1]]
+            found[vector] = np.zeros(len(states))
+            if vector < self._n_first:
+                continue
+            number = int(vectors.decision[vector])
+            decision, index = self.made.decisions[number], in_slice * n + number
+            first, last = int(rows.groups[index]), int(rows.groups[index + 1])
+            origin, end = int(rows.group_slots[first]), int(rows.group_slots[last])
+            worth = np.zeros(end - origin)
+            for group, after in zip(range(first, last), self._continuations(vector), strict=True):
+                slots = slice(int(rows.group_slots[group]), int(rows.group_slots[group + 1]))
+                worth[slots.start - origin : slots.stop - origin] = found[after][rows.position[rows.slot_state[slots]]]
+            row = states.astype(np.int64) * n + number
+            sizes = rows.offsets[row + 1] - rows.offsets[row]
+            entries = _ranges(rows.offsets[row], sizes)
+            ahead = rows.probabilities[entries] * worth[rows.slots[entries] - origin]
+            sums = np.bincount(np.repeat(np.arange(len(states)), sizes), weights=ahead, minlength=len(states))
+            found[vector] = np.asarray(rows.discount * sums, dtype=np.float64)
+            if decision.measurement == measurement:
+                found[vector] += weights[states, decision.action]
+        total = 0.0
+        for start, weight in zip(self.starts.tolist(), self.weights.tolist(), strict=True):
+            belief = slice(int(points.begin[start]), int(points.begin[start + 1]))
+            looks = found[int(points.best[start, self.layer])]
+            total += weight * float(points.probabilities[belief] @ looks[rows.position[points.states[belief]]])
+        return total
+
+    def _continuations(self, vector: int) -> list[int]:
+        """Return the vectors with which a vector goes on, one per group of its decision."""
+        index = int(self.vectors.slice_of[vector]) * self.rows.n_decisions + int(self.vectors.decision[vector])
+        count, plan = int(self.rows.groups[index + 1] - self.rows.groups[index]), int(self.vectors.plan[vector])
+        return [int(after) for after in self.vectors.plans[plan : plan + count]]
 
     def policy_graph(self) -> PolicyGraph | None:
         """Return the controller whose nodes are the vectors that the best ones at the start lead to; None if it is too large."""
@@ -656,7 +868,19 @@ class OutcomeSearch:
         if nodes + groups + 64 >= len(points.slice_of):
             size = 2 * len(points.slice_of) + groups
             grown |= dict.fromkeys(
-                ("slice_of", "mask", "upper", "lower", "best", "checked", "interpolated", "visited", "row", "next_point"), size
+                (
+                    "slice_of",
+                    "mask",
+                    "upper",
+                    "lower",
+                    "best",
+                    "checked",
+                    "interpolated",
+                    "visited",
+                    "row",
+                    "next_point",
+                ),
+                size,
             )
             grown["begin"] = size + 1
         if entries + slots + 64 >= len(points.states):
@@ -684,12 +908,16 @@ class OutcomeSearch:
             self._stop = "memory"
             return False
         if grown:
-            self.points = points._replace(**{name: _longer(getattr(points, name), size) for name, size in grown.items()})
+            self.points = points._replace(
+                **{name: _longer(getattr(points, name), size) for name, size in grown.items()}
+            )
             if "slice_of" in grown:
                 self.points = self.points._replace(table=np.full(_table_size(grown["slice_of"]), -1, np.int32))
                 outcome_search.rehash(self.points)
         if more:
-            self.vectors = vectors._replace(**{name: _longer(getattr(vectors, name), size) for name, size in more.items()})
+            self.vectors = vectors._replace(
+                **{name: _longer(getattr(vectors, name), size) for name, size in more.items()}
+            )
         return True
 
 

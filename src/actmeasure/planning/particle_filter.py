@@ -9,9 +9,9 @@ import numpy.typing as npt
 
 from actmeasure.belief import Belief
 from actmeasure.errors import ModelError, PlanError
-from actmeasure.kernels import pomcp_outcomes, streams
+from actmeasure.kernels import pomcp, streams
 from actmeasure.kernels.outcomes import outcome_probability
-from actmeasure.kernels.simulate_outcomes import MeasuredWorld
+from actmeasure.kernels.simulate import MeasuredWorld
 from actmeasure.model import Model
 
 __all__ = ["ParticleFilter", "draw_particles"]
@@ -72,7 +72,7 @@ class ParticleFilter:
             self._exact, self._since = Belief.at(outcome), []
             return
         self._remember(action, measurement, outcome)
-        rejected, effective = pomcp_outcomes.update_particles(
+        rejected, effective = pomcp.update_particles(
             self.measured, self.particles, self._moved, self._weights, action, measurement,
             -1 if outcome is None else outcome, stream,
         )  # fmt: skip

@@ -13,11 +13,9 @@ from actmeasure import statistics
 from actmeasure.belief import Belief
 from actmeasure.decision import Decision, expected_decision, is_valid
 from actmeasure.errors import PlanError, quoted, unknown_name
-from actmeasure.kernel_arrays import measured_world, world
-from actmeasure.kernels import pomcp, pomcp_outcomes, streams
-from actmeasure.kernels.simulate import first_state
-from actmeasure.kernels.simulate_outcomes import MeasuredWorld
-from actmeasure.kernels.simulate_outcomes import step as take_step
+from actmeasure.kernel_arrays import measured_world
+from actmeasure.kernels import pomcp, streams
+from actmeasure.kernels.simulate import MeasuredWorld, first_state, measured_step
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
 from actmeasure.planning.bounds import q_mdp
@@ -134,30 +132,26 @@ class POMCP:
             rollout=ROLLOUTS[rollout],
             clamp=truth(clamp, "clamp", PlanError),
             share=truth(share, "share", PlanError),
+            exact_look=model.is_exact_look_model,
         )
         if clamp and least_reward(model) < 0:
             raise PlanError(
                 "clamp takes negative returns without a look for 0, but this model has negative rewards; use clamp=False"
             )
         discounted = model.replace(discount=min(self._parameters.discount, LARGEST_DISCOUNT))
-        self._actions = _rollout_actions(discounted, rollout)
+        actions = _rollout_actions(discounted, rollout)
         self._particles = np.zeros(whole(particles, "particles", 1, LARGEST_ARRAY, PlanError), np.int64)
-        #: None where looks are exact: kernels of their own then search, and move the particles.
+        self._measured = measured_world(model)
+        #: None where looks are exact: particles are then known to be in one state, or only moved.
         self._filter: ParticleFilter | None = None
-        if model.is_exact_look_model:
-            self._world = world(model)
-        else:
-            measured = measured_world(model)
-            self._world = measured.world
-            self._filter = ParticleFilter(model, measured, self._particles)
-            self._rollout = pomcp_outcomes.Rollout(
-                self._actions, _looking_prices(model)[np.arange(model.n_states), self._actions]
-            )
+        if not model.is_exact_look_model:
+            self._filter = ParticleFilter(model, self._measured, self._particles)
+        self._rollout = pomcp.Rollout(actions, _looking_prices(model)[np.arange(model.n_states), actions])
         self._path = pomcp.make_path(self._parameters.depth)
         nodes = whole(nodes, "nodes", 2, LARGEST_ARRAY, PlanError)
         self._decisions = np.argwhere(model.allowed_decisions)  # (n, 2), ascending: a choice of the search is a row
         most_outcomes = max(model.n_outcomes(number) for number in range(1 + len(model.measurements)))
-        self._choices = pomcp_outcomes.Choices(
+        self._choices = pomcp.Choices(
             actions=np.ascontiguousarray(self._decisions[:, 0]),
             measurements=np.ascontiguousarray(self._decisions[:, 1]),
             first=np.searchsorted(self._decisions[:, 0], np.arange(model.n_actions + 1)),
@@ -196,16 +190,10 @@ class POMCP:
             self.start(belief)
         if not self._started:
             raise PlanError("there is no belief to decide from; pass one: planner.decide(Belief.at(state))")
-        if self._filter is None:
-            pomcp.search(
-                self._world, self._tree, self._parameters, self._particles, self.simulations, self._actions, self._path,
-                self._stream,
-            )  # fmt: skip
-        else:
-            pomcp_outcomes.search(
-                self._filter.measured, self._tree, self._parameters, self._choices, self._particles, self.simulations,
-                self._rollout, self._path, self._stream,
-            )  # fmt: skip
+        pomcp.search(
+            self._measured, self._tree, self._parameters, self._choices, self._particles, self.simulations, self._rollout,
+            self._path, self._stream,
+        )  # fmt: skip
         choice = int(pomcp.best_choice(self._tree, pomcp.ROOT, self._stream))
         self.value = float(self._tree.means[pomcp.ROOT, choice])
         action, measurement = self._decisions[choice].tolist()
@@ -285,11 +273,11 @@ class POMCP:
         elif outcome is not None:
             self._particles[:] = outcome
         else:
-            replaced = pomcp.move_particles(self._world, self._particles, action, self._stream)
+            replaced = pomcp.move_particles(self._measured.world, self._particles, action, self._stream)
             self.reinvigorated += int(replaced)
             self.deprivations += int(replaced == len(self._particles))
         choice = int(self._choices.first[action]) + int(self.model.allowed_decisions[action, :measurement].sum())
-        edge = pomcp_outcomes.edge_of(self._choices, choice, -1 if outcome is None else outcome)
+        edge = pomcp.edge_of(self._choices, choice, -1 if outcome is None else outcome)
         following = pomcp.find(self._tree, pomcp.ROOT, edge)
         if following == pomcp.NONE:
             pomcp.clear(self._tree)
@@ -499,7 +487,7 @@ def _one_episode(
     planner.start(Belief.at(state) if model.reveal_start else Belief.start(model))
     discounted, total, looks, factor = 0.0, 0.0, 0, 1.0
     for step in range(1, max_steps + 1):
-        state, reward, cost, made, outcome, ended = take_step(measured, state, *planner.decide(), stream)
+        state, reward, cost, made, outcome, ended = measured_step(measured, state, *planner.decide(), stream)
         discounted += factor * (reward - cost)
         total, looks, factor = total + reward - cost, looks + (made > 0), factor * model.discount
         if ended:

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from actmeasure.errors import import_extra, shown
+import numpy as np
+import numpy.typing as npt
+
+from actmeasure.belief import Belief
+from actmeasure.decision import Decision
+from actmeasure.errors import PlanError, import_extra, shown
 from actmeasure.evaluation import Evaluation, evaluate
 from actmeasure.model import Model
+from actmeasure.model.finite_life import Lifetime
 from actmeasure.model.transitions import FloatArray
 from actmeasure.planning.budget import Progress, Stopped, why_open
 from actmeasure.planning.explain import Explanation, explain
+from actmeasure.planning.explain_belief import BeliefExplanation, explain_belief
 from actmeasure.policy import BeliefPolicy, Policy
 from actmeasure.policy_graph import PolicyGraph
 from actmeasure.schedule import BlindPlan, Schedule
@@ -28,7 +36,7 @@ if TYPE_CHECKING:
     from actmeasure.planning.outcome_search import OutcomeSearch
 
 
-__all__ = ["Plan", "Solution", "solution_frame", "solution_notes", "solution_text"]
+__all__ = ["Plan", "Solution", "is_small", "solution_frame", "solution_notes", "solution_text", "worst_value"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,8 +49,6 @@ class Plan:
         None where looks are not exact; then there is a `graph`.
     upper : float or None
         An upper bound on the optimum; `solve` computes the fast informed bound where there is none.
-    lower : float or None
-        A lower bound on what the policy earns, where it is proved otherwise than by the evaluation of a graph.
     values : float64 array, shape (S,), or None
         Lower bounds on what can be achieved from each state once it is known.
     stopped : str
@@ -61,11 +67,12 @@ class Plan:
         Beliefs whose probabilities differ by less than this were taken as one node of the graph; 0 if none were.
     search : OutcomeSearch or None
         The search, with its value vectors and beliefs, where looks are not exact and the method is `optimal`.
+    lower : float or None
+        A lower bound on what the policy earns, where it is proved otherwise than by the evaluation of a graph.
     """
 
     schedule: Schedule | None
     upper: float | None = None
-    lower: float | None = None
     values: FloatArray | None = None
     stopped: Stopped = "done"
     claimed: float | None = None
@@ -75,6 +82,7 @@ class Plan:
     policy: BeliefPolicy | None = None
     merged: float = 0.0
     search: OutcomeSearch | None = None
+    lower: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,6 +155,11 @@ class Solution:
 
     def policy_graph(self) -> PolicyGraph:
         """Return the controller whose exact value is `value`: nodes with a decision, and an edge for each outcome."""
+        if self.graph is None and self.schedule is None:
+            raise PlanError(
+                "the value vectors of this solution are too many for a policy graph; use solution.policy, which acts in any "
+                "belief, or solve with a larger tolerance"
+            )
         graph = self.schedule.policy_graph(self.model) if self.graph is None else self.graph
         return graph.simplified(self.model)
 
@@ -166,13 +179,19 @@ class Solution:
         """Upper minus lower bound: how much better the optimum could be."""
         return self.upper - self.lower
 
-    def explain(self, state: int | str | None = None) -> Explanation:
-        """Return the belief and the value of looking, now and later, at each step of a plan: why it looks when it does.
+    def explain(self, state: Belief | int | str | None = None) -> Explanation | BeliefExplanation:
+        """Return why it is decided as it is: what looking is worth at each step of a plan, or what each decision is at a belief.
 
         Parameters
         ----------
-        state : int or str, optional
-            The state that was seen, by number or name; by default the start.
+        state : int, str or Belief, optional
+            The state that was seen, by number or name, or a belief; by default the start.
+
+        Returns
+        -------
+        Explanation or BeliefExplanation
+            Where looks are exact, the steps of the plan for a state. Given a `Belief`, and where looks are not exact, every
+            decision that is allowed: its price, what it is worth, the chance of each outcome and what is decided then.
 
         Examples
         --------
@@ -186,7 +205,30 @@ class Solution:
         ----  ------  ----------------  -------  --------  -------  ---------------  -----
            1  a0      begin: 100 %        100 %    0.9500   0.8000          +0.1500  looks
         """
+        if isinstance(state, Belief) or self.schedule is None:
+            return explain_belief(self, state)
         return explain(self, state)
+
+    def save_policy(self, path: str | os.PathLike[str]) -> None:
+        """Write value vectors in the XML format of SARSOP, such as `out.policy`, for the `.pomdp` file that `model.save` writes.
+
+        Where looks are not exact and the method is `optimal`, these are the vectors of the search, otherwise the values of the
+        nodes of the policy graph. Entries are the states of the `.pomdp` file, actions the numbers of its actions. A vector has
+        the worst value that can be earned at all in states for which its plan was not made, so that it bounds the optimum from
+        below in every belief.
+        """
+        from actmeasure.files.policy_xml import save_policy_xml
+
+        vectors = self._node_vectors() if self.search is None else self.search.value_vectors()
+        save_policy_xml(self.model, vectors, self.lower, worst_value(self.model), path)
+
+    def _node_vectors(self) -> Iterator[tuple[Decision, npt.NDArray[np.int64], FloatArray]]:
+        """Yield decision, states and values of the nodes of the policy graph, rounded downwards."""
+        graph = self.policy_graph()
+        result = evaluate(self.model, graph)
+        for decision, values in zip(graph.decisions, result.node_values, strict=True):
+            states = np.flatnonzero(np.isfinite(values))
+            yield decision, states, values[states] - result.discounted_error
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a table with a row per plan: its state, the plan in words, steps, ending and value (needs the extra `data`).
@@ -209,7 +251,7 @@ class Solution:
         shape : (rows, columns), optional
             Of the lake; a square by default.
         """
-        if self.graph is not None:
+        if self.schedule is None:
             return self.policy_graph().plot(self.model, path)
         from actmeasure.planning.plots import plot_lake
 
@@ -219,8 +261,23 @@ class Solution:
         return self.table()
 
     def __repr__(self) -> str:
-        size = f"{len(self.schedule)} states planned" if self.graph is None else f"{len(self.graph)} nodes"
+        if self.search is not None:
+            size = f"{self.search.n_vectors:,} value vectors"
+        else:
+            size = f"{len(self.schedule)} states planned" if self.graph is None else f"{len(self.graph)} nodes"
         return f"Solution({self.method}: value {self.value:.6g}, optimum at most {self.upper:.6g}, {size}, {self.seconds:.2g} s)"
+
+
+def worst_value(model: Model) -> float:
+    """Return a lower bound on what any behaviour earns from any state; -1e250 where, without discount, there is none."""
+    prices = [look.table(model.n_states, model.n_actions) for look in model.measurements]
+    highest = np.max(prices, axis=0) if prices else np.zeros((model.n_states, model.n_actions))
+    least = min(0.0, float((model.rewards - highest)[~model.terminal].min()))
+    if model.discount < 1:
+        return least / (1 - model.discount) * (1 + 1e-12)
+    if least == 0:
+        return 0.0
+    return least * model.origin.periods * (1 + 1e-12) if isinstance(model.origin, Lifetime) else -1e250
 
 
 # A solution as text and as a table.
@@ -263,7 +320,7 @@ def _plan_row(model: Model, state: int | None, plan: BlindPlan, value: float) ->
 
 def solution_frame(solution: Solution) -> pd.DataFrame:
     """Return a table with a row per plan, or per node of the policy graph where looks are not exact."""
-    if solution.graph is not None:
+    if solution.schedule is None:
         return solution.policy_graph().to_pandas(solution.model)
     pandas = import_extra("pandas", "Solution.to_pandas", "data")
     columns = ["number", "state", "plan", "steps", "ending", "value"]
@@ -276,7 +333,7 @@ def solution_text(solution: Solution, plans: int) -> str:
     lines = name_value_lines(_facts(solution))
     for note in solution_notes(solution):
         lines += ["", note]
-    if solution.graph is not None:
+    if solution.graph is not None or solution.search is not None:
         return "\n".join([*lines, *_graph_lines(solution, plans)])
     rows = _rows(solution, plans) if plans > 0 else []
     if rows:
@@ -291,9 +348,11 @@ def _graph_lines(solution: Solution, most: int) -> list[str]:
     """Return the first steps of the policy graph in words."""
     if most <= 0:
         return []
+    if solution.graph is None:
+        return ["", "The policy acts in any belief: solution.policy.decide_at(belief), solution.explain(belief)."]
     steps = solution.policy_graph().describe(solution.model).splitlines()
     more = [f"... and {len(steps) - most} more steps"] if len(steps) > most else []
-    return ["", *(shortened(step, STEP_WIDTH) for step in steps[:most]), *more]
+    return ["", *(textwrap.shorten(step, STEP_WIDTH, placeholder=" ...") for step in steps[:most]), *more]
 
 
 def solution_notes(solution: Solution) -> Iterator[str]:
@@ -318,9 +377,11 @@ def _facts(solution: Solution) -> Iterator[tuple[str, str]]:
     if solution.claimed is not None:
         yield "claimed", f"{solution.claimed:.6g}  (what the method says its schedule is worth)"
     yield "optimum", _range(solution.lower, solution.upper)
+    if solution.search is not None:
+        yield "proof", f"{solution.search.n_vectors:,} value vectors, {solution.search.n_nodes:,} beliefs"
     if solution.method_upper is not None:
         yield f"best {solution.method!r}", _range(solution.value, max(solution.method_upper, solution.value))
-    if solution.search is not None and not _is_small(solution):
+    if solution.search is not None and not is_small(solution):
         return
     yield "looks", _looks(solution.evaluation, is_discounted)
     if len(solution.model.measurements) > 1:
@@ -329,7 +390,7 @@ def _facts(solution: Solution) -> Iterator[tuple[str, str]]:
     yield "episode", _episode(solution.evaluation.steps, solution.evaluation.ending_probability if can_end else 0.0)
 
 
-def _is_small(solution: Solution) -> bool:
+def is_small(solution: Solution) -> bool:
     """Return whether the policy graph of a search is small enough to be evaluated for a text."""
     return solution.graph is not None and len(solution.graph) * solution.model.n_states <= SMALL_PAIRS
 
@@ -340,7 +401,9 @@ def _range(lower: float, upper: float) -> str:
 
 def _looks(result: Evaluation, is_discounted: bool) -> str:
     is_finite = math.isfinite(result.measurements)
-    often = f"{result.measurements:.4g} per episode" if is_finite else f"{result.average_measurements:.4g} per step"
+    count, per = (result.measurements, "episode") if is_finite else (result.average_measurements, "step")
+    is_known = count is not None and math.isfinite(count)
+    often = f"{count:.4g} per {per}" if is_known else "an unknown number, lost in rounding"
     return often + (f"  ({result.discounted_measurements:.4g} discounted)" if is_discounted else "")
 
 
@@ -356,4 +419,6 @@ def _looks_by_kind(solution: Solution) -> str:
 def _episode(steps: float, ending: float) -> str:
     if math.isfinite(steps):
         return f"{steps:.4g} steps"
+    if math.isnan(ending) or (math.isnan(steps) and ending == 1):
+        return "lasts so long that its length is lost in rounding"
     return "never ends" if ending == 0 else f"ends with probability {ending:.4g}"

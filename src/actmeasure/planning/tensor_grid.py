@@ -1,12 +1,12 @@
 r"""An upper bound for systems of independent components: value iteration on a tensor product of component-belief grids.
 
-*Beliefs are products.* Components of a system (`model.system`) start, evolve and are observed independently of each other, so that
-every belief is b = b_1 x .. x b_N. Let V*(b_1, .., b_N) be the optimal value at it. V* is convex in the joint belief, and the
-product is linear in each b_c while the others are held fixed: hence V* is convex in each b_c.
+*Beliefs are products.* Components of a system (`model.system`) start, evolve and are observed independently of each other, so
+that every belief is b = b_1 x .. x b_N. Let V*(b_1, .., b_N) be the optimal value at it. V* is convex in the joint belief, and
+the product is linear in each b_c while the others are held fixed: hence V* is convex in each b_c.
 
 *Interpolation.* Component c has grid points g_c,1 .. g_c,K, the corners of its simplex among them, and a triangulation of these:
-each b_c is the mean of grid points with weights w_c,j(b_c). If U bounds V* from above at all combinations of grid points, applying
-convexity to one component after the other gives, at every product belief,
+each b_c is the mean of grid points with weights w_c,j(b_c). If U bounds V* from above at all combinations of grid points,
+applying convexity to one component after the other gives, at every product belief,
 
     V*(b) <= sum_j1 .. sum_jN  w_1,j1(b_1) .. w_N,jN(b_N)  U(j1, .., jN).                                            (1)
 
@@ -30,8 +30,8 @@ where every value falls in a sweep, all are lowered by that at once.
 *Levels.* The first grid has only the corners, on which (3) is the MDP in which the state is always known; values begin at the
 largest reward / (1 - g). Each following grid has all points of the one before, and begins with (1) of its bounds. New points are
 beliefs that greedy policies on the present bounds come by in simulated episodes, where these matter: each round adds a point in
-each of the simplices with the largest sum of discounted visits times the variance of the interpolation, sum_j w_j |g_j|^2 - |b|^2.
-The triangulation is Delaunay's, which minimises that variance.
+each of the simplices with the largest sum of discounted visits times the variance of the interpolation,
+sum_j w_j |g_j|^2 - |b|^2. The triangulation is Delaunay's, which minimises that variance.
 
 *Rounding.* Weights are computed for a belief that differs from the one wanted by a distance d in the l1 norm, which is measured.
 As the value of each policy is linear in b_c with values in an interval of the length `span` = (largest - smallest reward, prices
@@ -63,7 +63,7 @@ __all__ = ["TensorGrid", "tensor_grid"]
 
 #: Points of each component on the levels, by the number of components.
 LEVELS = {1: (12, 60, 300), 2: (12, 60, 250), 3: (10, 30, 91), 4: (8, 14, 20, 28, 36)}
-#: Estimated relative change of the bound at the start that is still to come, at which a level ends: the last one, and those before.
+#: Estimated relative change of the start's bound that is still to come, at which a level ends: the last one, and those before.
 LAST_CHANGE, CHANGE = 1e-5, 1e-3
 #: Of changes at any point, so many times as much may be still to come.
 ELSEWHERE = 30.0
@@ -72,7 +72,7 @@ LEAST_SWEEPS = 12
 #: Most sweeps on a level.
 MOST_SWEEPS = 5_000
 #: Simulated steps before each level, the share of them with random choices, and the discounted weight at which episodes end.
-STEPS, EXPLORE, LEAST_WEIGHT = 6_000, 0.1, 1e-3
+STEPS, EXPLORE, LEAST_WEIGHT = 6_000, 0.2, 1e-3
 #: Points that are added in a round, as a fraction of those there are.
 ADDED = 0.1
 #: Candidates for points of a component that are kept, those with the largest weight.
@@ -220,7 +220,7 @@ class _Builder:
         self.seconds_per_point = (self.budget.elapsed - begun) / (self.values.size * (len(self.record) - first))
 
     def _rows(self) -> tuple[Rows, float, int]:
-        """Return the matrices (2), the largest distance of interpolated beliefs, summed over components, and the terms of sums."""
+        """Return the matrices (2), the largest distance of interpolated beliefs, and the number of terms of sums."""
         sizes, n_choices = self.grid.sizes, self.parts.n_choices
         offsets = np.zeros((N_PARTS, int(n_choices.max()), int(sizes.max()) + 1), np.int64)
         costs = np.zeros((N_PARTS, int(n_choices.max()), int(sizes.max())))
@@ -363,7 +363,7 @@ def _means(tensor: FloatArray, matrices: list[FloatArray]) -> FloatArray:
 
 
 def _triangulation(points: FloatArray) -> npt.NDArray[np.int64]:
-    """Return the simplices of the Delaunay triangulation of beliefs, shape (n, S), as numbers of points; flat ones are left out."""
+    """Return the Delaunay triangulation of beliefs: the points of each simplex, shape (n, S); flat ones are left out."""
     n_states = points.shape[1]
     if n_states == 1:
         return np.zeros((1, 1), np.int64)

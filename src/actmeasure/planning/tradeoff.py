@@ -9,9 +9,10 @@ where the lines found so far cross, at the crossing with the largest gap, until 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Generic, Literal, Protocol, TypeVar, overload
 
 import numpy as np
 
@@ -25,9 +26,13 @@ from actmeasure.planning.solution import Solution
 from actmeasure.planning.solve import Method, method_of, solve
 from actmeasure.progress import end_line, rewrite_line
 from actmeasure.schedule import Schedule
-from actmeasure.settings import real, whole
+from actmeasure.settings import amount, real, whole
+
+if TYPE_CHECKING:
+    from actmeasure.planning.measurement_tradeoff import MeasurementTradeoff, QualityTradeoff
 
 __all__ = [
+    "Line",
     "Piece",
     "PriceBounds",
     "PriceLine",
@@ -43,6 +48,54 @@ __all__ = [
 ]
 
 
+@overload
+def tradeoff(
+    model: Model,
+    tolerance: float = ...,
+    time_limit: float | None = ...,
+    progress: bool | Callable[[TradeoffProgress], None] = ...,
+    *,
+    method: str | Method = ...,
+    horizon: int = ...,
+    budget: Budget | None = ...,
+    measurement: None = ...,
+    quality: Literal[False] = ...,
+    relative_tolerance: float | None = ...,
+) -> Frontier: ...
+
+
+@overload
+def tradeoff(
+    model: Model,
+    tolerance: float = ...,
+    time_limit: float | None = ...,
+    progress: bool | Callable[[TradeoffProgress], None] = ...,
+    *,
+    method: str | Method = ...,
+    horizon: int = ...,
+    budget: Budget | None = ...,
+    measurement: int | str,
+    quality: Literal[False] = ...,
+    relative_tolerance: float | None = ...,
+) -> MeasurementTradeoff: ...
+
+
+@overload
+def tradeoff(
+    model: Model,
+    tolerance: float = ...,
+    time_limit: float | None = ...,
+    progress: bool | Callable[[TradeoffProgress], None] = ...,
+    *,
+    method: str | Method = ...,
+    horizon: int = ...,
+    budget: Budget | None = ...,
+    measurement: int | str,
+    quality: Literal[True] | Sequence[float],
+    relative_tolerance: float | None = ...,
+) -> QualityTradeoff: ...
+
+
 def tradeoff(
     model: Model,
     tolerance: float = 1e-3,
@@ -52,13 +105,17 @@ def tradeoff(
     method: str | Method = "optimal",
     horizon: int = 200,
     budget: Budget | None = None,
-) -> Frontier:
-    """Find the frontier between reward and looks: the best schedules for every price of a look.
+    measurement: int | str | None = None,
+    quality: bool | Sequence[float] = False,
+    relative_tolerance: float | None = None,
+) -> Frontier | MeasurementTradeoff | QualityTradeoff:
+    """Find the frontier between reward and looks: the best schedules for every price of a look, or of one measurement.
 
     Parameters
     ----------
     model : Model
-        Its measuring cost, if a number, is replaced by the price; a table per state and action is multiplied by it.
+        Its measuring cost, if a number, is replaced by the price; a table per state and action is multiplied by it. Without
+        `measurement` its looks have to be exact.
     tolerance : float
         Largest difference of the bounds on the optimum, at every price.
     time_limit : float, optional
@@ -72,10 +129,20 @@ def tradeoff(
         Steps for the undiscounted figures.
     budget : Budget, optional
         Instead of `time_limit`; a limit on work holds for the search at each price. Its clock starts anew.
+    measurement : int or str, optional
+        Vary the price of this measurement only, on any model.
+    quality : bool or sequence of float
+        Compare instruments of these qualities instead, factors of the chance of every outcome of the measurement but the first
+        (for a detection, of the probability of detection): what each is worth, and what it may cost. True: some qualities up to
+        the largest that is possible.
+    relative_tolerance : float, optional
+        With `measurement`: bounds may also differ by this share of the optimum; by default 0 where looks are exact, and otherwise
+        1e-3.
 
     Returns
     -------
-    Frontier
+    Frontier, MeasurementTradeoff or QualityTradeoff
+        The second with `measurement`, the third also with `quality`.
 
     Examples
     --------
@@ -88,9 +155,11 @@ def tradeoff(
     """
     if not isinstance(model, Model):
         raise PlanError(f"the model is {quoted(model)}, expected a Model")
-    model.require_exact_looks(
-        "tradeoff, which varies the price of a look,", "solve the model with other prices one by one"
-    )
+    if measurement is None:
+        if quality is not False or relative_tolerance is not None:
+            raise PlanError("quality and relative_tolerance are those of one measurement; name it with measurement")
+        names = " or ".join(f"measurement={look.name!r}" for look in model.measurements) or "a model with measurements"
+        model.require_exact_looks("tradeoff, which varies the price of a look,", f"name one measurement: {names}")
     asked = real(tolerance, "tolerance", PlanError, "a number above 0, such as 1e-3")
     if not 0 < asked < math.inf:
         raise PlanError(f"tolerance is {tolerance!r}, expected a finite number above 0, such as 1e-3")
@@ -98,12 +167,34 @@ def tradeoff(
     steps = whole(horizon, "horizon", 1, LONGEST, PlanError)
     listener = _print_progress if progress is True else progress or None
     method_of(method)  # so that an unknown name is refused now
+    if measurement is not None:
+        found = _of_measurement(model, measurement, quality, asked, relative_tolerance, method, budget, listener)
+        if progress is True:
+            end_line()
+        return found
     search = PriceSearch(PriceBounds(model, asked, steps), budget, listener, method)
     with budget.deferred_interrupts():
         search.run()
         if progress is True:
             end_line()
         return search.frontier()
+
+
+def _of_measurement(
+    model: Model, measurement: int | str, quality: bool | Sequence[float], tolerance: float, relative: float | None,
+    method: str | Method, budget: Budget, listener: Callable[[TradeoffProgress], None] | None,
+) -> MeasurementTradeoff | QualityTradeoff:  # fmt: skip
+    """Return the trade-off in the price, or in the quality, of one measurement."""
+    from actmeasure.planning.measurement_tradeoff import measurement_tradeoff, quality_tradeoff
+
+    if relative is not None:
+        relative = amount(relative, "relative_tolerance", error=PlanError)
+    if quality is False:
+        return measurement_tradeoff(model, measurement, tolerance, relative, method, budget, listener)
+    if quality is not True and (isinstance(quality, str) or not isinstance(quality, Sequence) or not quality):
+        raise PlanError(f"quality is {quoted(quality)}, expected True, or a list of factors such as [0.5, 1.0]")
+    chosen = None if quality is True else quality
+    return quality_tradeoff(model, measurement, chosen, tolerance, relative, method, budget, listener)
 
 
 def _print_progress(progress: TradeoffProgress) -> None:
@@ -323,7 +414,7 @@ class PriceBounds:
         return self._next_crossing(prices, uppers, pieces, np.array([*prices, *unsolved]))
 
     def _next_crossing(
-        self, prices: FloatArray, uppers: FloatArray, pieces: list[Piece], tried: FloatArray
+        self, prices: FloatArray, uppers: FloatArray, pieces: list[Piece[PriceLine]], tried: FloatArray
     ) -> float | None:
         solved_gaps = uppers - envelope_values(pieces, prices)
         best, largest = None, self.tolerance
@@ -360,13 +451,15 @@ class PriceBounds:
         unit = 1.0 if isinstance(cost, float) else float(cost.max()) or 1.0
         return LARGEST_PRICE_RATIO * reward / unit
 
-    def _inner(self) -> list[Piece]:
+    def _inner(self) -> list[Piece[PriceLine]]:
         return envelope(self.lines, NEGLIGIBLE_SHARE * self.tolerance)
 
     def _outer(self) -> tuple[FloatArray, FloatArray]:
         return tightened_bounds(self.uppers)
 
-    def _break_even(self, pieces: list[Piece], prices: FloatArray, uppers: FloatArray) -> tuple[float, float]:
+    def _break_even(
+        self, pieces: list[Piece[PriceLine]], prices: FloatArray, uppers: FloatArray
+    ) -> tuple[float, float]:
         blind = max(
             (line.reward for line in self.lines if line.evaluation.discounted_measurements == 0), default=-math.inf
         )
@@ -420,6 +513,21 @@ def _line(model: Model, schedule: Schedule, horizon: int) -> PriceLine:
 EQUAL_WITHIN = 1e-12
 
 
+class Line(Protocol):
+    """What a policy is worth as a line in the price: `reward - price * looks`."""
+
+    @property
+    def reward(self) -> float: ...
+
+    @property
+    def looks(self) -> float: ...
+
+    def at(self, price: float) -> float: ...
+
+
+L = TypeVar("L", bound=Line)
+
+
 @dataclass(frozen=True, eq=False)
 class PriceLine:
     """A schedule as a line in the price: `reward - price * looks`."""
@@ -434,15 +542,15 @@ class PriceLine:
 
 
 @dataclass(frozen=True, eq=False)
-class Piece:
+class Piece(Generic[L]):
     """A line and the prices between which it is the highest."""
 
-    line: PriceLine
+    line: L
     low: float
     high: float
 
 
-def envelope(lines: list[PriceLine], negligible: float) -> list[Piece]:
+def envelope(lines: list[L], negligible: float) -> list[Piece[L]]:
     """Return the upper envelope of lines for prices from 0 to infinity, without pieces that rise by less than `negligible`."""
     kept = [piece.line for piece in _highest(lines)]
     while len(kept) > 1:
@@ -454,11 +562,11 @@ def envelope(lines: list[PriceLine], negligible: float) -> list[Piece]:
     return _highest(kept)
 
 
-def _highest(lines: list[PriceLine]) -> list[Piece]:
+def _highest(lines: list[L]) -> list[Piece[L]]:
     if not lines:
         return []
     line, low = max(lines, key=lambda line: (line.reward, -line.looks)), 0.0
-    pieces: list[Piece] = []
+    pieces: list[Piece[L]] = []
     while True:
         flatter = [other for other in lines if other.looks < line.looks - EQUAL_WITHIN * (1 + line.looks)]
         if not flatter:
@@ -471,11 +579,11 @@ def _highest(lines: list[PriceLine]) -> list[Piece]:
         line, low = after, high
 
 
-def crossing(steep: PriceLine, flat: PriceLine) -> float:
+def crossing(steep: Line, flat: Line) -> float:
     return (steep.reward - flat.reward) / (steep.looks - flat.looks)
 
 
-def _rise(lines: list[PriceLine], i: int) -> float:
+def _rise(lines: Sequence[Line], i: int) -> float:
     """Return how far line `i` of an envelope rises above the others at most; not for the last line, which has no limit."""
     price = 0.0 if i == 0 else crossing(lines[i - 1], lines[i + 1])
     return lines[i].at(price) - lines[i + 1].at(price)
@@ -498,7 +606,7 @@ def _is_above(x: FloatArray, y: FloatArray, left: int, middle: int, right: int) 
     return bool((y[middle] - y[left]) * (x[right] - x[left]) >= (y[right] - y[left]) * (x[middle] - x[left]))
 
 
-def envelope_values(pieces: list[Piece], prices: FloatArray) -> FloatArray:
+def envelope_values(pieces: Sequence[Piece[L]], prices: FloatArray) -> FloatArray:
     """Return the values of the inner envelope at some prices."""
     if not pieces:
         return np.full(len(prices), -np.inf)
@@ -506,7 +614,7 @@ def envelope_values(pieces: list[Piece], prices: FloatArray) -> FloatArray:
     return np.asarray((rewards - prices[:, None] * looks).max(axis=1))
 
 
-def price_at_value(pieces: list[Piece], value: float) -> float:
+def price_at_value(pieces: Sequence[Piece[L]], value: float) -> float:
     """Return the price up to which the inner envelope is above a value."""
     for piece in pieces:
         if piece.line.at(piece.low) <= value:

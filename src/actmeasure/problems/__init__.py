@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from actmeasure.errors import ModelError
+from actmeasure.errors import ModelError, quoted
 from actmeasure.model import Model
 from actmeasure.problems.chain import chain
 from actmeasure.problems.component_line import component_line
@@ -81,9 +81,14 @@ PROBLEMS: dict[str, Callable[..., Model]] = {
 def make(name: str, **settings: Any) -> Model:
     """Build a problem by name; an unknown name or setting is a `ModelError` that says what was probably meant.
 
+    The name `package.module:function` imports a function of your own that returns a `Model`.
+
     Examples
     --------
     >>> make("frozen-lake", size=8, variant="slippery")
     Model(64 states, 4 actions, measuring_cost=0.05, discount=0.95, 11 terminal)
     """
-    return make_by_name("problem", name, PROBLEMS, settings, ModelError)
+    made = make_by_name("problem", name, PROBLEMS, settings, ModelError)
+    if not isinstance(made, Model):
+        raise ModelError(f"the problem {name!r} returned {quoted(made)}, expected a Model")
+    return made

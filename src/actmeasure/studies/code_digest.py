@@ -1,7 +1,8 @@
 """A digest of the code that the results of a trial depend on, so that stored results of other code are recognised.
 
 The digest covers the syntax of the modules that a trial runs: those of its agent or method, of its problem, of training or
-planning, and all that they import, found without importing anything. Comments, docstrings, formatting, error classes, model
+planning, and all that they import of this library and of their own package or, for a module beside a study file, of the same
+folder; found without importing anything. Comments, docstrings, formatting, error classes, model
 files, reports and the command line are left out, and so are other packages: `study.json` holds the versions of NumPy, SciPy and
 Numba.
 """
@@ -11,24 +12,31 @@ from __future__ import annotations
 import ast
 import gc
 import hashlib
+import site
 import sys
+import sysconfig
 from collections.abc import Iterator
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from actmeasure import learning, problems
 from actmeasure.errors import StudyError, quoted
+from actmeasure.learning.agent import Agent
 from actmeasure.planning.solve import module_of
-from actmeasure.studies.spec import Trial
+from actmeasure.settings import is_import_name
+from actmeasure.studies.spec import ProblemSpec, Trial, import_name
 
-__all__ = ["code_of", "module_digest", "own_module", "what_computes"]
+__all__ = ["code_of", "module_digest", "own_code", "own_module", "what_computes"]
 
 PACKAGE = "actmeasure"
 #: The module that runs every trial, and modules that belong to trials of training and of planning only.
 ROOT, TRAINING, PLANNING = "actmeasure.studies.trial", "actmeasure.learning.train", "actmeasure.studies.planning_trial"
 #: Reads model files.
 FILES = "actmeasure.files"
+#: Wrappers of Gymnasium environments, which only trials on those depend on.
+ENVIRONMENTS = ("actmeasure.envs.wrapper", "actmeasure.envs.grid")
 #: Modules through which agents and problems of other packages reach everything that computes.
 LISTS = (
     PACKAGE,
@@ -62,6 +70,7 @@ LEFT_OUT = frozenset(
         "actmeasure.learning",
         "actmeasure.problems",
         "actmeasure.planning",
+        *ENVIRONMENTS,
     }
 )
 #: Syntax that may begin with a docstring.
@@ -83,7 +92,10 @@ def code_of(trial: Trial) -> str:
         16 hexadecimal digits.
     """
     agent = None if trial.agent is None else trial.agent.name
-    return _code(agent, None if trial.problem.is_file else trial.problem.name, own_module(trial))
+    problem = trial.problem
+    if problem.gymnasium is not None:
+        return _code(agent, None, (*_methods_module(trial), *ENVIRONMENTS, *_environment_modules(problem.gymnasium)))
+    return _code(agent, None if problem.is_file else problem.name, _methods_module(trial))
 
 
 def own_module(trial: Trial) -> str | None:
@@ -99,10 +111,96 @@ def own_module(trial: Trial) -> str | None:
     return module
 
 
+def _methods_module(trial: Trial) -> tuple[str, ...]:
+    module = own_module(trial)
+    return () if module is None else (module,)
+
+
+def own_code(trial: Trial) -> dict[str, Any]:
+    """Return what a worker imports before it runs a trial with code from outside of this library.
+
+    Returns
+    -------
+    dict
+        `modules`, a list of names; `agent`, the name `module:Class` of a registered agent, or None; and `path`, folders in which
+        modules are found that are not installed.
+
+    Raises
+    ------
+    StudyError
+        If a worker cannot import it.
+    """
+    modules, registered = list(_methods_module(trial)), None
+    if trial.agent is not None:
+        kind = learning.class_of(trial.agent.name)
+        if kind is not None and kind.__module__.partition(".")[0] != PACKAGE:
+            where = import_name(kind, f"the agent {trial.agent.name!r}")
+            registered = None if is_import_name(trial.agent.name) else where
+            modules += [where.partition(":")[0], *_import_module_of(trial.agent.name)]
+    modules += _environment_modules(trial.problem.gymnasium or "") or _import_module_of(trial.problem.name)
+    for module in modules:
+        if not _is_importable(module):
+            raise StudyError(
+                f"the module {module!r} of {_whose(trial, module)} cannot be imported by workers; write it into a file that is "
+                "installed, on the path of Python, or beside the study file"
+            )
+    folders = [str(folder) for module in modules if (folder := _own_folder(module)) is not None]
+    return {"modules": list(dict.fromkeys(modules)), "agent": registered, "path": list(dict.fromkeys(folders))}
+
+
+def _whose(trial: Trial, module: str) -> str:
+    is_agents = trial.agent is not None and module not in (trial.problem.name, *_import_module_of(trial.problem.name))
+    return f"the agent {trial.agent.label!r}" if is_agents and trial.agent is not None else _problem_text(trial.problem)
+
+
+def _problem_text(problem: ProblemSpec) -> str:
+    return f"the problem {problem.label!r}"
+
+
+def _import_module_of(name: str) -> list[str]:
+    """Return the module of a name `package.module:Name`, in a list; nothing for other names."""
+    return [name.partition(":")[0]] if is_import_name(name) else []
+
+
+def _environment_modules(environment: str) -> list[str]:
+    """Return the modules outside of Gymnasium that an environment comes from: that of its id, and that of its class."""
+    import gymnasium
+
+    module, colon, _ = environment.partition(":")
+    known = gymnasium.registry.get(environment.partition(":")[2] if colon else environment)
+    point = None if known is None else known.entry_point
+    if point is None:
+        home = ""
+    elif isinstance(point, str):
+        home = point.partition(":")[0]
+    else:
+        home = getattr(point, "__module__", "")
+    found = [module] * bool(colon) + [home] * bool(home)
+    return [name for name in dict.fromkeys(found) if name.partition(".")[0] != "gymnasium"]
+
+
+def _own_folder(module: str) -> Path | None:
+    """Return the folder that has to be on the path for a module; None if it is installed, or part of Python."""
+    place = _place(module.partition(".")[0])
+    if place is None:
+        return None
+    folder = place.parent.parent if place.name == "__init__.py" else place.parent
+    return None if folder.resolve() in _installed() else folder.resolve()
+
+
+@cache
+def _installed() -> frozenset[Path]:
+    """Return the folders of Python itself and of installed packages."""
+    named = {*sysconfig.get_paths().values(), *site.getsitepackages(), site.getusersitepackages()}
+    return frozenset(Path(folder).resolve() for folder in named) | {Path(__file__).resolve().parents[2]}
+
+
 def _is_importable(module: str) -> bool:
-    """Return whether another process can import a module: not the main program, nor a study file."""
+    """Return whether another process can import a module: not the main program, nor what was made without a file."""
+    if module in sys.modules and getattr(sys.modules[module], "__file__", None) is None:
+        return False
     try:
-        return module != "__main__" and find_spec(module) is not None
+        return module != "__main__" and (module in sys.modules or find_spec(module) is not None)
     except (ImportError, ValueError):
         return False
 
@@ -114,25 +212,45 @@ def what_computes(trial: Trial) -> str:
 
 
 @cache
-def _code(agent: str | None, problem: str | None, own: str | None) -> str:
-    """Return the digest for an agent (a plan, if None) on a problem (a model file, if None), with a method's own module."""
-    roots = [ROOT] if own is None else [ROOT, own]
-    if agent in learning.AGENTS:
-        roots.append(learning.AGENTS[agent].__module__)
+def _code(agent: str | None, problem: str | None, own: tuple[str, ...]) -> str:
+    """Return the digest for an agent (a plan, if None) on a problem (a model file or environment, if None).
+
+    `own` has further modules: of a method from outside, or of an environment.
+    """
+    roots = [ROOT, *own]
+    kind = None if agent is None else learning.class_of(agent)
+    if agent is not None and kind is not None:
+        family = [kind] if _is_ours(kind) else [each for each in kind.__mro__ if issubclass(each, Agent)]
+        roots += [*map(_home_of, family), *_import_module_of(agent)]
     if problem in problems.PROBLEMS:
         roots.append(problems.PROBLEMS[problem].__module__)
-    left_out = (
-        LEFT_OUT | ({PLANNING} if agent is not None else {TRAINING}) | ({FILES} if problem is not None else set())
-    )
+    elif problem is not None:
+        roots += _import_module_of(problem)
+    is_file = problem is None and ENVIRONMENTS[0] not in own
+    left_out = LEFT_OUT | ({PLANNING} if agent is not None else {TRAINING}) | (set() if is_file else {FILES})
+    if problem is not None and _import_module_of(problem):
+        left_out = left_out - set(ENVIRONMENTS)
     found = hashlib.sha256()
     for name in sorted(_reached(roots, left_out)):
         found.update(f"{name} {module_digest(name)}\n".encode())
     return found.hexdigest()[:DIGITS]
 
 
+def _home_of(kind: type[Any]) -> str:
+    """Return the module of a class, as a worker imports it: the main program by the name of its file."""
+    is_main = kind.__module__ == "__main__" and getattr(sys.modules["__main__"], "__file__", None) is not None
+    return import_name(kind, "the agent").partition(":")[0] if is_main else kind.__module__
+
+
+def _is_ours(kind: type[Any]) -> bool:
+    return kind.__module__.partition(".")[0] == PACKAGE
+
+
 def _reached(roots: list[str], left_out: frozenset[str]) -> set[str]:
     """Return the modules that these import, directly or not, of our package and of the packages that the roots are from."""
     packages = {PACKAGE, *(root.partition(".")[0] for root in roots)}
+    # A module that is in no package, such as one beside a study file, may import others of its folder.
+    folders = {_own_folder(root) for root in roots if "." not in root} - {None}
     reached: set[str] = set()
     waiting = list(roots)
     while waiting:
@@ -140,7 +258,10 @@ def _reached(roots: list[str], left_out: frozenset[str]) -> set[str]:
         if name in reached or (name in left_out and name not in roots):
             continue
         reached.add(name)
-        waiting += [other for other in _module(name)[1] if other.partition(".")[0] in packages]
+        for other in _module(name)[1]:
+            package = other.partition(".")[0]
+            if package in packages or (folders and package and _own_folder(package) in folders):
+                waiting.append(other)
     return reached
 
 

@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import NamedTuple
 
-from actmeasure.model import Model
+from actmeasure.learning.train import task_of
 from actmeasure.planning.optimal import MOST_GRAPH_BYTES
 from actmeasure.studies.planning_trial import is_search
 from actmeasure.studies.spec import AgentSpec, Trial, canonical
-from actmeasure.studies.trial import build_model, new_agent
+from actmeasure.studies.trial import build_model, build_world, new_agent
 
 __all__ = ["Expense", "ExpenseEstimator", "Pace"]
 
@@ -71,7 +71,7 @@ class ExpenseEstimator:
     """Estimates the expense of trials before any has been run; each problem and agent is built once."""
 
     def __init__(self) -> None:
-        self._sizes: dict[str, tuple[int, int, float]] = {}
+        self._sizes: dict[tuple[bool, str], tuple[int, int, float]] = {}
         self._beliefs: dict[str, int] = {}
 
     def estimate(self, trial: Trial, contents: bytes | None) -> Expense:
@@ -92,10 +92,10 @@ class ExpenseEstimator:
         return Expense(cell, kind, agent.name, work, base + _search_bytes(self._agent_beliefs(agent)))
 
     def _size(self, trial: Trial, contents: bytes | None) -> tuple[int, int, float]:
-        key = str(trial.problem.identity())
+        key = trial.agent is None, str(trial.problem.identity())
         if key not in self._sizes:
-            model: Model = build_model(trial.problem, contents)
-            self._sizes[key] = model.n_states, model.n_actions, model.discount
+            task = task_of(build_model(trial.problem, contents) if key[0] else build_world(trial.problem, contents), 1)
+            self._sizes[key] = task.n_states, task.n_actions, task.discount
         return self._sizes[key]
 
     def _agent_beliefs(self, agent: AgentSpec) -> int:

@@ -11,7 +11,7 @@ from pathlib import Path
 from actmeasure import __version__
 from actmeasure.errors import import_extra
 
-__all__ = ["available_memory", "total_memory", "versions", "workers_that_fit"]
+__all__ = ["available_memory", "processor", "total_memory", "versions", "workers_that_fit"]
 
 #: Files with the memory limit of a container and what is used of it (cgroups 2 and 1), which psutil does not tell.
 LIMITS = (
@@ -62,6 +62,16 @@ def workers_that_fit(needs: Sequence[int], most: int, available: int) -> int:
     while fitting > 1 and sum(largest[:fitting]) > available:
         fitting -= 1
     return max(1, fitting)
+
+
+def processor() -> str:
+    """Return the name of the processor, "" if it is not known."""
+    with suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text(errors="replace").splitlines():
+            name, colon, value = line.partition(":")
+            if colon and name.strip() == "model name":
+                return value.strip()
+    return platform.processor()
 
 
 def versions() -> dict[str, str]:

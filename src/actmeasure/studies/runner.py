@@ -11,9 +11,9 @@ from pathlib import Path
 
 from actmeasure.errors import ActMeasureError, StudyError, quoted
 from actmeasure.interrupts import Interrupts, deferred_interrupts
-from actmeasure.studies.code_digest import code_of
+from actmeasure.studies.code_digest import code_of, own_code
 from actmeasure.studies.engines import Engine, LocalEngine, Order
-from actmeasure.studies.engines.base import Outcome, unpacked
+from actmeasure.studies.engines.base import Outcome, is_importing, unpacked
 from actmeasure.studies.expense import Expense, ExpenseEstimator, Pace
 from actmeasure.studies.spec import Study, Trial
 from actmeasure.studies.store import DamagedError, Store, StoredTrial, open_store
@@ -74,6 +74,11 @@ def run_study(
     """
     if not isinstance(study, Study):
         raise StudyError(f"the study is {quoted(study)}, expected a Study; see actmeasure.studies")
+    if is_importing():
+        raise StudyError(
+            "the study was started once more as a worker imported the script that defines an agent or problem; put run_study "
+            "below the line: if __name__ == '__main__':"
+        )
     begun = time.perf_counter()
     place = Path(directory)
     contents = _file_contents(study)
@@ -103,6 +108,7 @@ def check_study(study: Study, contents: dict[str, bytes] | None = None) -> dict[
         for trial in part.trials():
             try:
                 expenses[trial.hash] = estimator.estimate(trial, found.get(trial.problem.content or ""))
+                own_code(trial)
             except ActMeasureError as error:
                 raise StudyError(f"part {part.name!r}, {trial}: {error}") from error
     return expenses

@@ -10,24 +10,31 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import Any
 
 import cloudpickle
+import gymnasium
 import numpy as np
 
 from actmeasure import learning
+from actmeasure.envs.registration import register_environments
+from actmeasure.envs.tabular import TabularEnv
+from actmeasure.envs.wrapper import ActiveMeasuring
 from actmeasure.episodes import Episodes
 from actmeasure.errors import ActMeasureError, AgentError, SpaceError, quoted
 from actmeasure.files import npz
 from actmeasure.interrupts import Interrupts, deferred_interrupts
 from actmeasure.kernels.jit import running_time
 from actmeasure.learning.agent import Agent
-from actmeasure.learning.train import train
+from actmeasure.learning.learning_agent import own_discount
+from actmeasure.learning.train import DISCOUNT, task_of, train
 from actmeasure.model import Model
 from actmeasure.settings import MOST_EPISODES, whole
 from actmeasure.studies.pool import Call, Work, available_cores, error_sentence, run_calls
 from actmeasure.studies.seed_runs import LAST, SeedRuns, Stopped
+from actmeasure.studies.trial import World
 
 __all__ = ["AgentMaker", "FinishedEpisodes", "SeedProgress", "Training", "train_agent", "train_seeds"]
 
@@ -69,7 +76,7 @@ Progress = Callable[[SeedProgress], None]
 
 def train_seeds(
     agent: AgentMaker,
-    model: Model,
+    model: Model | gymnasium.Env[Any, Any] | str | Callable[[], gymnasium.Env[Any, Any]],
     episodes: int,
     seeds: int | Iterable[int] = 5,
     max_steps: int = 1000,
@@ -77,6 +84,9 @@ def train_seeds(
     planned_episodes: int | None = None,
     workers: int | None = None,
     progress: Progress | None = None,
+    *,
+    measuring_cost: float | None = None,
+    discount: float = DISCOUNT,
 ) -> SeedRuns:
     """Train an agent several times, with different seeds, on all cores that this process may use.
 
@@ -86,7 +96,8 @@ def train_seeds(
     ----------
     agent : str, or function that makes a new agent
         A name as for `actmeasure.learning.make`. A function is called once for every seed.
-    model : Model
+    model : Model; or environment in which looking costs, its Gymnasium id, or a function that makes it
+        Worker processes make an environment anew, from its `spec`, or are sent a copy of it.
     episodes : int
         For each seed.
     seeds : int, or ints
@@ -101,6 +112,10 @@ def train_seeds(
         How many processes to use; 1 for this one alone. By default a short run stays here and a long one uses all cores.
     progress : function, optional
         Called now and then with a `SeedProgress`.
+    measuring_cost : float, optional
+        Price of a look in an environment that has none yet; it is then wrapped with `ActiveMeasuring`.
+    discount : float
+        Discount of the task on an environment; a model has its own.
 
     Returns
     -------
@@ -115,13 +130,15 @@ def train_seeds(
     True
     """
     count = whole(episodes, "episodes", 1, error=AgentError)
-    training = Training(agent, dict(settings or {}), count, _steps(max_steps), _planned(planned_episodes))
+    training = Training(agent, dict(settings or {}), count, _steps(max_steps), _planned(planned_episodes), discount)
     chosen = _checked_seeds(seeds, training.episodes)
     processes = None if workers is None else whole(workers, "workers", 1, error=AgentError)
-    _check_model(model)
-    training.new_agent().check_can_act_on(model)  # so that a mistake is known before anything begins
+    source = WorldSource(model, measuring_cost)
+    found = source.make()
+    task_of(found, count, own_discount(discount, "discount"))  # so that a mistake is known before anything begins
+    _check_can_act(training.new_agent(), found)
     finished = FinishedEpisodes(chosen, training.episodes, progress)
-    return _train(training, model, finished, processes, training.new_agent)
+    return _train(training, source, finished, processes, training.new_agent)
 
 
 def train_agent(
@@ -137,13 +154,12 @@ def train_agent(
 
     See `train` for the parameters.
     """
-    _check_model(model)
-    agent.check_can_act_on(model)
+    agent.check_can_act_on(_checked_model(model))
     count = whole(episodes, "episodes", 1, error=AgentError)
     name = getattr(agent, "name", type(agent).__name__)
     training = Training(name, {}, count, _steps(max_steps), _planned(planned_episodes))
     finished = FinishedEpisodes(_checked_seeds([seed], count), count, progress)
-    return _train(training, model, finished, 1, lambda: agent, agent.episodes_done)
+    return _train(training, WorldSource(model), finished, 1, lambda: agent, agent.episodes_done)
 
 
 def _steps(max_steps: int) -> int:
@@ -154,11 +170,83 @@ def _planned(episodes: int | None) -> int | None:
     return None if episodes is None else whole(episodes, "planned_episodes", 1, LARGEST, AgentError)
 
 
-def _check_model(model: Model) -> None:
+def _checked_model(model: Any) -> Model:
     if not isinstance(model, Model):
-        raise SpaceError(
-            f"the world is of type {type(model).__name__}, expected a Model; use train for environments, seed by seed"
-        )
+        raise SpaceError(f"the world is of type {type(model).__name__}, expected a Model; use train for environments")
+    return model
+
+
+def _check_can_act(agent: Agent, world: World) -> None:
+    """Raise an error if the agent cannot act on a model, or on the model of an environment."""
+    if isinstance(world, Model):
+        agent.check_can_act_on(world)
+    elif isinstance(world.unwrapped, TabularEnv):
+        agent.check_can_act_on(world.unwrapped.model)
+
+
+class WorldSource:
+    """Where the model or environment of a training comes from, also in another process.
+
+    Parameters
+    ----------
+    given : Model, environment, id or function
+        As for `train_seeds`.
+    measuring_cost : float, optional
+        Price of a look in an environment that has none.
+    """
+
+    def __init__(self, given: Any, measuring_cost: float | None = None) -> None:
+        self._given, self._cost = given, measuring_cost
+        if isinstance(given, Model) and measuring_cost is not None:
+            raise SpaceError("a model has a measuring cost of its own; use model.replace(measuring_cost=...)")
+
+    def make(self) -> World:
+        """Return the model or environment in this process."""
+        given = self._given
+        if isinstance(given, str):
+            register_environments()
+            try:
+                given = gymnasium.make(given)
+            except (gymnasium.error.Error, ImportError) as error:
+                raise SpaceError(
+                    f"gymnasium.make cannot make {given!r}: {error}; expected a Model (actmeasure.problems.make makes one by "
+                    "name), an environment or its id"
+                ) from error
+        elif callable(given) and not isinstance(given, (Model, gymnasium.Env)):
+            given = given()
+        if isinstance(given, gymnasium.Env) and self._cost is not None:
+            given = ActiveMeasuring(given, measuring_cost=self._cost)
+        if not isinstance(given, (Model, gymnasium.Env)):
+            raise SpaceError(
+                f"the world is of type {type(given).__name__}, expected a Model, a Gymnasium environment, its id, or a function "
+                "that makes it"
+            )
+        return given
+
+    def packed(self) -> bytes:
+        """Return bytes of which `unpacked_world` makes the same in another process."""
+        if isinstance(
+            self._given, Model
+        ):  # unpickled arrays would be writable, for which kernels are compiled once more
+            file = io.BytesIO()
+            npz.write(self._given, file)
+            return MODEL + file.getvalue()
+        given = self._given
+        spec = given.spec if isinstance(given, gymnasium.Env) else None
+        source = given if spec is None else partial(gymnasium.make, spec)
+        packed: bytes = cloudpickle.dumps((source, self._cost))
+        return packed
+
+
+#: Beginning of the bytes of a model.
+MODEL = b"model "
+
+
+def unpacked_world(packed: bytes) -> World:
+    """Return the world that `WorldSource.packed` has packed."""
+    if packed.startswith(MODEL):
+        return npz.read(packed.removeprefix(MODEL))
+    return WorldSource(*pickle.loads(packed)).make()
 
 
 def _checked_seeds(seeds: int | Iterable[int], episodes: int) -> tuple[int, ...]:
@@ -185,6 +273,7 @@ class Training:
     episodes: int
     max_steps: int
     planned_episodes: int | None = None
+    discount: float = DISCOUNT
 
     @property
     def name(self) -> str:
@@ -206,7 +295,7 @@ class Training:
     def run(
         self,
         agent: Agent,
-        model: Model,
+        world: World,
         seed: int,
         deliver: Callable[[Episodes], None],
         stops: Callable[[], bool],
@@ -230,7 +319,7 @@ class Training:
         planned = self.episodes if self.planned_episodes is None else self.planned_episodes
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "interrupted after", RuntimeWarning)  # the caller says so
-            results = train(agent, model, left, seed, self.max_steps, planned_episodes=planned, progress=progress)
+            results = train(agent, world, left, seed, self.max_steps, self.discount, planned, progress)
         if len(results) > delivered:
             deliver(results.part(delivered, len(results)))
 
@@ -318,7 +407,7 @@ class FinishedEpisodes:
 
 def _train(
     training: Training,
-    model: Model,
+    source: WorldSource,
     finished: FinishedEpisodes,
     workers: int | None,
     new_agent: Callable[[], Agent],
@@ -326,14 +415,14 @@ def _train(
 ) -> SeedRuns:
     cores = workers
     if cores is None:
-        cores = 1 if _why_unsendable(training) else available_cores()
+        cores = 1 if _why_unsendable(training, source) else available_cores()
     several = min(cores, len(finished.seeds)) > 1
     failure: str | None = None
     with deferred_interrupts() as interrupts:
         if not several or workers is None:
-            failure = _train_here(training, model, finished, interrupts, new_agent, may_hand_over=several)
+            failure = _train_here(training, source.make(), finished, interrupts, new_agent, may_hand_over=several)
         if several and failure is None and not interrupts.requested and finished.unfinished:
-            failure = _train_in_workers(training, model, finished, cores, interrupts)
+            failure = _train_in_workers(training, source, finished, cores, interrupts)
     return _outcome(training, finished, failure, first_episode)
 
 
@@ -355,7 +444,7 @@ def _outcome(training: Training, finished: FinishedEpisodes, failure: str | None
 
 def _train_here(
     training: Training,
-    model: Model,
+    world: World,
     finished: FinishedEpisodes,
     interrupts: Interrupts,
     new_agent: Callable[[], Agent],
@@ -382,7 +471,7 @@ def _train_here(
             return pace is not None and pace.is_too_slow(running_time() - begun)
 
         try:
-            training.run(new_agent(), model, seed, deliver, stops)
+            training.run(new_agent(), world, seed, deliver, stops)
         except (ActMeasureError, MemoryError) as error:
             if not finished.done:
                 raise
@@ -415,7 +504,7 @@ class _Pace:
 
 
 def _train_in_workers(
-    training: Training, model: Model, finished: FinishedEpisodes, workers: int, interrupts: Interrupts
+    training: Training, source: WorldSource, finished: FinishedEpisodes, workers: int, interrupts: Interrupts
 ) -> str | None:
     """Train the seeds that are not finished in worker processes, each of which trains one seed after the other.
 
@@ -427,7 +516,7 @@ def _train_in_workers(
     str or None
         Why training failed, if it did.
     """
-    seeds = _Seeds(finished, interrupts, Call(None, _set_up, (_packed(training), _contents(model))))
+    seeds = _Seeds(finished, interrupts, Call(None, _set_up, _packed(training, source)))
     with suppress(KeyboardInterrupt):  # Ctrl-C was pressed twice
         for _ in run_calls(seeds, min(workers, len(seeds.waiting))):
             finished.stopping |= interrupts.requested
@@ -480,44 +569,38 @@ class _Seeds(Work):
             self._finished.stopping = True
 
 
-def _why_unsendable(training: Training) -> str | None:
-    """Return why the agent cannot be made in another process, None if it can."""
+def _why_unsendable(training: Training, source: WorldSource) -> str | None:
+    """Return why the agent or the environment cannot be made in another process, None if they can."""
     try:
         cloudpickle.dumps(training)
-    except Exception as error:  # whatever the agent's class or settings raise
+        source.packed()
+    except Exception as error:  # whatever the agent's class or settings raise, or the environment
         return str(error)
     return None
 
 
-def _packed(training: Training) -> bytes:
-    if reason := _why_unsendable(training):
+def _packed(training: Training, source: WorldSource) -> tuple[bytes, bytes]:
+    if reason := _why_unsendable(training, source):
         raise AgentError(
-            f"the agent {training.name!r} or its settings cannot be sent to worker processes ({reason}); leave out what cannot "
-            "be pickled, or pass workers=1"
+            f"the agent {training.name!r}, its settings or its environment cannot be sent to worker processes ({reason}); leave "
+            "out what cannot be pickled, or pass workers=1"
         )
     packed: bytes = cloudpickle.dumps(training)
-    return packed
-
-
-def _contents(model: Model) -> bytes:
-    """Return the model as `.npz` bytes; unpickled arrays would be writable, for which kernels are compiled once more."""
-    file = io.BytesIO()
-    npz.write(model, file)
-    return file.getvalue()
+    return packed, source.packed()
 
 
 class _InWorker:
-    """What a worker process holds between two calls: the training, the model, and the agent of the present seed."""
+    """What a worker process holds between two calls: the training, the world, and the agent of the present seed."""
 
     training: Training
-    model: Model
+    world: World
     agent: Agent
 
 
 def _set_up(packed: bytes, contents: bytes) -> str:
     """Prepare this worker process; returns why it cannot be, if so."""
     try:
-        _InWorker.training, _InWorker.model = pickle.loads(packed), npz.read(contents)
+        _InWorker.training, _InWorker.world = pickle.loads(packed), unpacked_world(contents)
     except Exception as error:
         return _failure(error)
     return ""
@@ -537,7 +620,7 @@ def _train_part(seed: int, done: int) -> tuple[Episodes, str]:
     try:
         if done == 0:
             _InWorker.agent = training.new_agent()
-        training.run(_InWorker.agent, _InWorker.model, seed, parts.append, lambda: True, done)
+        training.run(_InWorker.agent, _InWorker.world, seed, parts.append, lambda: True, done)
     except Exception as error:
         return parts[-1], _failure(error)
     return parts[-1], ""

@@ -6,17 +6,21 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import msgspec
 
 from actmeasure.errors import StudyError, quoted
+from actmeasure.files import FORMATS
 from actmeasure.files.atomic import explain
-from actmeasure.settings import MOST_EPISODES, real, whole
+from actmeasure.learning.agent import Agent
+from actmeasure.settings import MOST_EPISODES, amount, discount_factor, is_import_name, real, whole
+from actmeasure.studies.sweeps import Sweep, swept_settings
 
 __all__ = [
     "COUNTS",
@@ -32,7 +36,9 @@ __all__ = [
     "checked_name",
     "checked_tolerance",
     "digest",
+    "import_name",
     "is_model_file",
+    "label_of",
     "plain_settings",
 ]
 
@@ -64,7 +70,7 @@ class _Specification:
 
 
 def _json_value(value: Any) -> Any:
-    if isinstance(value, _Specification):
+    if isinstance(value, _Specification | Sweep):
         return value.to_json()
     if isinstance(value, Mapping):
         return dict(value)
@@ -80,8 +86,10 @@ class Part(_Specification):
     name : str
         Used in file names, so without spaces and slashes.
     title : str
-    problems : sequence of ProblemSpec or str
-    agents : sequence of AgentSpec or str
+    problems : sequence of ProblemSpec, str or function
+        Names alone, and functions that build a model, are taken too. Settings that are sweeps give a problem for each value.
+    agents : sequence of AgentSpec, str or class
+        Likewise; classes are subclasses of `Agent`.
     episodes : int
         For each seed.
     seeds, first_seed : int
@@ -115,8 +123,8 @@ class Part(_Specification):
             self,
             name: str,
             title: str,
-            problems: ProblemSpec | str | Iterable[ProblemSpec | str],
-            agents: AgentSpec | str | Iterable[AgentSpec | str] = (),
+            problems: ProblemSpec | str | Callable[..., Any] | Iterable[ProblemSpec | str | Callable[..., Any]],
+            agents: AgentSpec | str | type[Any] | Iterable[AgentSpec | str | type[Any]] = (),
             episodes: int = 1000,
             seeds: int = 5,
             first_seed: int = 0,
@@ -226,16 +234,49 @@ def checked_tolerance(value: Any, what: str) -> float:
 
 
 def _items(given: Any, kind: type[Any], what: str) -> tuple[Any, ...]:
-    """Return problems or agents as specifications (a name alone is also the label) with different labels."""
-    listed = [given] if isinstance(given, (str, kind)) or not isinstance(given, Iterable) else given
-    items = tuple(kind(one, one) if isinstance(one, str) else one for one in listed)
-    for one in items:
-        if not isinstance(one, kind):
+    """Return problems or agents as specifications (a name alone is also the label) with different labels, sweeps written out."""
+    listed = [given] if isinstance(given, (str, kind)) or callable(given) or not isinstance(given, Iterable) else given
+    items: list[Any] = []
+    for one in listed:
+        item = kind(label_of(one), one) if isinstance(one, str) or callable(one) else one
+        if not isinstance(item, kind):
             article = "an" if kind.__name__[0] in "AEIOU" else "a"
-            own = "; a class of your own can be trained with am.train_seeds" * (isinstance(one, type) or callable(one))
-            raise StudyError(f"one of the {what} is {quoted(one)}, expected {article} {kind.__name__} or a name{own}")
+            raise StudyError(f"one of the {what} is {quoted(one)}, expected {article} {kind.__name__} or a name")
+        items += item.each()
     _check_once([one.label for one in items], f"label among the {what}")
-    return items
+    return tuple(items)
+
+
+def label_of(name: Any, settings: Mapping[str, Any] | None = None) -> str:
+    """Return the label of a problem or agent that is given none.
+
+    Examples
+    --------
+    >>> label_of("frozen-lake", {"size": 8, "variant": "slippery"}), label_of("my_agents:Surprised")
+    ('frozen-lake size=8 variant=slippery', 'Surprised')
+    """
+    named = name.rpartition(":")[2] if is_import_name(name) else getattr(name, "__name__", str(name))
+    return " ".join([named, *(f"{key}={value}" for key, value in (settings or {}).items())])
+
+
+def import_name(thing: Any, what: str) -> str:
+    """Return the name `module:Name` with which worker processes import a class or function; an error calls it `what`."""
+    module, name = getattr(thing, "__module__", None), getattr(thing, "__qualname__", "")
+    if module == "__main__":
+        file = getattr(sys.modules["__main__"], "__file__", None)
+        if file is None:
+            raise StudyError(
+                f"{what} is {quoted(thing)}, defined at a prompt or in a notebook, from which workers cannot import it; write it "
+                "into a file, and import it from there"
+            )
+        module = Path(file).stem
+        sys.modules.setdefault(module, sys.modules["__main__"])
+    found = f"{module}:{name}"
+    if not is_import_name(found):
+        raise StudyError(
+            f"{what} is {quoted(thing)}, which workers cannot import as {found!r}; define it at the top level of a module"
+        )
+    return found
 
 
 def _texts(given: Any, what: str) -> tuple[str, ...]:
@@ -262,38 +303,129 @@ def _at_most(count: int | None, most: int) -> int | None:
 
 
 @dataclass(frozen=True)
-class ProblemSpec(_Specification):
+class _Item(_Specification):
+    """What problems and agents have in common: a label, a name, settings, and the values of a sweep.
+
+    Attributes
+    ----------
+    sweep : Sweep or None
+        Of which sweep this is one of the problems or agents, and the values that it has.
+    """
+
+    label: str
+    name: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    sweep: Sweep | None = field(default=None, kw_only=True)
+
+    what: ClassVar[str]
+
+    def _check(self) -> None:
+        label = checked_label(self.label, f"{_article(self.what)} {self.what}")
+        if callable(self.name):
+            object.__setattr__(self, "name", import_name(self.name, f"the {self.what} {label!r}"))
+        object.__setattr__(self, "settings", plain_settings(self.settings, f"the {self.what} {label!r}"))
+
+    def each(self) -> list[Self]:
+        """Return the problems or agents that this stands for: one for each combination of the values of its sweeps."""
+        if self.sweep is not None:
+            return [self]
+        plain = {key: value for key, value in vars(self).items() if key in self.swept_fields and value is not None}
+        combinations = swept_settings(self.what, self.name, {**self.settings, **plain}, always=plain)
+        if combinations is None:
+            return [self]
+        return [
+            replace(
+                self,
+                label=label_of(self.label, values),
+                settings={key: values.get(key, value) for key, value in self.settings.items()},
+                sweep=Sweep(self.label, values),
+                **{key: values[key] for key in plain if key in values},
+            )
+            for values in combinations
+        ]
+
+    #: Fields other than the settings that may be swept.
+    swept_fields: ClassVar[tuple[str, ...]] = ()
+
+
+def _article(word: str) -> str:
+    return "an" if word[0] in "aeiou" else "a"
+
+
+@dataclass(frozen=True)
+class ProblemSpec(_Item):
     """A problem and its settings.
 
     Attributes
     ----------
     label : str
         Name in tables and figures.
-    name : str
-        A name of the catalogue (`actmeasure.problems`), or the path of a model file.
+    name : str, or function
+        A name of the catalogue (`actmeasure.problems`), the path of a model file, or `package.module:function` of a function that
+        returns a `Model` or an environment; the function itself is taken, too.
     settings : mapping
-        Arguments of the problem; of a model file `measuring_cost` and `discount`, to replace its own.
+        Arguments of the problem; of a model file `measuring_cost` and `discount`, to replace its own; of a Gymnasium environment
+        the arguments of `gymnasium.make`. A list where a setting takes one value is a sweep, as is `{"values": [...]}`.
     content : str or None
         SHA-256 of a model file, by default that of the file as it is now; it identifies the trial, the path does not.
+    gymnasium : str or None
+        Instead of a name: the id of a Gymnasium environment, such as `Taxi-v4` or `my_package:Mine-v0`.
+    measuring_cost : float or None
+        Price of a look in that environment; None if it has one already.
+    discount : float or None
+        Discount of the task on that environment; 0.95 by default.
+    grid : mapping or None
+        Arguments of `actmeasure.envs.Grid`, such as `{"bins": 6}`, for an environment with continuous states.
+
+    Examples
+    --------
+    >>> ProblemSpec("lake", "frozen-lake", {"size": 4}).label
+    'lake'
+    >>> [one.label for one in ProblemSpec("taxi", gymnasium="Taxi-v4", measuring_cost=[0.01, 0.1]).each()]
+    ['taxi measuring_cost=0.01', 'taxi measuring_cost=0.1']
     """
 
-    label: str
-    name: str
-    settings: Mapping[str, Any] = field(default_factory=dict)
     content: str | None = None
+    gymnasium: str | None = field(default=None, kw_only=True)
+    measuring_cost: Any = field(default=None, kw_only=True)
+    discount: Any = field(default=None, kw_only=True)
+    grid: Mapping[str, Any] | None = field(default=None, kw_only=True)
+
+    what: ClassVar[str] = "problem"
 
     def __post_init__(self) -> None:
-        label = checked_label(self.label, "a problem")
-        if not isinstance(self.name, str) or not self.name:
-            raise StudyError(f"the problem {label!r} is called {quoted(self.name)}, expected a name or a file")
-        object.__setattr__(self, "settings", plain_settings(self.settings, f"the problem {label!r}"))
-        if self.is_file and self.content is None:
-            object.__setattr__(self, "content", digest(self.read()))
+        self._check()
+        whose = f"the problem {self.label!r}"
+        if self.gymnasium is None:
+            if not isinstance(self.name, str) or not self.name:
+                raise StudyError(f"{whose} is called {quoted(self.name)}, expected a name or a file")
+            given = [name for name in ("measuring_cost", "discount", "grid") if getattr(self, name) is not None]
+            if given:
+                raise StudyError(
+                    f"{whose} has a {given[0]} of its own, which goes with gymnasium = ...; put it into the settings"
+                )
+            if self.is_file and self.content is None:
+                object.__setattr__(self, "content", digest(self.read()))
+            return
+        if not isinstance(self.gymnasium, str) or not self.gymnasium:
+            raise StudyError(f"gymnasium of {whose} is {quoted(self.gymnasium)}, expected an id, such as 'Taxi-v4'")
+        if self.name and self.name != self.gymnasium:
+            raise StudyError(f"{whose} has a name, {quoted(self.name)}, and a Gymnasium id; give one of them")
+        object.__setattr__(self, "name", self.gymnasium)
+        if self.grid is not None:
+            object.__setattr__(self, "grid", plain_settings(self.grid, f"the grid of {whose}"))
+        for name in self.swept_fields:
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, (list, tuple, Mapping)):
+                check = discount_factor if name == "discount" else amount
+                object.__setattr__(self, name, check(value, f"{name} of {whose}", error=StudyError))
+
+    swept_fields: ClassVar[tuple[str, ...]] = ("measuring_cost", "discount")
 
     @property
     def is_file(self) -> bool:
         """Whether the problem is a model file."""
-        return is_model_file(self.name)
+        return self.gymnasium is None and is_model_file(self.name)
 
     def read(self) -> bytes:
         """Return the contents of the model file."""
@@ -304,37 +436,45 @@ class ProblemSpec(_Specification):
 
     def identity(self) -> dict[str, Any]:
         """Return what results depend on: not the label, and of a model file its content."""
+        if self.gymnasium is not None:
+            own = {"measuring_cost": self.measuring_cost, "discount": self.discount, "grid": self.grid}
+            given = {name: value for name, value in own.items() if value is not None}
+            return {"gymnasium": self.gymnasium, **given, "settings": dict(self.settings)}
         which = {"content": self.content} if self.is_file else {"name": self.name}
         return {**which, "settings": dict(self.settings)}
 
 
 @dataclass(frozen=True)
-class AgentSpec(_Specification):
+class AgentSpec(_Item):
     """An agent and its settings.
 
     Attributes
     ----------
     label : str
         Name in tables and figures.
-    name : str
-        As for `actmeasure.learning.make`.
+    name : str, or class
+        As for `actmeasure.learning.make`: of the library, registered, of an entry point, or `package.module:Class`; the class
+        itself is taken, too.
     settings : mapping
-        Settings of the agent, such as a `preset`.
+        Settings of the agent, such as a `preset`. A list where a setting takes one value is a sweep, as is `{"values": [...]}`.
     seeds, episodes : int or None
         Numbers for this agent, instead of those of the part.
     """
 
-    label: str
-    name: str
-    settings: Mapping[str, Any] = field(default_factory=dict)
     seeds: int | None = None
     episodes: int | None = None
 
+    what: ClassVar[str] = "agent"
+
     def __post_init__(self) -> None:
-        label = checked_label(self.label, "an agent")
+        if callable(self.name) and not (isinstance(self.name, type) and issubclass(self.name, Agent)):
+            raise StudyError(
+                f"the agent {self.label!r} is {quoted(self.name)}, expected a subclass of Agent, or a name"
+            )
+        self._check()
+        label = self.label
         if not isinstance(self.name, str) or not self.name:
             raise StudyError(f"the agent {label!r} is called {quoted(self.name)}, expected a name")
-        object.__setattr__(self, "settings", plain_settings(self.settings, f"the agent {label!r}"))
         for what in ("seeds", "episodes"):
             if getattr(self, what) is not None:
                 count = whole(getattr(self, what), f"{what} of the agent {label!r}", 1, MOST_EPISODES, StudyError)
@@ -347,6 +487,8 @@ class AgentSpec(_Specification):
 
 def is_model_file(name: str) -> bool:
     """Return whether a name is that of a model file: names in the catalogue have no dot or slash."""
+    if is_import_name(name) and Path(name).suffix.lower() not in FORMATS:
+        return False
     return bool(Path(name).suffix) or "/" in name or "\\" in name
 
 

@@ -9,6 +9,7 @@ import tomllib
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
@@ -19,8 +20,10 @@ from actmeasure.errors import ActMeasureError, StudyError, quoted, unknown_name
 from actmeasure.files.atomic import explain
 from actmeasure.files.checks import validation_path
 from actmeasure.files.toml_lines import KeyLines, KeyPath
+from actmeasure.learning.train import task_of
 from actmeasure.model import Model
 from actmeasure.planning.solve import method_of
+from actmeasure.settings import is_import_name
 from actmeasure.studies.spec import (
     COUNTS,
     AgentSpec,
@@ -32,15 +35,19 @@ from actmeasure.studies.spec import (
     checked_name,
     checked_tolerance,
     is_model_file,
+    label_of,
 )
-from actmeasure.studies.trial import build_model, new_agent
+from actmeasure.studies.sweeps import Sweep
+from actmeasure.studies.trial import build_world, new_agent
 
 __all__ = ["read_study", "study_from_python", "study_from_toml"]
 
 #: How `tomllib` ends a message about syntax.
 SYNTAX = re.compile(r"(.*) \(at line (\d+), column \d+\)", re.DOTALL)
-#: `__name__` of a Python file: not `__main__`, so that it may have lines for when it is run as a script.
+#: `__name__` of a Python file whose own name is that of another module, or none; never `__main__`, so that it may have lines for
+#: when it is run as a script.
 NAME = "actmeasure_study"
+NO_SWEEP = Sweep("", {})
 
 Spec = TypeVar("Spec", ProblemSpec, AgentSpec)
 
@@ -85,15 +92,47 @@ def study_from_toml(text: str, place: Path) -> Study:
         path, key = validation_path(error, data)
         with reader.at(*path, *([] if key is None else [key])):
             raise StudyError(_refusal(data, path, key)) from None
+    folder = str(place.resolve().parent)
+    with reader.at("part"):
+        _check_modules(_modules(table), Path(folder))
+    # As for a script: own modules are looked for beside the file first, also when they are imported later.
+    if _modules(table) and folder not in sys.path:
+        sys.path.insert(0, folder)
     return reader.study(table)
 
 
-class ProblemTable(msgspec.Struct, forbid_unknown_fields=True):
-    """A problem of a part: a table, or its name alone."""
+def _modules(table: StudyTable) -> list[str]:
+    """Return the modules that names `package.module:Name` in a study refer to."""
+    items = [item for part in table.part for item in (*part.problems, *part.agents, *part.methods)]
+    names = [item if isinstance(item, str) else item.name for item in items]
+    environments = [item.gymnasium for item in items if isinstance(item, ProblemTable)]
+    found = [name.partition(":")[0] for name in names if is_import_name(name) and not is_model_file(name or "")]
+    return found + [name.partition(":")[0] for name in environments if name is not None and ":" in name]
 
-    name: str
+
+def _check_modules(modules: list[str], folder: Path) -> None:
+    """Raise an error if a module of the folder was imported from elsewhere: its code would not be that of the folder."""
+    for name in modules:
+        first = name.partition(".")[0]
+        loaded = getattr(sys.modules.get(first), "__file__", None)
+        for place in (folder / f"{first}.py", folder / first / "__init__.py"):
+            if loaded is not None and place.is_file() and not place.samefile(loaded):
+                raise StudyError(
+                    f"the module {first!r} was imported from {loaded}, but the study has another one beside it; rename one of "
+                    "them, or run the study in a new process"
+                )
+
+
+class ProblemTable(msgspec.Struct, forbid_unknown_fields=True):
+    """A problem of a part: a table with a name or the id of a Gymnasium environment, or its name alone."""
+
+    name: str | None = None
     label: str | None = None
     settings: dict[str, Any] = {}
+    gymnasium: str | None = None
+    measuring_cost: int | float | list[int | float] | None = None
+    discount: int | float | list[int | float] | None = None
+    grid: dict[str, Any] | None = None
 
 
 class AgentTable(msgspec.Struct, forbid_unknown_fields=True):
@@ -158,8 +197,10 @@ def _refusal(data: Any, where: KeyPath, key: str | None) -> str:
         said = f'{quoted(value)} is not {what}; give a name, or a table such as {{name = "{example}"}}'
     elif last in TABLES or last == "methods":
         said = f"{last} is {quoted(value)}, expected a list in brackets"
-    elif last == "settings":
-        said = f"settings is {quoted(value)}, expected a table, such as {{size = 4}}"
+    elif last in ("settings", "grid"):
+        said = f"{last} is {quoted(value)}, expected a table, such as {{{'bins' if last == 'grid' else 'size'} = 4}}"
+    elif last in ("measuring_cost", "discount"):
+        said = f"{last} is {quoted(value)}, expected a number, or a list of numbers for a sweep"
     else:
         owner = str(next((step for step in reversed(where[:-1]) if isinstance(step, str)), ""))
         said = _scalar_refusal(last, value, TABLES[owner][0])
@@ -237,29 +278,41 @@ class _StudyReader:
         with self.at(*where):
             return Part(table.name, title, problems, agents, methods=table.methods, **numbers)
 
-    def _items(self, items: list[Any], where: KeyPath, make: Callable[[Any, KeyPath], Spec]) -> list[Spec]:
-        """Return problems or agents, each of which can be made and has a label of its own."""
+    def _items(self, items: list[Any], where: KeyPath, make: Callable[[Any, KeyPath], list[Spec]]) -> list[Spec]:
+        """Return problems or agents, each of which can be made and has a label of its own; a sweep gives several."""
         made: list[Spec] = []
         for number, item in enumerate(items):
-            one = make(item, (*where, number))
-            with self.at(*where, number, "label"):
-                _check_new(one.label, [other.label for other in made], "label", f"another of the {where[-1]}")
-            made.append(one)
+            for one in make(item, (*where, number)):
+                with self.at(*where, number, "label"):
+                    _check_new(one.label, [other.label for other in made], "label", f"another of the {where[-1]}")
+                made.append(one)
         return made
 
-    def _problem(self, item: str | ProblemTable, where: KeyPath) -> ProblemSpec:
+    def _problem(self, item: str | ProblemTable, where: KeyPath) -> list[ProblemSpec]:
         table = ProblemTable(item) if isinstance(item, str) else item
-        label = _label(table.name, table.settings) if table.label is None else table.label
+        with self.at(*where):
+            if (table.name is None) == (table.gymnasium is None):
+                raise StudyError(
+                    'a problem has no name; give it one, such as name = "frozen-lake", or gymnasium = "Taxi-v4"'
+                    if table.name is None
+                    else "a problem has both a name and the id of a Gymnasium environment; give one of them"
+                )
+        name = table.name or table.gymnasium or ""
         # Model files are looked for beside the study file.
-        name = str(self._place.parent / table.name) if is_model_file(table.name) else table.name
-        with self._at_named_setting(where, table.settings):
-            spec = ProblemSpec(label, name, table.settings)
-            model = build_model(spec)
-        if not model.is_exact_look_model:
-            self._with_other_looks[where] = model
-        return spec
+        path = str(self._place.parent / name) if table.gymnasium is None and is_model_file(name) else name
+        own = {key: getattr(table, key) for key in ("measuring_cost", "discount", "grid")}
+        given = table.settings | {key: value for key, value in own.items() if key in ProblemSpec.swept_fields and value}
+        with self._at_named_setting(where, given):
+            spec = ProblemSpec(name, "" if table.gymnasium else path, table.settings, gymnasium=table.gymnasium, **own)
+            specs = _labelled(spec, name, table.label, given)
+            for one in specs:
+                world = build_world(one)
+                task_of(world, 1)
+                if isinstance(world, Model) and not world.is_exact_look_model:
+                    self._with_other_looks[where] = world
+        return specs
 
-    def _agent(self, item: str | AgentTable, where: KeyPath) -> AgentSpec:
+    def _agent(self, item: str | AgentTable, where: KeyPath) -> list[AgentSpec]:
         table = AgentTable(item) if isinstance(item, str) else item
         settings = table.settings
         if table.preset is not msgspec.UNSET:
@@ -270,11 +323,12 @@ class _StudyReader:
             if getattr(table, key) is not None:
                 with self.at(*where, key):
                     checked_count(getattr(table, key), key, key)
-        label = _label(table.name, settings) if table.label is None else table.label
         with self._at_named_setting(where, settings):
-            spec = AgentSpec(label, table.name, settings, table.seeds, table.episodes)
-            new_agent(spec)
-        return spec
+            spec = AgentSpec(table.name, table.name, settings, table.seeds, table.episodes)
+            specs = _labelled(spec, table.name, table.label, settings)
+            for one in specs:
+                new_agent(one)
+        return specs
 
     @contextmanager
     def _at_named_setting(self, where: KeyPath, settings: Mapping[str, Any]) -> Iterator[None]:
@@ -304,21 +358,26 @@ def _check_new(name: str, others: list[str], what: str, whose: str) -> None:
         raise StudyError(f"{name!r} is already the {what} of {whose}; give each its own")
 
 
-def _label(name: str, settings: Mapping[str, Any]) -> str:
-    """Return the label of a problem or agent that is given none.
-
-    Examples
-    --------
-    >>> _label("frozen-lake", {"size": 8, "variant": "slippery"})
-    'frozen-lake size=8 variant=slippery'
-    """
-    return " ".join([name, *(f"{key}={value}" for key, value in settings.items())])
+def _labelled(spec: Spec, name: str, label: str | None, settings: Mapping[str, Any]) -> list[Spec]:
+    """Return the problems or agents of a table with their labels; without a given one, all settings are in it."""
+    if label is not None:
+        return replace(spec, label=label).each()
+    fixed = {key: value for key, value in settings.items() if key not in (spec.each()[0].sweep or NO_SWEEP).values}
+    return replace(spec, label=label_of(name, fixed)).each()
 
 
 def study_from_python(text: str, place: Path) -> Study:
-    """Run a Python file and return the `study` that it defines; it can import what is beside it."""
-    module = ModuleType(NAME)
-    module.__file__ = str(place)
+    """Run a Python file and return the `study` that it defines; it can import what is beside it.
+
+    Agents and problems that the file itself defines are imported by workers, by the name of the file.
+    """
+    name = place.stem if place.stem.isidentifier() and place.stem not in sys.stdlib_module_names else NAME
+    loaded = getattr(sys.modules.get(name), "__file__", None)
+    if name in sys.modules and (loaded is None or not _is_same(Path(loaded), place)):
+        name = NAME
+    module = ModuleType(name)
+    module.__file__ = str(place.resolve())
+    before = sys.modules.get(name)
     try:
         code = compile(text, str(place), "exec")
         with _importing(module, place.resolve().parent):
@@ -332,7 +391,20 @@ def study_from_python(text: str, place: Path) -> Study:
     if not isinstance(study, Study):
         found = "defines no study" if study is None else f"has a study that is {quoted(study)}"
         raise StudyError(f"{place} {found}; write study = Study(...) at its end, with actmeasure.studies.Study")
+    names = [item.name for part in study.parts for item in (*part.problems, *part.agents)]
+    own = [one for one in names if is_import_name(one) and not is_model_file(one)]
+    if any(one.partition(":")[0] == name for one in own) and name != NAME:
+        sys.modules[name] = module if before is None else before
+    if own and str(place.resolve().parent) not in sys.path:
+        sys.path.insert(0, str(place.resolve().parent))
     return study
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except OSError:
+        return False
 
 
 def _line(error: BaseException, file: str) -> int:
@@ -344,10 +416,13 @@ def _line(error: BaseException, file: str) -> int:
 @contextmanager
 def _importing(module: ModuleType, folder: Path) -> Iterator[None]:
     """Let a file import what is beside it, and be found in `sys.modules`, as dataclasses in it expect."""
+    before = sys.modules.get(module.__name__)
     sys.path.insert(0, str(folder))
-    sys.modules[NAME] = module
+    sys.modules[module.__name__] = module
     try:
         yield
     finally:
         sys.path.remove(str(folder))
-        del sys.modules[NAME]
+        del sys.modules[module.__name__]
+        if before is not None:
+            sys.modules[module.__name__] = before

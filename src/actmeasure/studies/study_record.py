@@ -12,10 +12,11 @@ from typing import Any, Literal
 
 from actmeasure.errors import StudyError
 from actmeasure.studies.code_digest import code_of, what_computes
-from actmeasure.studies.machine import total_memory, versions
+from actmeasure.studies.machine import processor, total_memory, versions
 from actmeasure.studies.pool import available_cores
 from actmeasure.studies.spec import Study, Trial
 from actmeasure.studies.store import DamagedError, Store
+from actmeasure.studies.sweeps import unset_settings
 from actmeasure.text import text_table
 
 __all__ = ["Failure", "PartProgress", "PartSummary", "StudyProgress", "StudyRecord", "Summary"]
@@ -144,6 +145,7 @@ class StudyRecord:
         self._store, self._begun, self._kept = store, begun, begun
         codes = {what_computes(trial): code_of(trial) for trial in study.trials()}
         self._data: dict[str, Any] = {**study.to_json(), "source": source, "code": codes, "keep": keep}
+        self._defaults = _defaults(study)
         before = self._before()
         same = before if before.get("parts") == self._data["parts"] else {}
         self._earlier = float(same.get("wall_seconds") or 0.0)
@@ -160,7 +162,13 @@ class StudyRecord:
         self._data |= {
             "engine": engine,
             "versions": versions(),
-            "machine": {"system": platform.platform(), "cores": available_cores(), "memory": total_memory()},
+            "machine": {
+                "system": platform.platform(),
+                "processor": processor(),
+                "cores": available_cores(),
+                "memory": total_memory(),
+            },
+            "defaults": self._defaults,
             "seconds": {},
             "wall_seconds": self._earlier,
             "failures": [],
@@ -192,6 +200,13 @@ class StudyRecord:
             "failures": described["failures"],
         }
         self._store.write_study(self._data)
+
+
+def _defaults(study: Study) -> dict[str, dict[str, Any]]:
+    """Return the settings that were not given, with the values that they have, by labels of problems and agents."""
+    problems = {one.label: unset_settings("problem", one.name, one.settings) for p in study.parts for one in p.problems}
+    agents = {one.label: unset_settings("agent", one.name, one.settings) for p in study.parts for one in p.agents}
+    return {"problems": problems, "agents": agents}
 
 
 def _now() -> str:

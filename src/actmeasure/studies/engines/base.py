@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import time
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from actmeasure.errors import StudyError
 from actmeasure.interrupts import Interrupts
+from actmeasure.kernels.jit import running_time
 from actmeasure.studies.pool import error_sentence
 from actmeasure.studies.spec import Trial
 from actmeasure.studies.store import arrow
@@ -19,16 +20,19 @@ from actmeasure.studies.store import arrow
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["Engine", "Order", "Outcome", "Report", "environment", "perform", "unpacked"]
+__all__ = ["Engine", "Order", "Outcome", "Report", "environment", "is_importing", "perform", "unpacked"]
 
 OTHER_CODE = (
     "the code that computes it is another where the worker runs than where the study was started; install the same there, or, "
     "if it was edited meanwhile, run the study again"
 )
-#: Result of `perform`: a packed table or None, seconds, why there is no table, and whether the seconds include loading.
+#: Result of `perform`: a packed table or None, seconds without compiling, why there is no table, and whether the seconds include
+#: importing modules.
 Report = tuple[bytes | None, float, str] | tuple[bytes | None, float, str, bool]
-#: Agents and methods that this process has run: the first trial of each also loads compiled code.
+#: Agents and methods that this process has run: the first trial of each also imports modules.
 _LOADED: set[str] = set()
+#: Whether modules from outside of this library are being imported.
+_IMPORTING = [False]
 
 
 class Order(NamedTuple):
@@ -52,9 +56,9 @@ class Order(NamedTuple):
 
     def packed(self) -> tuple[str, bytes | None]:
         """Return the arguments of `perform`."""
-        from actmeasure.studies.code_digest import own_module
+        from actmeasure.studies.code_digest import own_code
 
-        order = {"trial": self.trial.to_json(), "code": self.code, "module": own_module(self.trial)}
+        order = {"trial": self.trial.to_json(), "code": self.code, "own": own_code(self.trial)}
         return json.dumps(order), self.contents
 
 
@@ -89,25 +93,51 @@ class Engine(Protocol):
 
 def perform(packed: str, contents: bytes | None) -> Report:
     """Run a trial in a worker; an error is returned as a sentence."""
-    begun = time.perf_counter()
+    begun = running_time()
     try:
         from actmeasure.studies.code_digest import code_of
         from actmeasure.studies.trial import run_trial
 
         order = json.loads(packed)
         trial = Trial.from_json(order["trial"])
-        if order["module"] is not None:
-            import_module(order["module"])  # which registers the planning method, if it has a name
+        _import_own(trial, order["own"])
         if code_of(trial) != order["code"]:
             raise StudyError(OTHER_CODE)
-        begun = time.perf_counter()  # without importing, which happens once
+        begun = running_time()  # without importing, which happens once
         name = trial.method if trial.agent is None else trial.agent.name
         table = _pack(run_trial(trial, contents))
     except Exception as error:  # one trial must not stop the others
-        return None, time.perf_counter() - begun, error_sentence(error)
+        return None, running_time() - begun, error_sentence(error)
     has_loaded = name not in _LOADED
     _LOADED.add(name)
-    return table, time.perf_counter() - begun, "", has_loaded
+    return table, running_time() - begun, "", has_loaded
+
+
+def is_importing() -> bool:
+    """Return whether this process is a worker that imports modules from outside of this library."""
+    return _IMPORTING[0]
+
+
+def _import_own(trial: Trial, own: Mapping[str, Any]) -> None:
+    """Import what a trial needs from outside of this library, as `code_digest.own_code` lists it."""
+    from actmeasure import learning
+    from actmeasure.settings import imported
+
+    for folder in reversed(own["path"]):
+        if folder not in sys.path:
+            sys.path.insert(0, folder)
+    _IMPORTING[0] = True
+    try:
+        for module in own["modules"]:
+            import_module(module)  # which registers the planning method, if it has a name
+        if own["agent"] is not None and trial.agent is not None:
+            learning.register(trial.agent.name, imported("agent", own["agent"], StudyError))
+    except ModuleNotFoundError as error:
+        raise StudyError(
+            f"the module {error.name!r} is not where the worker runs; install it there, or put it into a folder that both have"
+        ) from error
+    finally:
+        _IMPORTING[0] = False
 
 
 def _pack(table: pyarrow.Table) -> bytes:

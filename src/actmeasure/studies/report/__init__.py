@@ -44,17 +44,22 @@ def is_possible() -> bool:
     return all(find_spec(name) is not None for name in NEEDED)
 
 
-def build(directory: str | os.PathLike[str]) -> Path:
+def build(directory: str | os.PathLike[str], latex: bool = False, markdown: bool = False) -> Path:
     """Make the report of a study, finished or not, from what is stored in its folder.
 
     The paper's study has a report of its own once `actmeasure.paper` is imported.
 
-    Written into the folder are tables as CSV, figures as SVG and PNG, and the page, each completely or not at all.
+    Written into the folder are tables as CSV, figures as SVG and PNG, the page, and `methods.md` with all settings, seeds,
+    versions and the machine, for an appendix; each completely or not at all.
 
     Parameters
     ----------
     directory : path
         Folder that `actmeasure run` or `actmeasure paper` has written.
+    latex : bool
+        Also write every table of the page as `table-N.tex`, and every figure as PDF.
+    markdown : bool
+        Also write every table as `table-N.md`.
 
     Returns
     -------
@@ -70,4 +75,4 @@ def build(directory: str | os.PathLike[str]) -> Path:
         raise MissingExtraError("a report", "report")
     from actmeasure.studies.report.study_report import build_report
 
-    return build_report(directory)
+    return build_report(directory, latex, markdown)

@@ -245,6 +245,8 @@ class Outputs:
 
     def __init__(self) -> None:
         self._files: dict[str, bytes] = {}
+        #: Figures by the name of their files, without its ending.
+        self.figures: dict[str, Figure] = {}
 
     @property
     def names(self) -> list[str]:
@@ -266,6 +268,7 @@ class Outputs:
     def add_figure(self, name: str, figure: Figure, caption: str, words: str, *tables: str) -> Picture:
         """Add a figure as SVG and PNG, and return it as a block of the page, with the names of its files."""
         drawn = pictures(figure)
+        self.figures[name] = figure
         files = [f"{name}.{kind}" for kind in drawn]
         for file, contents in zip(files, drawn.values(), strict=True):
             self.add(file, contents)

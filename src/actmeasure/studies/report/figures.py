@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import matplotlib as mpl
@@ -24,8 +24,12 @@ __all__ = [
     "look_of",
     "new_figure",
     "panels",
+    "pdf",
     "pictures",
     "plain",
+    "profile",
+    "sample_efficiency",
+    "sensitivity",
     "tidy",
 ]
 
@@ -130,10 +134,46 @@ def learning_curves(curves: pd.DataFrame, best: float | None, title: str) -> Fig
         The best known return, if it is to be drawn.
     title : str
     """
-    agents = list(dict.fromkeys(curves["agent"]))
     table = curves if best is None else curves.assign(optimal_return=best)
-    lines = [Line(agent, agent, look_of(number)) for number, agent in enumerate(agents)]
-    return panels(table, "episode", {title: lines}, "episode", markers=False)
+    return panels(table, "episode", {title: _lines(curves["agent"])}, "episode", markers=False)
+
+
+def profile(profiles: pd.DataFrame, title: str) -> Figure:
+    """Share of problems on which each agent scores more than a threshold; rows of `tables.profiles` of one part."""
+    measures = [("share", ("low", "high"), "share of problems above", "none")]
+    return panels(
+        profiles, "threshold", {title: _lines(profiles["agent"])}, "normalised score", measures, markers=False
+    )
+
+
+def sample_efficiency(curves: pd.DataFrame, title: str) -> Figure:
+    """Normalised score over all problems by episode; rows of `tables.efficiency` of one part."""
+    measures = [("iqm", ("low", "high"), "normalised score", "none")]
+    return panels(curves, "episode", {title: _lines(curves["agent"])}, "episode", measures, markers=False)
+
+
+def sensitivity(rows: pd.DataFrame, title: str, setting: str) -> Figure:
+    """Return and measurements by the value of a setting; rows of `tables.sensitivities` of one sweep.
+
+    Values that are not numbers are spaced evenly, in their order.
+    """
+    table = rows.rename(columns={"line": "agent"})
+    values = list(dict.fromkeys(table["value"]))
+    are_numbers = all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values)
+    if not are_numbers:
+        table = table.assign(value=[values.index(value) for value in table["value"]])
+    table = table.assign(value=table["value"].astype(float))
+    drawn = panels(table, "value", {title: _lines(table["agent"])}, setting)
+    for axes in drawn.axes:
+        if not are_numbers:
+            axes.set_xticks(range(len(values)), [plain(str(value), 20) for value in values])
+        elif min(values) > 0 and max(values) >= 20 * min(values):
+            axes.set_xscale("log")
+    return drawn
+
+
+def _lines(agents: Iterable[str]) -> list[Line]:
+    return [Line(agent, agent, look_of(number)) for number, agent in enumerate(dict.fromkeys(agents))]
 
 
 #: Style of figures. The salt makes the identifiers in an SVG, and so its bytes, the same every time.
@@ -207,6 +247,15 @@ def pictures(figure: Figure) -> dict[str, bytes]:
             figure.savefig(file, format=kind, **options)
             found[kind] = file.getvalue()
     return found
+
+
+def pdf(figure: Figure) -> bytes:
+    """Return a figure as PDF, the same bytes every time."""
+    file = io.BytesIO()
+    with mpl.rc_context(RC | {"pdf.fonttype": 42}), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from", UserWarning)
+        figure.savefig(file, format="pdf", metadata={"CreationDate": None, "Creator": None, "Producer": None})
+    return file.getvalue()
 
 
 def plain(label: str, longest: int = 60) -> str:

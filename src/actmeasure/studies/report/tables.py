@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations
 from typing import Any
 
@@ -13,7 +13,10 @@ import pandas as pd
 from actmeasure import statistics
 from actmeasure.statistics import LAST, FloatArray
 
-__all__ = ["best_known", "curves", "improvements", "run_means", "summaries"]
+__all__ = [
+    "aggregates", "best_known", "curves", "efficiency", "improvements", "profiles", "run_means", "scales", "scores",
+    "sensitivities", "summaries", "with_bounds",
+]  # fmt: skip
 
 CELL = ["part", "problem", "agent"]
 MEASURES = ["scalarized_return", "reward", "measurements", "steps"]
@@ -133,6 +136,168 @@ def _array(rows: pd.DataFrame, column: str) -> FloatArray:
     return rows[column].to_numpy(dtype=np.float64)
 
 
+#: Agent whose return is 0 on a normalised scale, if the part has it.
+CHANCE = "random"
+#: Thresholds of performance profiles.
+THRESHOLDS = np.linspace(0.0, 1.0, 51)
+
+
+def scales(study: dict[str, Any], means: pd.DataFrame, best: pd.DataFrame) -> pd.DataFrame:
+    """Return the ends of the scale of normalised scores: a row for each part and problem, with `worst` and `best`.
+
+    `worst` is the mean return of the agent `random`, or the lowest mean of an agent where the part has none; `best` is the best
+    known return, or the highest mean of an agent where nothing was planned. `worst_is` and `best_is` say which.
+
+    Parameters
+    ----------
+    study : dict
+        As in `study.json`.
+    means : pandas.DataFrame
+        From `run_means`.
+    best : pandas.DataFrame
+        From `best_known`.
+    """
+    chance = {
+        (part["name"], agent["label"]) for part in study["parts"] for agent in part["agents"] if agent["name"] == CHANCE
+    }
+    known = {(row["part"], row["problem"]): row["optimal_return"] for row in best.to_dict("records")}
+    rows = []
+    by_agent = means.groupby(CELL, sort=False, observed=True)["scalarized_return"].mean().reset_index()
+    for (part, problem), cells in by_agent.groupby(["part", "problem"], sort=False, observed=True):
+        returns = dict(zip(cells["agent"], cells["scalarized_return"], strict=True))
+        random = [value for agent, value in returns.items() if (part, agent) in chance]
+        optimum = known.get((part, problem))
+        worst = random[0] if random else min(returns.values())
+        top = max(returns.values()) if optimum is None else optimum
+        rows.append(
+            (
+                part,
+                problem,
+                worst,
+                CHANCE if random else "lowest mean",
+                top,
+                "highest mean" if optimum is None else "best known",
+            )
+        )
+    return pd.DataFrame(rows, columns=["part", "problem", "worst", "worst_is", "best", "best_is"])
+
+
+def scores(means: pd.DataFrame, scale: pd.DataFrame) -> pd.DataFrame:
+    """Return the normalised score of each run: `means` with a column `score`, NaN where worst and best are equal."""
+    found = means.merge(scale, on=["part", "problem"], how="left")
+    width = found["best"] - found["worst"]
+    found["score"] = (found["scalarized_return"] - found["worst"]) / width.where(width != 0)
+    return found
+
+
+def _score_table(of_agent: pd.DataFrame) -> FloatArray:
+    """Return the scores of one agent, shape (problems, seeds), of problems that have a scale."""
+    table = of_agent.pivot(index="problem", columns="seed", values="score").dropna(axis="index", how="all")
+    return table.to_numpy(dtype=np.float64)
+
+
+def aggregates(scored: pd.DataFrame) -> pd.DataFrame:
+    """Return a row for each part and agent: normalised scores over all problems, mean and interquartile mean over seeds.
+
+    A seed's mean over problems is one observation.
+    """
+    rows = []
+    for (part, agent), runs in scored.groupby(["part", "agent"], sort=False, observed=True):
+        table = _score_table(runs)
+        complete = table[:, ~np.isnan(table).any(axis=0)] if table.size else table
+        if not complete.size:
+            continue
+        by_seed = complete.mean(axis=0)
+        rows.append(
+            (part, agent, len(table), len(by_seed), *statistics.mean(by_seed), *statistics.interquartile_mean(by_seed))
+        )
+    columns = ["part", "agent", "problems", "runs", "score", "low", "high", "iqm", "iqm_low", "iqm_high"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def profiles(scored: pd.DataFrame, thresholds: FloatArray = THRESHOLDS) -> pd.DataFrame:
+    """Return performance profiles: a row for each part, agent and threshold, with the share of problems above it."""
+    tables = []
+    for (part, agent), runs in scored.groupby(["part", "agent"], sort=False, observed=True):
+        table = _score_table(runs)
+        if table.size:
+            found = statistics.performance_profile(table, thresholds)
+            own = dict(zip(("share", "low", "high"), found, strict=True))
+            tables.append(pd.DataFrame({"part": part, "agent": agent, "threshold": thresholds, **own}))
+    columns = ["part", "agent", "threshold", "share", "low", "high"]
+    return pd.concat(tables, ignore_index=True)[columns] if tables else pd.DataFrame(columns=columns)
+
+
+def efficiency(episodes: pd.DataFrame, scale: pd.DataFrame, points: int = POINTS) -> pd.DataFrame:
+    """Return sample-efficiency curves: a row for each part, agent and every few episodes.
+
+    Columns are `episode`, `window` as for `curves`, and `iqm`, `low` and `high`: the interquartile mean over seeds of the running
+    mean of normalised scores, averaged over problems.
+    """
+    ends = {(row["part"], row["problem"]): (row["worst"], row["best"]) for row in scale.to_dict("records")}
+    tables = []
+    for (part, agent), runs in episodes.groupby(["part", "agent"], sort=False, observed=True):
+        curves_of = []
+        for problem, rows in runs.groupby("problem", sort=False, observed=True):
+            worst, best = ends[part, problem]
+            if worst != best:
+                curves_of.append(statistics.normalised(_by_run(rows, "scalarized_return"), worst, best))
+        count = min((len(one) for one in curves_of), default=0)  # seeds that are there on all problems
+        if not count:
+            continue
+        length = min(one.shape[1] for one in curves_of)
+        together = np.mean([one[:count, :length] for one in curves_of], axis=0)
+        window = max(1, min(LAST, int(SMOOTHED * length)))
+        smooth = statistics.running_means(together, window)
+        chosen = np.unique(np.linspace(0, smooth.shape[1] - 1, points).round().astype(int))
+        own = dict(zip(("iqm", "low", "high"), statistics.interquartile_mean(smooth[:, chosen]), strict=True))
+        tables.append(
+            pd.DataFrame(
+                {"part": part, "agent": agent, "episode": chosen + window, "window": window, "runs": count, **own}
+            )
+        )
+    columns = ["part", "agent", "episode", "window", "runs", "iqm", "low", "high"]
+    return pd.concat(tables, ignore_index=True)[columns] if tables else pd.DataFrame(columns=columns)
+
+
+def sensitivities(study: dict[str, Any], found: pd.DataFrame) -> pd.DataFrame:
+    """Return the results of sweeps: a row for each part, swept setting, line and value.
+
+    Of a sweep of an agent's setting there is a line for each problem and combination of its other swept settings; of a problem's
+    setting likewise one for each agent. Columns are `part`, `sweep` (the common label), `setting`, `line`, `value`, and those of
+    `summaries` with the return and looks.
+
+    Parameters
+    ----------
+    study : dict
+        As in `study.json`.
+    found : pandas.DataFrame
+        From `summaries`.
+    """
+    rows = []
+    cells = {(row["part"], row["problem"], row["agent"]): row for row in found.to_dict("records")}
+    for part in study["parts"]:
+        pairs = [(p, a) for p in part["problems"] for a in part["agents"]]
+        for what in ("agents", "problems"):
+            for problem, agent in pairs:
+                one, beside = (agent, problem) if what == "agents" else (problem, agent)
+                sweep, cell = one.get("sweep"), cells.get((part["name"], problem["label"], agent["label"]))
+                if sweep is None or cell is None:
+                    continue
+                for setting, value in sweep["values"].items():
+                    rest = " ".join(f"{key}={kept}" for key, kept in sweep["values"].items() if key != setting)
+                    line = " ".join(filter(None, [beside["label"], rest]))
+                    shown = {name: cell[name] for name in SENSITIVITY}
+                    rows.append({"part": part["name"], "sweep": sweep["label"], "setting": setting, "line": line,
+                                 "value": value} | shown)  # fmt: skip
+    return pd.DataFrame(rows, columns=["part", "sweep", "setting", "line", "value", *SENSITIVITY])
+
+
+#: Columns of `summaries` in a table of sweeps.
+SENSITIVITY = (
+    "runs", "scalarized_return", "low", "high", "measurements", "measurements_low", "measurements_high", "steps",
+)  # fmt: skip
+
 #: Planning method whose schedules are optimal up to its bounds, and the columns of `best_known`.
 METHOD = "optimal"
 COLUMNS = [
@@ -171,6 +336,14 @@ def best_known(study: dict[str, Any], plans: pd.DataFrame) -> pd.DataFrame:
         if (key := _key(problem, steps, without="discount")) in best
     ]
     return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def with_bounds(best: pd.DataFrame, bounds: Mapping[tuple[str, str], float]) -> pd.DataFrame:
+    """Return the best known results, with the largest return of problems for which nothing was planned, by part and label."""
+    known = set(zip(best["part"], best["problem"], strict=True))
+    rows = [(*where, bound, *[float("nan")] * 4) for where, bound in bounds.items() if where not in known]
+    more = pd.DataFrame(rows, columns=COLUMNS)
+    return more if best.empty else best if more.empty else pd.concat([best, more], ignore_index=True)
 
 
 def _row(part: str, label: str, best: Any, own: Any) -> tuple[Any, ...]:

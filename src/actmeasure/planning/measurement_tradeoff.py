@@ -1,0 +1,662 @@
+r"""What one measurement is worth: the optimum over its price, and what an instrument of another quality may cost.
+
+**Price.** Write V(c) for the optimum when the measurement costs c, everything else as it is. A policy with discounted reward r
+(other prices subtracted) and l discounted uses of the measurement earns r - c l, so V is the highest of such lines: convex, and
+never rising. Solving at a price c0 gives an upper bound at c0, and a policy that earns at least `lower` there: the line lower -
+(c - c0) l is a lower bound at every price, and between two solved prices the chord through their upper bounds is an upper
+bound. Solving without the measurement gives W, a bound at every price too. The break-even price is where V(c) meets W.
+
+**Quality.** Quality q multiplies the probability of every outcome but the first, which stands for *nothing found*, by q; the
+first takes the rest: for a detection, the probability of detection becomes q times what it is. q = 1 is the measurement as it
+is, q = 0 shows nothing, and q may be above 1 as long as probabilities stay below 1. An instrument of quality q' > q can imitate
+one of quality q, by reporting *nothing found* instead of anything else with probability 1 - q / q'. So the optimum V(q, c)
+never falls in q. An instrument of quality q may cost up to the price c at which V(q, c) meets V(1, c0), where c0 is the price
+in the model.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy import sparse
+
+from actmeasure.errors import PlanError, import_extra, quoted
+from actmeasure.evaluation import evaluate
+from actmeasure.model import Measurement, Model, lifetime
+from actmeasure.model.finite_life import Lifetime
+from actmeasure.model.transitions import FloatArray
+from actmeasure.planning.budget import Budget, Stopped, why_open
+from actmeasure.planning.outcome_search import RELATIVE_TOLERANCE
+from actmeasure.planning.solution import Solution
+from actmeasure.planning.solve import Method, solve
+from actmeasure.planning.tradeoff import (
+    EQUAL_WITHIN,
+    LARGEST_PRICE_RATIO,
+    LAST_TIME_SHARE,
+    LEAST_PRICE_SECONDS,
+    SOLVING_SHARE,
+    TIME_SHARE,
+    Piece,
+    TradeoffProgress,
+    envelope,
+    envelope_values,
+    price_at_bound,
+    price_at_value,
+    tightened_bounds,
+)
+from actmeasure.settings import amount, real
+from actmeasure.text import break_even_text, plain_number, text_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = [
+    "MeasurementTradeoff",
+    "QualityPoint",
+    "QualityTradeoff",
+    "UseLine",
+    "largest_quality",
+    "measurement_tradeoff",
+    "quality_tradeoff",
+    "with_quality",
+]
+
+#: Qualities that are compared unless others are asked for; the largest that is possible is added where it is above 1.
+QUALITIES = (0.25, 0.5, 0.75, 1.0)
+#: Largest number of prices that are solved for one quality.
+MOST_PRICES = 12
+#: Relative margin for rounding in the number of uses of a measurement.
+LOOKS_ROUNDING = 1e-11
+
+
+@dataclass(frozen=True)
+class UseLine:
+    """A lower bound on what a policy earns as a line in the price of a measurement: `reward - price * looks`."""
+
+    reward: float
+    looks: float
+
+    def at(self, price: float) -> float:
+        return self.reward - price * self.looks
+
+
+@dataclass(frozen=True, eq=False)
+class MeasurementTradeoff:
+    """Bounds on the optimum for every price of one measurement; has `print` and `to_pandas`.
+
+    Where the price of the measurement is a table per state and action, `price` multiplies that table.
+
+    Attributes
+    ----------
+    model : Model
+    measurement : str
+    tolerance : float
+        The gap that was asked for.
+    prices : float64 array, shape (n,)
+        Those that were solved, ascending.
+    lower, upper : float64 arrays, shape (n,)
+        Bounds on the optimum there.
+    looks : float64 array, shape (n,)
+        Expected discounted number of uses of the measurement by the best policy found for each of these prices.
+    without : (float, float)
+        Bounds on the optimum without the measurement.
+    break_even : (float, float)
+        Below the first price the measurement is certified to be worth it; from the second on, it adds at most the tolerance to
+        what is found without it. Infinite where that is not known.
+    gap : float
+        The largest difference of the bounds at any price.
+    seconds : float
+    stopped : str
+        As that of `Frontier`.
+    """
+
+    model: Model
+    measurement: str
+    tolerance: float
+    prices: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    looks: FloatArray
+    without: tuple[float, float]
+    break_even: tuple[float, float]
+    gap: float
+    seconds: float
+    stopped: Stopped
+    lines: tuple[UseLine, ...] = field(repr=False)
+
+    @property
+    def closed(self) -> bool:
+        """Whether the gap is within the tolerance at every price."""
+        return self.gap <= self.tolerance
+
+    @property
+    def note(self) -> str:
+        """Why the gap is above the tolerance, and a remedy, as a sentence; empty where it is not."""
+        return why_open(self.stopped, self.model.discount)
+
+    def value(self, price: float) -> tuple[float, float]:
+        """Return lower and upper bound on the optimum at a price of the measurement."""
+        at = amount(price, "price", error=PlanError)
+        upper = float(np.interp(at, self.prices, self.upper))
+        return max((line.at(at) for line in self.lines), default=-math.inf), upper
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return a table with a row for each price that was solved (needs the extra `data`)."""
+        pandas = import_extra("pandas", "MeasurementTradeoff.to_pandas", "data")
+        columns = {"price": self.prices, "lower": self.lower, "upper": self.upper, "discounted_looks": self.looks}
+        frame: pd.DataFrame = pandas.DataFrame(columns)
+        return frame
+
+    def __str__(self) -> str:
+        is_one_price = _one_price(self.model, self.model.measurement_number(self.measurement)) is not None
+        price = f"price of {self.measurement}" if is_one_price else "price (times the costs)"
+        rows = [
+            tuple(plain_number(value) for value in row)
+            for row in zip(self.prices, self.lower, self.upper, self.looks, strict=True)
+        ]
+        low, high = self.without
+        lines = [
+            *text_table((price, "worth", "at most", "discounted uses"), rows, ">>>>"),
+            "",
+            f"Without {self.measurement}: {plain_number(low)}, at most {plain_number(high)}.",
+            break_even_text(*self.break_even, what=self.measurement),
+        ]
+        most = f"Nothing is better by more than {self.gap:.2g} at any price"
+        if self.closed:
+            return "\n".join([*lines, f"{most} ({self.seconds:.2g} s)."])
+        left = most if math.isfinite(self.gap) else "How much better something could be is not known for every price"
+        return "\n".join(
+            [*lines, f"{left}, above the tolerance of {self.tolerance:.2g} ({self.seconds:.2g} s).", self.note]
+        )
+
+
+@dataclass(frozen=True)
+class QualityPoint:
+    """An instrument of some quality.
+
+    Attributes
+    ----------
+    quality : float
+        Factor of the probability of every outcome but the first.
+    lower, upper : float
+        Bounds on the optimum with it at the price of the model.
+    may_cost : (float, float)
+        Up to the first price it is certified to be at least as good as the measurement of the model at its own price; from the
+        second on it is better by at most the tolerance. The second is infinite where that is not known.
+    """
+
+    quality: float
+    lower: float
+    upper: float
+    may_cost: tuple[float, float]
+
+
+@dataclass(frozen=True, eq=False)
+class QualityTradeoff:
+    """What instruments of other qualities are worth, and what they may cost; has `print` and `to_pandas`.
+
+    Attributes
+    ----------
+    model : Model
+    measurement : str
+    price : float
+        Of the measurement in the model; 1 where that is a table, which prices multiply.
+    tolerance : float
+    points : tuple of QualityPoint
+        By quality, ascending; those for which there was no time are missing.
+    seconds : float
+    stopped : str
+        "closed" where all bounds are within the tolerance, otherwise why not.
+    """
+
+    model: Model
+    measurement: str
+    price: float
+    tolerance: float
+    points: tuple[QualityPoint, ...]
+    seconds: float
+    stopped: Stopped
+
+    @property
+    def note(self) -> str:
+        """Why bounds are further apart than the tolerance, as a sentence; empty where they are not."""
+        return why_open(self.stopped, self.model.discount)
+
+    def value(self, quality: float) -> tuple[float, float]:
+        """Return bounds on the optimum at any quality and the price of the model: the optimum never falls in the quality."""
+        at = amount(quality, "quality", error=PlanError)
+        lower = max((point.lower for point in self.points if point.quality <= at), default=-math.inf)
+        upper = min((point.upper for point in self.points if point.quality >= at), default=math.inf)
+        return lower, upper
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return a table with a row for each quality (needs the extra `data`)."""
+        pandas = import_extra("pandas", "QualityTradeoff.to_pandas", "data")
+        rows = [
+            {
+                "quality": point.quality, "lower": point.lower, "upper": point.upper, "may_cost_low": point.may_cost[0],
+                "may_cost_high": point.may_cost[1],
+            }
+            for point in self.points
+        ]  # fmt: skip
+        frame: pd.DataFrame = pandas.DataFrame(rows)
+        return frame
+
+    def __str__(self) -> str:
+        rows = [
+            (
+                plain_number(point.quality),
+                plain_number(point.lower),
+                plain_number(point.upper),
+                plain_number(point.may_cost[0]),
+                plain_number(point.may_cost[1]) if math.isfinite(point.may_cost[1]) else "?",
+            )
+            for point in self.points
+        ]
+        head = ("quality", "worth", "at most", "may cost at least", "and at most")
+        text = text_table(head, rows, ">>>>>")
+        about = (
+            f"Quality multiplies the chance of every outcome of {self.measurement} but the first. An instrument that costs less "
+            f"than the last columns say is better than {self.measurement} at {plain_number(self.price)}."
+        )
+        return "\n".join([*text, "", about, *([self.note] if self.note else [])])
+
+
+def measurement_tradeoff(
+    model: Model,
+    measurement: int | str,
+    tolerance: float,
+    relative: float | None,
+    method: str | Method,
+    budget: Budget,
+    listener: Callable[[TradeoffProgress], None] | None = None,
+) -> MeasurementTradeoff:
+    """Return bounds on the optimum for every price of one measurement; see `tradeoff`."""
+    with budget.deferred_interrupts():
+        search = _PriceSearch.of(model, measurement, tolerance, relative, method, budget, listener)
+        search.run()
+        return search.result()
+
+
+def quality_tradeoff(
+    model: Model,
+    measurement: int | str,
+    qualities: Sequence[float] | None,
+    tolerance: float,
+    relative: float | None,
+    method: str | Method,
+    budget: Budget,
+    listener: Callable[[TradeoffProgress], None] | None = None,
+) -> QualityTradeoff:
+    """Return what instruments of some qualities are worth, and what they may cost; see `tradeoff`."""
+    number = _number(model, measurement)
+    largest = largest_quality(model, number)
+    if qualities is None:
+        chosen = [*QUALITIES, *([largest] if largest > 1 + 1e-9 else [])]
+    else:
+        chosen = sorted({amount(quality, "quality", error=PlanError) for quality in qualities})
+    models = {quality: with_quality(model, number, quality) for quality in chosen}  # refuses what is not possible
+    with budget.deferred_interrupts():
+        today = _PriceSearch.of(model, number, tolerance, relative, method, budget, listener)
+        today.solve_at(today.own, 0.5 if chosen else 1.0)
+        goal = today.bounds_at(today.own)
+        points = []
+        searches = [today]
+        for place, quality in enumerate(chosen):
+            if budget.is_over:
+                break
+            share = 1 / (len(chosen) - place)
+            search = today if quality == 1 else _PriceSearch.of(
+                models[quality], number, tolerance, relative, method, budget, listener
+            )  # fmt: skip
+            try:
+                if search is not today:
+                    search.solve_at(search.own, share / 3)
+                may_cost = (search.own, search.own) if search is today else search.price_for(goal, quality > 1, share)
+            except PlanError:
+                if not budget.is_over:
+                    raise
+                break
+            searches.append(search)
+            points.append(QualityPoint(quality, *search.bounds_at(search.own), may_cost))
+        stopped: Stopped = next((search.stopped() for search in searches if search.stopped() != "closed"), "closed")
+        if len(points) < len(chosen):
+            stopped = budget.stops() or stopped
+        name = model.measurements[number - 1].name
+        return QualityTradeoff(model, name, today.own, today.tolerance, tuple(points), budget.elapsed, stopped)
+
+
+@dataclass(eq=False)
+class _PriceSearch:
+    """Lines and upper bounds over the price of a measurement, and the prices still to be solved."""
+
+    model: Model
+    number: int
+    own: float
+    tolerance: float
+    relative: float
+    method: str | Method
+    budget: Budget
+    listener: Callable[[TradeoffProgress], None] | None
+    lines: list[UseLine] = field(default_factory=list)
+    uppers: dict[float, float] = field(default_factory=dict)
+    stops: dict[float, Stopped] = field(default_factory=dict)
+    unsolved: set[float] = field(default_factory=set)
+    without: tuple[float, float] = (-math.inf, math.inf)
+
+    @classmethod
+    def of(
+        cls, model: Model, measurement: int | str, tolerance: float, relative: float | None, method: str | Method,
+        budget: Budget, listener: Callable[[TradeoffProgress], None] | None,
+    ) -> _PriceSearch:  # fmt: skip
+        number = _number(model, measurement)
+        share = (0.0 if model.looks_are_exact else RELATIVE_TOLERANCE) if relative is None else relative
+        price = _one_price(model, number)
+        own = 1.0 if price is None else price
+        return cls(model, number, own, tolerance, share, method, budget, listener)
+
+    # Solving
+
+    def solve_at(self, price: float, share: float = TIME_SHARE) -> None:
+        """Solve at a price and add its line and its upper bound."""
+        model = _at_price(self.model, self.number, price)
+        solution = self._solution(model, share)
+        self.tolerance = max(self.tolerance, self.relative * abs(solution.upper))
+        line = _line(self.model, self.number, solution, price)
+        if math.isfinite(line.reward) and math.isfinite(line.looks):
+            self.lines.append(line)
+        self.uppers[price] = min(solution.upper, self.uppers.get(price, math.inf))
+        self.stops[price] = solution.stopped
+        self._tell()
+
+    def _solution(self, model: Model, share: float) -> Solution:
+        budget = self.budget.separate(share, math.inf, LEAST_PRICE_SECONDS, progress=lambda _: self._tell())
+        relative = SOLVING_SHARE * self.relative
+        return solve(model, self.method, SOLVING_SHARE * self.tolerance, relative_tolerance=relative, budget=budget)
+
+    def _tell(self) -> None:
+        if self.listener is not None:
+            self.listener(TradeoffProgress(self.budget.elapsed, len(self.uppers), self.gap()))
+
+    def run(self) -> None:
+        """Solve without the measurement, for nothing, then where the gap is largest, until it is closed or the budget is over."""
+        self.solve_at(0.0)
+        if not self.budget.is_over:
+            solution = self._solution(_without(self.model, self.number), TIME_SHARE)
+            self.without = solution.lower, min(solution.upper, *self.uppers.values())
+            if math.isfinite(solution.lower):
+                self.lines.append(UseLine(solution.lower, 0.0))
+            self.stops[math.inf] = solution.stopped
+        again: set[float] = set()
+        while not self.budget.is_over:
+            price, share = self._next_price(), TIME_SHARE
+            if price is None and self.budget.seconds is not None:
+                price, share = self._most_open(again), LAST_TIME_SHARE
+            if price is None:
+                break
+            if price in self.uppers:
+                again.add(price)
+            try:
+                self.solve_at(price, share)
+            except PlanError:
+                self.unsolved.add(price)  # its bounds are those of the prices around it
+
+    def _next_price(self) -> float | None:
+        """Return the crossing of lines with the largest gap that another solution may close; None if there is none."""
+        (prices, uppers), pieces = tightened_bounds(self.uppers), self._pieces()
+        largest = self._largest_price()
+        if not pieces or (pieces[-1].line.looks > 0 and prices[-1] < largest and largest not in self.unsolved):
+            return largest
+        tried = np.array([*prices, *self.unsolved])
+        gaps = uppers - envelope_values(pieces, prices)
+        best, worst = None, self.tolerance
+        for piece in pieces[1:]:
+            price = piece.low
+            gap = float(np.interp(price, prices, uppers)) - piece.line.at(price)
+            around = float(np.interp(price, prices, gaps))
+            is_new = np.abs(tried - price).min() > EQUAL_WITHIN * (1 + price) and price <= largest
+            # A price beyond the last has no chord above it: it is always worth solving.
+            if is_new and gap > max(worst, 0.0 if price > prices[-1] else around + 0.5 * self.tolerance):
+                best, worst = price, gap
+        return best
+
+    def _most_open(self, besides: set[float]) -> float | None:
+        prices, uppers = tightened_bounds(self.uppers)
+        gaps = uppers - envelope_values(self._pieces(), prices)
+        gaps[np.isin(prices, list(besides))] = 0.0
+        worst = int(np.argmax(gaps))
+        return float(prices[worst]) if gaps[worst] > self.tolerance else None
+
+    def _largest_price(self) -> float:
+        prices = self.model.measurements[self.number - 1].cost
+        unit = 1.0 if _one_price(self.model, self.number) is not None else float(np.max(prices)) or 1.0
+        return LARGEST_PRICE_RATIO * (float(np.abs(self.model.rewards).max()) or 1.0) / unit
+
+    def price_for(self, goal: tuple[float, float], is_better: bool, share: float) -> tuple[float, float]:
+        """Return bounds on the price at which the optimum is that of `goal`, a lower and an upper bound.
+
+        By Newton's method, from below: the line of the best policy at a price meets the goal at a price that is not too high.
+        """
+        low, high = self._range_for(goal)
+        begun = self.budget.elapsed
+        limit = share * self.budget.remaining
+        for _ in range(MOST_PRICES):
+            price = low if is_better or 0.0 in self.uppers else 0.0
+            is_done = high <= low + 1e-9 * (1 + abs(low)) or (price in self.uppers and 0.0 in self.uppers)
+            if is_done or price in self.uppers or self.budget.is_over or self.budget.elapsed - begun > limit:
+                break
+            self.solve_at(price, min(1.0, share / 3))
+            low, high = self._range_for(goal)
+        return low, max(low, high)
+
+    def _range_for(self, goal: tuple[float, float]) -> tuple[float, float]:
+        """Return the price up to which some policy is above `goal`, and that from which on none is by more than the tolerance."""
+        pieces, (prices, uppers) = self._pieces(), tightened_bounds(self.uppers)
+        low = price_at_value(pieces, goal[1]) if pieces else 0.0
+        high = price_at_bound(prices, uppers, goal[0] + self.tolerance)
+        return (low if math.isfinite(low) else float(prices[-1])), high
+
+    # Results
+
+    def _pieces(self) -> list[Piece[UseLine]]:
+        return envelope(self.lines, 0.0)
+
+    def bounds_at(self, price: float) -> tuple[float, float]:
+        """Return bounds on the optimum at a solved price."""
+        return max((line.at(price) for line in self.lines), default=-math.inf), self.uppers[price]
+
+    def gap(self) -> float:
+        """Return the largest difference of the bounds, which is at a solved price or at a crossing of lines."""
+        pieces = self._pieces()
+        if not self.uppers or not pieces:
+            return math.inf
+        prices, uppers = tightened_bounds(self.uppers)
+        if pieces[-1].line.looks > 0 and prices[-1] < self._largest_price():
+            return math.inf
+        crossings = np.array([piece.low for piece in pieces])
+        crossings = crossings if pieces[-1].line.looks == 0 else crossings[crossings <= prices[-1]]
+        where = np.concatenate([prices, crossings])
+        return max(0.0, float((np.interp(where, prices, uppers) - envelope_values(pieces, where)).max()))
+
+    def stopped(self) -> Stopped:
+        """Return why the bounds are not closer; "closed" where every price was solved closely enough."""
+        reasons = [reason for reason in self.stops.values() if reason not in ("closed", "done")]
+        return reasons[0] if reasons else "closed"
+
+    def result(self) -> MeasurementTradeoff:
+        """Return the curve so far."""
+        pieces, (prices, uppers) = self._pieces(), tightened_bounds(self.uppers)
+        if not pieces:
+            raise PlanError(
+                "no policy with a finite value was found that makes the measurement finitely often; allow more time, or use a "
+                "discount below 1"
+            )
+        lower = envelope_values(pieces, prices)
+        best = [max(self.lines, key=lambda line: line.at(price)) for price in prices.tolist()]
+        gap = self.gap()
+        stopped = self.stopped()
+        if gap <= self.tolerance:
+            stopped = "closed"
+        elif self.budget.is_interrupted or (stopped == "closed" and self.budget.is_over):
+            stopped = self.budget.stops() or stopped
+        elif stopped == "closed":
+            stopped = "exhausted"
+        low = price_at_value(pieces, max(self.without))
+        high = price_at_bound(prices, uppers, self.without[0] + self.tolerance)
+        return MeasurementTradeoff(
+            model=self.model,
+            measurement=self.model.measurements[self.number - 1].name,
+            tolerance=self.tolerance,
+            prices=prices,
+            lower=lower,
+            upper=uppers,
+            looks=np.array([line.looks for line in best]),
+            without=self.without,
+            break_even=(low, max(low, high)),
+            gap=gap,
+            seconds=self.budget.elapsed,
+            stopped=stopped,
+            lines=tuple(self.lines),
+        )
+
+
+def _line(model: Model, number: int, solution: Solution, price: float) -> UseLine:
+    """Return a lower bound on what the policy of a solution at a price earns, as a line in the price."""
+    is_one_price = _one_price(model, number) is not None
+    search, lower = solution.search, solution.lower
+    if search is not None:
+        # Where prices are a table, a use counts what it costs at price 1.
+        own = model.origin.models[0] if search.periods and isinstance(model.origin, Lifetime) else model
+        table = own.measurements[number - 1].table(own.n_states, own.n_actions)
+        looks = search.looks_of(np.ones_like(table) if is_one_price else table, number)
+    elif is_one_price:
+        looks = float(solution.evaluation.discounted_looks[number - 1])
+    else:
+        acts = solution.policy_graph() if solution.schedule is None else solution.schedule
+        free, paid = (evaluate(_at_price(model, number, times), acts).discounted_return for times in (0.0, 1.0))
+        looks = free - paid
+    looks = max(0.0, looks)
+    return UseLine(lower + price * looks * (1 - LOOKS_ROUNDING), looks)
+
+
+# Models with another price, without the measurement, or with another quality
+
+
+def _number(model: Model, measurement: int | str) -> int:
+    number = model.measurement_number(measurement)
+    if number == 0:
+        raise PlanError("the measurement is 0, which is none; give the name or number of a measurement of the model")
+    return number
+
+
+def _one_price(model: Model, number: int) -> float | None:
+    """Return the price of a measurement; None where it depends on state, action or period."""
+    models = model.origin.models if isinstance(model.origin, Lifetime) else (model,)
+    costs = [one.measurements[number - 1].cost for one in models]
+    first = costs[0]
+    return first if isinstance(first, float) and all(isinstance(c, float) and c == first for c in costs) else None
+
+
+def _changed(model: Model, change: Callable[[Model], Model]) -> Model:
+    """Return a changed model; of a finite life, the life of the changed models."""
+    origin = model.origin
+    if not isinstance(origin, Lifetime):
+        return change(model)
+    models = [change(one) for one in origin.models]
+    return lifetime(
+        models[0] if origin.is_stationary else models, origin.periods, origin.final, discount=model.discount
+    )
+
+
+def _at_price(model: Model, number: int, price: float) -> Model:
+    """Return the model with this price of a measurement, or with its table of prices multiplied by it."""
+    is_one_price = _one_price(model, number) is not None
+
+    def change(one: Model) -> Model:
+        measured = list(one.measurements)
+        old = measured[number - 1]
+        measured[number - 1] = replace(old, cost=price if is_one_price else price * old.cost)
+        return one.replace(measurements=measured)
+
+    return _changed(model, change)
+
+
+def _without(model: Model, number: int) -> Model:
+    def change(one: Model) -> Model:
+        return one.replace(measurements=[*one.measurements[: number - 1], *one.measurements[number:]])
+
+    return _changed(model, change)
+
+
+def largest_quality(model: Model, measurement: int | str) -> float:
+    """Return the largest quality of a measurement: the chance of the first outcome is then 0 in some state."""
+    law = _law(model, _number(model, measurement))
+    first = np.zeros(law.shape[0])
+    columns = law[:, [0]].toarray().ravel()
+    rows = np.diff(law.indptr) > 0
+    first[rows] = 1 - columns[rows]
+    return math.inf if first.max(initial=0.0) <= 0 else float(1 / first.max())
+
+
+def with_quality(model: Model, measurement: int | str, quality: float) -> Model:
+    """Return the model in which the probability of every outcome of a measurement but the first is multiplied by `quality`.
+
+    Examples
+    --------
+    >>> import actmeasure as am
+    >>> model = am.problems.inspection()
+    >>> better = am.planning.with_quality(model, "visual", 1.02)
+    >>> [round(float(m.measurements[0].law.matrix().toarray()[2, 1]), 3) for m in (model, better)]
+    [0.6, 0.612]
+    """
+    number = _number(model, measurement)
+    factor = real(quality, "quality", PlanError, "a number that is 0 or more")
+    name, largest = model.measurements[number - 1].name, largest_quality(model, number)
+    if not 0 <= factor <= largest * (1 + 1e-12):
+        raise PlanError(
+            f"the quality of {name!r} is {factor:g}, expected a number from 0 to {largest:.6g}, where some outcome other than "
+            "the first is certain in some state"
+        )
+
+    def change(one: Model) -> Model:
+        old = one.measurements[number - 1]
+        law = old.law
+        if law is None:
+            raise PlanError(_exact(name))
+        parts = range(one.n_actions) if law.by_action else range(1)
+        scaled = [_scaled(law.of_action(action, one.n_states), factor) for action in parts]
+        made = Measurement.noisy(
+            old.name, old.cost, probabilities=scaled if law.by_action else scaled[0], outcomes=old.outcomes,
+            with_actions=old.with_actions,
+        )  # fmt: skip
+        return one.replace(measurements=[*one.measurements[: number - 1], made, *one.measurements[number:]])
+
+    return model if factor == 1 else _changed(model, change)
+
+
+def _scaled(law: sparse.csr_array[np.float64], factor: float) -> sparse.csr_array[np.float64]:
+    """Return a law in which all outcomes but the first have `factor` times their probability; empty rows stay empty."""
+    rest = sparse.lil_array(law * factor)
+    rest[:, [0]] = 0.0
+    rows = np.diff(law.indptr) > 0
+    left = np.where(rows, np.maximum(0.0, 1 - np.asarray(rest.sum(axis=1)).ravel()), 0.0)
+    rest[:, [0]] = left[:, None]
+    return sparse.csr_array(rest)
+
+
+def _law(model: Model, number: int) -> sparse.csr_array[np.float64]:
+    measurement = model.measurements[number - 1]
+    if measurement.law is None:
+        raise PlanError(_exact(measurement.name))
+    return measurement.law.matrix()
+
+
+def _exact(name: str) -> str:
+    return (
+        f"the measurement {quoted(name)} is exact, so no outcome stands for nothing found, and it has no quality that could be "
+        "scaled; write it as Measurement.noisy with that outcome first"
+    )

@@ -1,0 +1,180 @@
+"""For papers: every table of a report as LaTeX and Markdown, figures as PDF, and the methods as text."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from actmeasure.statistics import LAST, LEVEL
+from actmeasure.studies.report.document import JOINED, NOTHING, Cell, Document, Outputs, Table
+from actmeasure.studies.report.figures import pdf
+
+__all__ = ["add_latex", "add_markdown", "latex_table", "markdown_table", "methods_text"]
+
+#: Characters with a meaning in LaTeX, and what prints them.
+LATEX = {
+    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
+    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
+    "|": r"\textbar{}", JOINED: "~", NOTHING: "--", "\N{MINUS SIGN}": "$-$",
+}  # fmt: skip
+#: Characters with a meaning in a table of Markdown.
+MARKDOWN = {
+    "\\": r"\\",
+    "|": r"\|",
+    "*": r"\*",
+    "_": r"\_",
+    "`": r"\`",
+    "<": "&lt;",
+    ">": "&gt;",
+    "[": r"\[",
+    "]": r"\]",
+}
+GIGABYTE = 1e9
+
+
+def add_latex(document: Document, outputs: Outputs) -> None:
+    """Add every table as `table-N.tex`, to be input into a paper that uses the package booktabs, and every figure as PDF."""
+    _add_tables(document, outputs, "tex", latex_table)
+    for name, figure in outputs.figures.items():
+        outputs.add(f"{name}.pdf", pdf(figure))
+
+
+def add_markdown(document: Document, outputs: Outputs) -> None:
+    """Add every table as `table-N.md`."""
+    _add_tables(document, outputs, "md", markdown_table)
+
+
+def _add_tables(document: Document, outputs: Outputs, ending: str, text: Callable[[Table, int], str]) -> None:
+    for number, table in enumerate(_tables(document), start=1):
+        outputs.add(f"table-{number}.{ending}", text(table, number).encode())
+
+
+def _tables(document: Document) -> Iterable[Table]:
+    """Return the tables of a document, numbered as on its page."""
+    blocks = [*document.first, *(block for section in document.sections for block in section.blocks)]
+    return [block for block in blocks if isinstance(block, Table)]
+
+
+def latex_table(table: Table, number: int) -> str:
+    """Return a table for LaTeX, with its caption; needs the package booktabs."""
+    rows = [[_latex_cell(cell) for cell in row] for row in table.rows]
+    lines = [
+        r"\begin{table}",
+        r"\centering",
+        rf"\caption{{{_escaped(table.caption, LATEX)}}}",
+        rf"\label{{tab:{number}}}",
+    ]
+    lines += [rf"\begin{{tabular}}{{{''.join('r' if one else 'l' for one in table.numeric)}}}", r"\toprule"]
+    if table.groups:
+        titles = [rf"\multicolumn{{{span}}}{{c}}{{{_escaped(title, LATEX)}}}" for title, span in table.groups]
+        lines.append(" & ".join(titles) + r" \\")
+    lines += [" & ".join(_escaped(title, LATEX) for title in table.titles) + r" \\", r"\midrule"]
+    lines += [" & ".join(row) + r" \\" for row in rows]
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}", ""])
+
+
+def _latex_cell(cell: Cell) -> str:
+    text = _escaped(cell.text, LATEX)
+    return rf"{text} ({_escaped(cell.below, LATEX)})" if cell.below else text
+
+
+def markdown_table(table: Table, number: int) -> str:
+    """Return a table for Markdown, below its caption."""
+    titles = [_escaped(title, MARKDOWN) for title in table.titles]
+    if table.groups:
+        above = [title for title, span in table.groups for _ in range(span)]
+        titles = [
+            " ".join(filter(None, [_escaped(one, MARKDOWN), title])) for one, title in zip(above, titles, strict=True)
+        ]
+    rule = ["---:" if one else "---" for one in table.numeric]
+    rows = [[_markdown_cell(cell) for cell in row] for row in table.rows]
+    lines = [f"| {' | '.join(row)} |" for row in (titles, rule, *rows)]
+    return "\n".join([f"Table {number}: {_escaped(table.caption, MARKDOWN)}", "", *lines, ""])
+
+
+def _markdown_cell(cell: Cell) -> str:
+    return _escaped(f"{cell.text} ({cell.below})" if cell.below else cell.text, MARKDOWN)
+
+
+def _escaped(text: str, signs: dict[str, str]) -> str:
+    """Return text in which every sign with a meaning is printed as it is, in one line."""
+    return "".join(signs.get(sign, sign) for sign in re.sub(r"[\r\n\t]+", " ", text))
+
+
+def methods_text(study: dict[str, Any]) -> str:
+    """Return what was run, with all settings, seeds, versions and the machine, as Markdown for an appendix.
+
+    Parameters
+    ----------
+    study : dict
+        As in `study.json`.
+    """
+    lines = [f"# Methods: {_escaped(study['title'], MARKDOWN)}", "", _statistics_text(), ""]
+    for part in study["parts"]:
+        lines += [f"## {_escaped(part['title'], MARKDOWN)}", "", _part_text(part), ""]
+        lines += ["### Problems", "", *_item_rows(part["problems"], study, "problems"), ""]
+        if part["agents"]:
+            lines += ["### Agents", "", *_item_rows(part["agents"], study, "agents"), ""]
+    lines += ["## Versions and machine", "", *_machine_lines(study), ""]
+    return "\n".join(lines)
+
+
+def _statistics_text() -> str:
+    return (
+        f"The result of a run is the mean of its last {LAST} episodes. A run is one agent on one problem with one seed; "
+        f"runs with different seeds are independent. Intervals are {LEVEL:.0%} intervals by Student's t over runs (for "
+        "interquartile means with the Winsorized variance; for differences of agents with the same seeds, of the differences by "
+        "seed, otherwise Welch's t; for probabilities of improvement, Welch's t of placements). Scores over several problems are "
+        "averaged by seed first. The return is undiscounted: rewards minus what measurements cost. Episode e of seed s has the "
+        "same random numbers in the world for every agent."
+    )
+
+
+def _part_text(part: dict[str, Any]) -> str:
+    seeds = [part["first_seed"] + number for number in (0, part["seeds"] - 1)]
+    said = [
+        f"{part['episodes']:,} episodes for each run, of at most {part['max_steps']:,} steps; seeds {seeds[0]} to {seeds[1]}, "
+        "unless the table of agents says otherwise."
+    ]
+    if part["methods"]:
+        said.append(
+            f"Planned with {', '.join(part['methods'])}, to a relative gap of {part['tolerance']:g} or a budget of "
+            f"{part['beliefs']:,} beliefs; plans are evaluated exactly over {part['max_steps']:,} steps."
+        )
+    return " ".join(said)
+
+
+def _item_rows(items: Sequence[dict[str, Any]], study: dict[str, Any], what: str) -> list[str]:
+    """Return the rows of a table with the labels, names and all settings of problems or agents."""
+    rows = [f"| label | {what[:-1]} | settings |", "|---|---|---|"]
+    for item in items:
+        fixed = ("measuring_cost", "discount", "grid", "seeds", "episodes", "content")
+        own = {key: item[key] for key in fixed if item.get(key) is not None}
+        defaults = ((study.get("defaults") or {}).get(what) or {}).get(item["label"]) or {}
+        settings = defaults | item["settings"] | own
+        shown = ", ".join(f"{key} = {json.dumps(value)}" for key, value in settings.items()) or "none"
+        rows.append(f"| {' | '.join(_escaped(text, MARKDOWN) for text in (item['label'], item['name'], shown))} |")
+    return rows
+
+
+def _machine_lines(study: dict[str, Any]) -> list[str]:
+    versions, machine = study.get("versions") or {}, study.get("machine") or {}
+    lines = ["- " + ", ".join(f"{name} {version}" for name, version in versions.items())] if versions else []
+    if machine:
+        processor = f"{machine['processor']}, " if machine.get("processor") else ""
+        lines.append(
+            f"- {machine.get('system')}, {processor}{machine.get('cores')} cores, "
+            f"{(machine.get('memory') or 0) / GIGABYTE:.0f} GB of memory; engine: {study.get('engine')}"
+        )
+    if study.get("started"):
+        lines.append(
+            f"- started {study['started']}, {'finished ' + study['finished'] if study.get('finished') else 'not finished'}; "
+            f"{study.get('wall_seconds', 0.0):,.0f} seconds in all, {sum((study.get('seconds') or {}).values()):,.0f} seconds of "
+            "computing"
+        )
+    digests = study.get("code") or {}
+    if digests:
+        lines.append("- digests of the code: " + ", ".join(f"{what}: {code}" for what, code in digests.items()))
+    return [_escaped(line, {key: value for key, value in MARKDOWN.items() if key != "-"}) for line in lines]

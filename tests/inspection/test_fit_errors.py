@@ -1,0 +1,214 @@
+"""Recorded states that may be wrong: the likelihood against all paths, recovery, and what cannot be told apart."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from simulated import Q, visits
+from strategies import examples
+
+import actmeasure as am
+from actmeasure.inspection.gaps import find_gaps, unit_events
+from actmeasure.inspection.likelihood import Likelihood, RecordErrors
+from actmeasure.inspection.records import read_records
+
+RNG = np.random.default_rng
+STATES = ("a", "b", "c")
+
+
+def by_enumeration(rows, chain, errors, start, initial):
+    """The log-likelihood of one unit's records in discrete time: all paths of true states, period by period."""
+    total = 0.0
+    for unit in sorted({row[0] for row in rows}):
+        seen = {time: STATES.index(state) for one, time, state in rows if one == unit}
+        first, last = min(seen), max(seen)
+        chance = 0.0
+        for path in itertools.product(range(3), repeat=last - first + 1):
+            if start == "seen":
+                weight = float(path[0] == seen[first])
+            else:
+                weight = (initial[path[0]] if start == "drawn" else float(path[0] == start)) * errors[
+                    path[0], seen[first]
+                ]
+            for step in range(1, len(path)):
+                weight *= chain[path[step - 1], path[step]]
+                if first + step in seen:
+                    weight *= errors[path[step], seen[first + step]]
+            chance += weight
+        total += np.log(chance)
+    return total
+
+
+@st.composite
+def tiny_units(draw):
+    rows = [(9, 0, "a"), (9, 2, "b")]
+    for unit in range(draw(st.integers(1, 3))):
+        times = draw(st.lists(st.integers(0, 5), min_size=2, max_size=4, unique=True))
+        rows += [(unit, time, draw(st.sampled_from(STATES))) for time in times]
+    return rows
+
+
+@given(tiny_units(), st.integers(0, 1000), st.sampled_from(["seen", "drawn", 0, 1]))
+@examples(40)
+def test_the_forward_algorithm_is_the_sum_over_all_paths(rows, seed, start):
+    rng = RNG(seed)
+    chain, errors, initial = rng.dirichlet(np.ones(3), 3), rng.dirichlet(np.ones(3), 3), rng.dirichlet(np.ones(3))
+    columns = dict(zip(("unit", "time", "state"), zip(*rows, strict=True), strict=True))
+    read = read_records(columns, states=STATES, default_action="x")
+    gaps = find_gaps(read, "x")
+    likelihood = Likelihood(gaps, RecordErrors(unit_events(gaps, read, with_first=start != "seen"), start))
+    parameters = np.stack([chain, errors, *([np.tile(initial, (3, 1))] if start == "drawn" else [])])
+    value, gradient = likelihood.gradient(parameters, likelihood.data())
+    assert value == pytest.approx(by_enumeration(rows, chain, errors, start, initial), rel=1e-9)
+    step = 1e-6
+    for place in ((0, 0, 1), (1, 1, 2), *([(2, 0, 1)] if start == "drawn" else [])):
+        nudged = parameters.copy()
+        nudged[place] += step
+        if place[0] == 2:
+            nudged[2, 1:] = nudged[2, 0]
+        slope = (likelihood.gradient(nudged, likelihood.data())[0] - value) / step
+        assert gradient[place] == pytest.approx(slope, rel=1e-3, abs=1e-3)
+
+
+ERRORS = np.array([[0.9, 0.1, 0.0, 0.0], [0.1, 0.8, 0.1, 0.0], [0.0, 0.15, 0.85, 0.0], [0.0, 0.0, 0.0, 1.0]])
+CONFUSIONS = {"1": ["2"], "2": ["1", "3"], "3": ["2"]}
+
+
+def quick(records, **settings):
+    usual = {
+        "time": "continuous",
+        "default_action": "wait",
+        "states": list("1234"),
+        "noticed": ["4"],
+        "structure": Q > 0,
+    }
+    return am.fit(records, **(usual | {"bootstrap": 0, "goodness": 0} | settings))
+
+
+@pytest.fixture(scope="module")
+def wrong():
+    """Records with errors and exact failure times."""
+    return visits(500, RNG(1), exact=True, errors=ERRORS, most=12)
+
+
+def test_errors_and_intensities_are_recovered_together(wrong):
+    found = quick(wrong, errors=CONFUSIONS, start="drawn", bootstrap=5, goodness=4)
+    assert found.converged
+    assert np.abs(found.intensities[0] - Q).max() < 0.15
+    assert np.abs(found.errors - ERRORS).max() < 0.1
+    np.testing.assert_allclose(found.errors.sum(axis=1), 1.0)
+    assert (found.errors_low <= found.errors + 1e-12).all()
+    assert (found.errors <= found.errors_high + 1e-12).all()
+    assert found.initial[:2] == pytest.approx([0.5, 0.5], abs=0.1)
+    assert found.identifiability == ()
+    assert "what is recorded" in found.summary()
+    ignored = quick(wrong, structure="absorbing")
+    # Records that go to and fro look like quick changes.
+    assert ignored.intensities[0, 1, 0] > 1.5 * Q[1, 0]
+    assert ignored.log_likelihood < quick(wrong, structure="absorbing", errors=CONFUSIONS).log_likelihood
+
+
+def test_errors_can_be_known_or_partly_known(wrong):
+    known = {"1": {"2": 0.1}, "2": {"1": 0.1, "3": 0.1}, "3": {"2": 0.15}}
+    fixed = quick(wrong, errors=known, start="drawn")
+    np.testing.assert_allclose(fixed.errors, ERRORS)
+    partly = quick(wrong, errors=known | {"2": {"1": 0.1, "3": None}}, start="drawn")
+    assert partly.errors[1, 0] == pytest.approx(0.1)
+    assert partly.errors[1, 2] == pytest.approx(0.1, abs=0.05)
+    free = quick(wrong, errors=CONFUSIONS, start="drawn")
+    assert fixed.log_likelihood <= partly.log_likelihood + 1e-6 <= free.log_likelihood + 2e-6
+    assert (fixed.free_parameters, partly.free_parameters, free.free_parameters) == (10, 11, 14)
+
+
+def test_no_errors_is_nested_in_errors():
+    records = visits(120, RNG(2), exact=True)
+    right = quick(records, structure="absorbing")
+    wider = quick(records, structure="absorbing", errors=CONFUSIONS)
+    assert wider.log_likelihood >= right.log_likelihood - 1e-3
+
+
+def test_the_start_is_seen_drawn_or_given(wrong):
+    found = {start: quick(wrong, errors=CONFUSIONS, start=start) for start in ("seen", "drawn")}
+    assert found["seen"].initial.sum() == pytest.approx(1)
+    given_start = quick(
+        visits(40, RNG(3), exact=True, errors=ERRORS, most=4), errors=CONFUSIONS | {"1": ["2", "3"]}, start="1"
+    )
+    assert given_start.initial.tolist() == [1, 0, 0, 0]
+    with pytest.raises(am.FitError, match="unknown start '7'"):
+        quick(wrong, errors=CONFUSIONS, start="7")
+    with pytest.raises(am.FitError, match="records are taken to be right"):
+        quick(wrong, start="drawn")
+
+
+def test_the_measurement_is_ready_for_planning(wrong):
+    found = quick(wrong, errors=CONFUSIONS, start="drawn", assume={"renew": "1"}, period="year")
+    assert found.measurement.outcomes == ("1", "2", "3", "4")
+    prices = am.Economics("EUR", "year", 0.9, 10, actions={"wait": 0, "renew": 100}, terminal=("4",))
+    model = found.model(prices)
+    assert not model.looks_are_exact
+    assert model.measurements[0].name == "inspection"
+    assert model.measurements[0].outcomes == ("1", "2", "3")  # the fourth ends an episode
+    law = model.measurements[0].law.matrix().toarray()
+    np.testing.assert_allclose(law[:3], found.errors[:3, :3], atol=1e-12)
+    assert am.solve(model, method="never").lower <= 0
+
+
+def test_what_cannot_be_told_apart_is_said():
+    """Two records of each unit, all with the same gap: sensitivity and deterioration are only known together."""
+    rng, rows = RNG(4), []
+    for unit in range(400):
+        worse = rng.random() < 0.4
+        rows += [(unit, 0.0, "1"), (unit, 2.0, "2" if worse and rng.random() < 0.7 else "1")]
+    records = dict(zip(("unit", "time", "state"), zip(*rows, strict=True), strict=True))
+    settings = {
+        "time": "continuous",
+        "default_action": "wait",
+        "structure": "deteriorate",
+        "bootstrap": 0,
+        "goodness": 0,
+    }
+    found = am.fit(records, errors={"2": ["1"]}, **settings)
+    codes = {one.code for one in found.identifiability}
+    assert codes & {"errors-confounded", "flat-directions"}
+    known = am.fit(records, errors={"2": {"1": 0.3}}, **settings)
+    assert not known.identifiability
+    assert 1 - np.exp(-2 * known.intensities[0, 0, 1]) == pytest.approx(0.4, abs=0.08)
+
+
+def test_discrete_time_with_errors():
+    rng, rows = RNG(5), []
+    chain = np.array([[0.85, 0.15, 0.0], [0.0, 0.8, 0.2], [0.0, 0.0, 1.0]])
+    errors = np.array([[0.9, 0.1, 0.0], [0.1, 0.9, 0.0], [0.0, 0.0, 1.0]])
+    for unit in range(400):
+        state = 0
+        for time in range(10):
+            if time % 3 != 2:
+                rows.append((unit, time, "abc"[int(rng.choice(3, p=errors[state]))]))
+            state = int(rng.choice(3, p=chain[state]))
+    records = dict(zip(("unit", "time", "state"), zip(*rows, strict=True), strict=True))
+    settings = {"default_action": "wait", "states": list("abc"), "goodness": 0, "bootstrap": 2}
+    found = am.fit(records, errors={"a": ["b"], "b": ["a"]}, start="a", structure="deteriorate", **settings)
+    assert np.abs(found.probabilities[0] - chain).max() < 0.04
+    assert np.abs(found.errors - errors).max() < 0.03
+    with pytest.raises(am.FitError, match="--skip-contradictions"):
+        am.fit(records, structure="deteriorate", **settings)
+
+
+@pytest.mark.parametrize(
+    ("errors", "part"),
+    [
+        ({"5": ["1"]}, "errors: unknown state '5'"),
+        ({"1": ["5"]}, "unknown state '5'"),
+        ({"1": "2"}, "expected a list of states"),
+        ({"1": ["1"]}, "names the state itself"),
+        ({"1": ["4"]}, "noticed at once are recorded without error"),
+        ({"1": {"2": 1.5}}, "between 0 and 1"),
+        ({"2": {"1": 0.5, "3": 0.5}}, "must leave some"),
+        ([("1", "2")], "expected a mapping"),
+    ],
+)
+def test_errors_are_checked(wrong, errors, part):
+    with pytest.raises(am.FitError, match=part):
+        quick(wrong, errors=errors)

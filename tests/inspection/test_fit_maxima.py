@@ -1,0 +1,113 @@
+"""Maxima of the likelihood: their conditions, starts from smaller structures, and what is said where there is none."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from simulated import CHAINS, WEAR, Q, records, visits
+from strategies import examples
+
+import actmeasure as am
+from actmeasure.inspection import fitting
+from actmeasure.inspection.estimation import is_maximum, maximise, persistent_start, refine
+from actmeasure.inspection.gaps import find_gaps
+from actmeasure.inspection.likelihood import Likelihood
+from actmeasure.inspection.records import read_records
+
+RNG = np.random.default_rng
+QUICK = {"bootstrap": 0, "goodness": 0}
+NESTED = ["deteriorate-by-steps", "deteriorate", "by-steps", "any"]
+
+
+@given(st.integers(0, 10_000), st.booleans(), st.booleans())
+@examples(12)
+def test_a_structure_is_never_worse_than_a_smaller_one(seed, continuous, long_gaps):
+    rng = RNG(seed)
+    wear = rng.dirichlet([20, 2, 1], size=1)[0]
+    chain = np.array([wear, [0, wear[0], 1 - wear[0]], [0, 0, 1]])
+    columns = records(chain[None], 25, 30 if long_gaps else 8, rng, longest_gap=12 if long_gaps else 3, repairs=0)
+    settings = QUICK | {"states": list("012"), "time": "continuous" if continuous else "discrete"}
+    if continuous:
+        columns = {
+            name: [v for v, s in zip(column, columns["state"], strict=True) if s] for name, column in columns.items()
+        }
+    values = {}
+    for structure in NESTED:
+        try:
+            values[structure] = am.fit(columns, structure=structure, **settings).log_likelihood
+        except am.FitError:  # this structure excludes the records
+            continue
+    for smaller, larger in (("deteriorate-by-steps", "deteriorate"), ("deteriorate", "any"), ("by-steps", "any"),
+                            ("deteriorate-by-steps", "by-steps")):  # fmt: skip
+        if smaller in values:
+            assert values[larger] >= values[smaller] - 1e-3, (smaller, larger, values)
+
+
+def test_many_short_periods_do_not_stop_below_the_maximum():
+    """Yearly inspections of units that wear by steps, fitted by month: the unrestricted fit contains the restricted one."""
+    rng, rows = RNG(0), []
+    for unit in range(80):
+        state = 0
+        for year in range(10):
+            rows.append((unit, 12 * year + int(rng.integers(-2, 3)) if year else 0, str(state)))
+            state = int(rng.choice(5, p=WEAR[state]))
+    columns = dict(zip(("unit", "time", "state"), zip(*rows, strict=True), strict=True))
+    settings = QUICK | {"default_action": "wait", "states": list("01234")}
+    by_steps = am.fit(columns, structure="deteriorate-by-steps", **settings)
+    free = am.fit(columns, **settings)
+    assert by_steps.converged
+    assert free.log_likelihood >= by_steps.log_likelihood - 1e-3
+    # Nothing leaves the last state by itself, so nothing should be fitted to.
+    assert free.probabilities[0, 4, :4].sum() < 0.05
+
+
+def test_a_parameter_at_zero_that_would_rise_is_no_maximum():
+    columns = records(CHAINS[:1], 60, 20, RNG(1), longest_gap=1, repairs=0)
+    columns["state"] = [s if t % 2 == 0 else "" for s, t in zip(columns["state"], columns["time"], strict=True)]
+    read = read_records(columns, states=list("01234"))
+    likelihood = Likelihood(find_gaps(read, None))
+    allowed = np.ones((1, 5, 5), dtype=bool)
+    free = np.full((1, 5, 5), np.nan)
+    data = likelihood.data()
+    # The EM algorithm cannot leave a start with a 0; from 1 to 2 there are other ways.
+    start = persistent_start(allowed, free)
+    start[0, 1, 2], start[0, 1, 1] = 0.0, start[0, 1, 1] + start[0, 1, 2]
+    stuck = maximise(likelihood, data, start, free)
+    assert stuck.converged
+    assert stuck.parameters[0, 1, 2] == 0
+    assert not is_maximum(likelihood, data, stuck, allowed, free)
+    better = refine(likelihood, data, stuck, allowed, free)
+    assert better.converged
+    assert better.parameters[0, 1, 2] == pytest.approx(0.15, abs=0.05)
+    assert better.log_likelihood > stuck.log_likelihood + 1
+    assert is_maximum(likelihood, data, better, allowed, free)
+
+
+@pytest.mark.parametrize("time", ["discrete", "continuous"])
+def test_breakdowns_with_two_ways_are_both_found(time):
+    """Exact failures from two states: with one search from one start, one of the two ways got stuck at 0."""
+    found = am.fit(
+        visits(150, RNG(2), exact=True) if time == "continuous" else monthly(visits(150, RNG(2), exact=True)),
+        structure=(Q > 0) if time == "continuous" else (Q > 0) | np.eye(4, dtype=bool),
+        time=time, noticed=["4"], states=list("1234"), default_action="wait", skip_contradictions=True, **QUICK,
+    )  # fmt: skip
+    assert found.converged
+    assert (found.probabilities[0, :3, 3] > 0.001).all()
+
+
+def monthly(columns):
+    return columns | {"time": [round(12 * float(time)) for time in columns["time"]]}
+
+
+def test_a_fit_that_does_not_settle_says_so_first(monkeypatch):
+    monkeypatch.setattr(fitting, "refine", lambda likelihood, data, estimate, *rest: _unsettled(estimate))
+    found = am.fit(records(CHAINS, 30, 10, RNG(3)), **QUICK)
+    assert not found.converged
+    assert found.summary().startswith("NOT SETTLED")
+    assert found.warnings[0].code == "estimation-not-converged"
+
+
+def _unsettled(estimate):
+    from dataclasses import replace
+
+    return replace(estimate, converged=False)

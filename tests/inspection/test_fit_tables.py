@@ -1,0 +1,207 @@
+"""Records as they come: dates, missing values, Excel, Parquet, wide tables, several header rows, contradictions."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import actmeasure as am
+from actmeasure.inspection.calendars import PeriodCalendar
+from actmeasure.inspection.records import read_records
+
+QUICK = {"bootstrap": 0, "goodness": 0}
+SEEN = {"unit": [1, 1, 2, 2], "time": [0, 1, 0, 1], "state": ["1", "2", "1", "1"], "action": ["x"] * 4}
+
+
+def days(texts, **settings):
+    calendar = PeriodCalendar("day", **settings)
+    return calendar.resolved(np.array([calendar.parse(text) for text in texts])).tolist(), calendar
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["2012-04-13", "13.4.2012", "13.04.2012", "04/13/2012", "4/13/2012", "2012/04/13", "13 Apr 2012", "Apr 13, 2012",
+     "13-Apr-2012",
+     "April 13, 2012", "2012-04-13T08:00:00"],
+)  # fmt: skip
+def test_dates_are_recognised(text):
+    assert days([text])[0] == [734606]
+
+
+def test_months_are_their_middle():
+    expected = days(["2012-03-15"])[0]
+    for text in ("Mar 2012", "March 2012", "2012 Mar", "2012-03", "03/2012"):
+        found, calendar = days([text])
+        assert found == expected
+        assert any("day 15" in str(one) for one in calendar.diagnostics())
+
+
+def test_dates_with_two_readings_are_read_as_others_tell_or_asked_about():
+    found, calendar = days(["03/04/2012", "13/04/2012", "03/03/2012"])
+    assert found == days(["2012-04-03", "2012-04-13", "2012-03-03"])[0]
+    assert any("the day is taken to come first, as in 13/04/2012" in str(one) for one in calendar.diagnostics())
+    assert days(["03/04/2012", "04/13/2012"])[0] == days(["2012-03-04", "2012-04-13"])[0]
+    with pytest.raises(
+        am.FitError, match=r"can be read as 2012-03-04 or as 2012-04-03; say which.*--date-format %m/%d/%Y"
+    ):
+        days(["03/04/2012"])
+    with pytest.raises(am.FitError, match="others prove both"):
+        days(["03/04/2012", "13/04/2012", "04/13/2012"])
+    assert days(["03/04/2012"], date_format="%d/%m/%Y")[0] == days(["2012-04-03"])[0]
+    with pytest.raises(am.FitError, match="no date of the form"):
+        days(["2012-04-03"], date_format="%d/%m/%Y")
+    with pytest.raises(am.FitError, match="date_format is"):
+        PeriodCalendar("day", date_format="dmy")
+
+
+@pytest.mark.parametrize(
+    "text", ["31.2.2012", "45/45/2012", "Foo 2012", "13.4.12", "2012-13", "00/00/2012", "1/2/3/4", "Apr", "1/2/20121"]
+)
+def test_what_is_no_date_is_a_sentence(text):
+    with pytest.raises(am.FitError, match=r"neither a number nor a date|is a date"):
+        days([text])
+
+
+def test_missing_values_are_not_states():
+    for text in ("NA", "n/a", "-", "", "NaN", "#N/A"):
+        read = read_records(SEEN | {"state": ["1", "2", "1", text]})
+        assert read.state_names == ("1", "2")
+        assert read.state.tolist() == [0, 1, 0, -1]
+        assert any(f"Cells that say {text} count as empty" in str(note) for note in read.notes) == bool(text)
+    kept = read_records(SEEN | {"state": ["1", "2", "1", "NA"]}, states=["1", "2", "NA"])
+    assert kept.state_names == ("1", "2", "NA")
+
+
+def test_alphabetical_order_is_said():
+    found = am.fit(SEEN | {"state": ["good", "bad", "good", "good"]}, **QUICK)
+    assert any("in the order in which they sort, bad < good" in str(note) for note in found.notes)
+    assert not any(note.code == "states-sorted" for note in am.fit(SEEN, **QUICK).notes)
+    assert not any(
+        note.code == "states-sorted"
+        for note in am.fit(SEEN | {"state": list("baba")}, states=["b", "a"], **QUICK).notes
+    )
+
+
+def test_parquet_files_are_read(tmp_path):
+    frame = pd.DataFrame(SEEN | {"time": pd.to_datetime(["2012-04-13", "2013-04-13"] * 2)})
+    frame.to_parquet(tmp_path / "records.parquet")
+    found = am.fit(tmp_path / "records.parquet", period="year", **QUICK)
+    assert found.n_records == 4
+    (tmp_path / "broken.parquet").write_bytes(b"PAR1 and then nothing")
+    with pytest.raises(am.FitError, match="not a sound Parquet file"):
+        am.fit(tmp_path / "broken.parquet", **QUICK)
+    (tmp_path / "no.parquet").write_text("unit,time\n")
+    with pytest.raises(am.FitError, match="is not a Parquet file"):
+        am.fit(tmp_path / "no.parquet", **QUICK)
+
+
+def test_excel_files_are_read(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    sheet = book.active
+    for row in (["unit", "time", "state", "action"], ["a", pd.Timestamp("2012-04-13").to_pydatetime(), 1, "x"], [],
+                ["a", pd.Timestamp("2014-04-13").to_pydatetime(), 2, "x"], ["b", None, 1, "x"]):  # fmt: skip
+        sheet.append(row)
+    book.create_sheet("notes").append(["nothing here"])
+    path = tmp_path / "records.xlsx"
+    book.save(path)
+    with pytest.raises(am.FitError, match=r"records\.xlsx, line 5: the time is empty"):
+        am.fit(path, period="year", **QUICK)
+    found = am.fit(path, period="year", skip_broken=True, **QUICK)
+    assert found.n_records == 2
+    with pytest.raises(am.FitError, match="unknown sheet 'note'"):
+        am.fit(path, sheet="note", **QUICK)
+    with pytest.raises(am.FitError, match="no column 'unit'"):
+        am.fit(path, sheet="notes", **QUICK)
+    for damaged in (path.read_bytes()[:2000], b"PK\x03\x04", b"not a zip"):
+        (tmp_path / "damaged.xlsx").write_bytes(damaged)
+        with pytest.raises(am.FitError, match="not a sound Excel workbook"):
+            am.fit(tmp_path / "damaged.xlsx", **QUICK)
+
+
+def test_a_bomb_is_not_unpacked(tmp_path):
+    pytest.importorskip("openpyxl")
+    import zipfile
+
+    with zipfile.ZipFile(tmp_path / "bomb.xlsx", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("xl/sharedStrings.xml", b"0" * (1 << 27))
+    with pytest.raises(am.FitError, match="more than an Excel file of records has"):
+        am.fit(tmp_path / "bomb.xlsx", **QUICK)
+
+
+def test_wide_tables_have_a_column_for_each_time(tmp_path):
+    path = tmp_path / "wide.csv"
+    path.write_text("bridge,river,2010,2012,2015\nA,Elbe,1,1,2\nB,Oder,2,NA,\nC,Oder,1,,3\n")
+    settings = QUICK | {"wide": True, "columns": {"unit": "bridge"}, "default_action": "nothing", "period": "year"}
+    found = am.fit(path, **settings)
+    assert found.n_records == found.n_inspections == 6
+    assert found.exposure.sum() == pytest.approx(10)
+    assert any("were not read: river" in str(note) for note in found.notes)
+    with pytest.raises(am.FitError, match="a wide table has no actions"):
+        am.fit(path, **(settings | {"default_action": None}))
+    path.write_text("bridge,river\nA,Elbe\n")
+    with pytest.raises(am.FitError, match="no column has a time as its name"):
+        am.fit(path, **settings)
+
+
+def test_several_header_rows_are_joined(tmp_path):
+    path = tmp_path / "records.csv"
+    path.write_text("what,,seen,\nunit,time,state,action\n1,0,a,x\n1,1,b,x\n")
+    columns = {"unit": "what unit", "time": "what time", "state": "seen state", "action": "seen action"}
+    found = am.fit(path, header=2, columns=columns, **QUICK)
+    assert found.n_records == 2
+    with pytest.raises(am.FitError, match="header is 0"):
+        am.fit(path, header=0, **QUICK)
+
+
+def test_contradictions_are_left_out_on_request_with_a_count():
+    seen = {"unit": [1] * 5 + [2] * 3, "time": [0, 1, 2, 3, 3, 0, 1, 2], "state": list("11212112"), "action": ["x"] * 8}
+    with pytest.raises(am.FitError, match="--skip-contradictions"):
+        am.fit(seen, structure="deteriorate", **QUICK)
+    found = am.fit(seen, structure="deteriorate", skip_contradictions=True, **QUICK)
+    said = " ".join(map(str, found.notes))
+    assert "what was recorded at 1 times" in said
+    back = {"unit": [1] * 4 + [2] * 3, "time": [0, 1, 2, 3, 0, 1, 2], "state": list("1212122"), "action": ["x"] * 7}
+    found = am.fit(back, structure="deteriorate", skip_contradictions=True, **QUICK)
+    assert any("1 gap of 5 that cannot be" in str(note) and "line 3" in str(note) for note in found.notes)
+
+
+def test_a_reversed_order_is_asked_about():
+    seen = {"unit": [1, 1, 1, 2, 2], "time": [0, 1, 2, 0, 1], "state": list("98797"), "action": ["x"] * 5}
+    with pytest.raises(am.FitError, match=r"did you mean states=\['9', '8', '7'\] \(--states 9,8,7\)\?"):
+        am.fit(seen, structure="no-healing", **QUICK)
+    both = seen | {"state": list("98998")}
+    with pytest.raises(am.FitError) as error:
+        am.fit(both, structure="no-healing", **QUICK)
+    assert "did you mean" not in str(error.value)
+
+
+def test_structures_by_name_and_file(tmp_path):
+    from actmeasure.inspection.structures import allowed_transitions, read_mask
+
+    names = ["1", "2", "3"]
+    masks = {kind: allowed_transitions(kind, ["x"], names)[0][0].astype(int).tolist() for kind in ("by-steps", "absorbing",
+             "by-steps+absorbing", "no-healing")}  # fmt: skip
+    assert masks["by-steps"] == [[1, 1, 0], [1, 1, 1], [0, 1, 1]]
+    assert masks["absorbing"] == [[1, 1, 1], [1, 1, 1], [0, 0, 1]]
+    assert masks["by-steps+absorbing"] == [[1, 1, 0], [1, 1, 1], [0, 0, 1]]
+    assert masks["no-healing"] == [[1, 1, 1], [0, 1, 1], [0, 0, 1]]
+    path = tmp_path / "mask.csv"
+    path.write_text(",3,1,2\n3,1,0,0\n1,0,1,1\n2,1,0,1\n")
+    assert allowed_transitions(read_mask(str(path)), ["x"], names)[0][0].astype(int).tolist() == [
+        [1, 1, 0],
+        [0, 1, 1],
+        [0, 0, 1],
+    ]
+    with pytest.raises(am.FitError, match="has no row of '4'"):
+        allowed_transitions(read_mask(str(path)), ["x"], ["1", "2", "3", "4"])
+    for text, part in ((",1\n1,2\n", "expected 0"), ("", "is no structure"), (",1,2\n1,1,1\n", "is no structure")):
+        path.write_text(text)
+        with pytest.raises(am.FitError, match=part):
+            read_mask(str(path))
+
+
+def test_a_price_of_an_unknown_action_names_a_remedy_that_exists():
+    found = am.fit(SEEN, **QUICK)
+    prices = am.Economics("EUR", "year", 0.9, 1, actions={"x": 0, "replace": 100})
+    with pytest.raises(am.FitError, match=r"unknown action 'replace'.*actmeasure fit --assume replace:1"):
+        found.model(prices)
