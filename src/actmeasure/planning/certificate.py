@@ -20,10 +20,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import linprog
 
 from actmeasure import check_certificate as checker
 from actmeasure.errors import NotCoveredError, PlanError, quoted
+from actmeasure.kernels.interpolation import make_programme, solve_packing
 from actmeasure.model import Model
 from actmeasure.model.finite_life import Lifetime
 from actmeasure.model.system import Factors
@@ -513,17 +513,14 @@ class _Points:
         useful, most, inside = useful[close], most[close], room > 0
         columns = (beliefs[close][:, inside] / room[inside] * most[:, None]).T
         worth = self.gains[useful, decision] * most
-        solved = linprog(
-            -worth / worth.max(),
-            A_ub=columns,
-            b_ub=np.ones(len(columns)),
-            bounds=(0, None),
-            method="highs",
-            options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
-        )
-        if solved.x is None:
-            return None
-        weights = np.maximum(solved.x, 0.0)
+        m, n = columns.shape
+        lp = make_programme(m, n, m * n)
+        lp.offsets[:] = np.arange(0, m * n + 1, m)
+        lp.places[:] = np.tile(np.arange(m), n)
+        lp.values[:] = columns.T.ravel()
+        lp.gains[:] = worth / worth.max()
+        solve_packing(lp, np.ones(m), 0, m, n)
+        weights = np.maximum(lp.weights, 0.0)
         weights[weights < 1e-12] = 0.0
         used = np.flatnonzero(weights)
         if not len(used):
