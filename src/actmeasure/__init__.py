@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         MissingExtraError,
         ModelError,
         ModelWarning,
+        NotCoveredError,
         PlanError,
         ScheduleError,
         SpaceError,
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from actmeasure.model import Measurement, Model, lifetime
     from actmeasure.model.system import Component, system
     from actmeasure.planning.bounds import q_mdp
+    from actmeasure.planning.certificate import Certificate, certificate
     from actmeasure.planning.frontier import Frontier
     from actmeasure.planning.solution import Solution
     from actmeasure.planning.solve import solve
@@ -66,6 +68,7 @@ _HOME = {
     "AgentError": "errors",
     "Belief": "belief",
     "BlindPlan": "schedule",
+    "Certificate": "planning.certificate",
     "Component": "model",
     "Decision": "decision",
     "DetectionFit": "inspection",
@@ -81,6 +84,7 @@ _HOME = {
     "Model": "model",
     "ModelError": "errors",
     "ModelWarning": "errors",
+    "NotCoveredError": "errors",
     "Schedule": "schedule",
     "ScheduleError": "errors",
     "SeedRuns": "studies",
@@ -90,6 +94,7 @@ _HOME = {
     "Policy": "policy",
     "PolicyGraph": "policy_graph",
     "Solution": "planning.solution",
+    "certificate": "planning.certificate",
     "evaluate": "evaluation",
     "fit": "inspection",
     "fit_detection": "inspection",
@@ -118,6 +123,7 @@ __all__ = [
     "AgentError",
     "Belief",
     "BlindPlan",
+    "Certificate",
     "Component",
     "Decision",
     "DetectionFit",
@@ -133,6 +139,7 @@ __all__ = [
     "Model",
     "ModelError",
     "ModelWarning",
+    "NotCoveredError",
     "PlanError",
     "Policy",
     "PolicyGraph",
@@ -144,6 +151,7 @@ __all__ = [
     "StudyError",
     "__version__",
     "agents",
+    "certificate",
     "envs",
     "evaluate",
     "experiments",

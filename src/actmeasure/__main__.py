@@ -5,7 +5,10 @@ from __future__ import annotations
 import sys
 from typing import NoReturn
 
-from actmeasure.errors import ActMeasureError, shown
+from actmeasure.errors import ActMeasureError, NotCoveredError, shown
+
+#: Exit codes: what is wrong with the input, and certificates of a kind that cannot be made yet.
+BAD_INPUT, NOT_COVERED = 2, 4
 
 
 def main() -> None:
@@ -20,6 +23,8 @@ def main() -> None:
         sys.exit(130)
     try:
         app()
+    except NotCoveredError as error:
+        _stop(str(error), NOT_COVERED)
     except ActMeasureError as error:
         _stop(str(error))
     except OSError as error:  # a full disk, a name that is too long, a pipe that was closed
@@ -30,10 +35,10 @@ def main() -> None:
         _stop(f"a number or the depth of an argument is too large ({error}); use a smaller one")
 
 
-def _stop(why: str) -> NoReturn:
-    """Say why nothing was done, and exit with code 2."""
+def _stop(why: str, code: int = BAD_INPUT) -> NoReturn:
+    """Say why nothing was done, and exit with a code, by default that of bad input."""
     print(f"actmeasure: {shown(why)}", file=sys.stderr)
-    sys.exit(2)
+    sys.exit(code)
 
 
 if __name__ == "__main__":

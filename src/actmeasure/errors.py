@@ -16,6 +16,7 @@ __all__ = [
     "MissingExtraError",
     "ModelError",
     "ModelWarning",
+    "NotCoveredError",
     "PlanError",
     "ScheduleError",
     "SpaceError",
@@ -92,6 +93,10 @@ class ScheduleError(ActMeasureError, ValueError):
 
 class PlanError(ActMeasureError, ValueError):
     """A planning method, its settings or what it is to plan for are not valid."""
+
+
+class NotCoveredError(PlanError):
+    """Bounds of this kind cannot be certified yet; commands end with exit code 4."""
 
 
 class AgentError(ActMeasureError, ValueError):

@@ -116,6 +116,13 @@ def solve(
     depth: Depth = None,
     episodes: Episodes = None,
     seed: Seed = None,
+    certificate: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.npz",
+            help="Also write what proves the bounds; python -m actmeasure.check_certificate checks it.",
+        ),
+    ] = None,
 ) -> None:
     """Plan what to do and when to look, and prove how good that is.
 
@@ -134,6 +141,8 @@ def solve(
             raise PlanError(
                 "pomcp makes no plans in advance that could be drawn; leave --plot out, or use another method"
             )
+        if certificate is not None:
+            raise PlanError("pomcp proves no bounds; leave --certificate out, or use another method")
         if explain or policy is not None:
             raise PlanError("pomcp has no values in advance; leave --explain and --policy out, or use another method")
         _solve_by_simulation(_read(problem, given, cost, discount, periods), options, time_limit, as_json)
@@ -141,6 +150,7 @@ def solve(
     options.refuse(method)
     model = _read(problem, given, cost, discount, periods)
     place = picture_path(plot)
+    _check_certificate(model, certificate)
     if policy is not None:
         from actmeasure.files.atomic import check_place
 
@@ -160,9 +170,30 @@ def solve(
     if place is not None:
         _draw(solution, place, given, nodes)
         say(f"Picture: {place}")
+    if certificate is not None:
+        _certify(solution, certificate)
     if policy is not None:
         solution.save_policy(policy)
         say(f"Policy: {policy}")
+
+
+def _check_certificate(model: Model, place: Path | None) -> None:
+    """Raise an error about a certificate that cannot be made or written, before the plan is computed."""
+    if place is None:
+        return
+    from actmeasure.planning.certificate import check_covered
+
+    if place.suffix != ".npz":
+        raise PlanError(f"the certificate is {str(place)!r}, expected a name that ends in .npz")
+    check_covered(model)
+
+
+def _certify(solution: Solution, place: Path) -> None:
+    from actmeasure.planning.certificate import certificate
+
+    proof = certificate(solution)
+    proof.save(place)
+    say(f"Certificate: {place} ({proof.lower:.6g} <= optimum <= {proof.upper:.6g})")
 
 
 def _read(
