@@ -78,7 +78,7 @@ def test_bounds_agree_with_the_judge_whenever_the_search_is_stopped(seed, work):
     try:
         search = OutcomeSearch(model, Budget(work=work))
     except PlanError as error:  # rewards over 13 orders of magnitude, without discount
-        assert model.discount == 1  # noqa: PT017
+        assert model.discount == 1
         assert "cannot be proved" in str(error)  # noqa: PT017
         return
     stopped = search.run(1e-6 * judge.scale)
