@@ -29,6 +29,8 @@ LEFT_OVER, MOST_SWEEPS, FIRST_SWEEPS = 1e-14, 1_000, 60
 KRYLOV_STEPS, KRYLOV_RESIDUAL, KRYLOV_ROUNDS = 300, 1e-9, 6
 #: Sweeps that are made before it.
 KRYLOV_SWEEPS = 100
+#: Size and average number of entries in a row up to which a system is factored all the same: its factors stay small.
+FACTORED_SIZE, FACTORED_ENTRIES = 20_000, 5
 
 #: Largest accepted relative error of sums over many steps.
 LOST = 1e-6
@@ -403,16 +405,18 @@ def _solve_by_krylov(apply: Callable[[FloatArray], FloatArray], right: FloatArra
 
 def _solve(matrix: Any, right: FloatArray, krylov: bool = False) -> FloatArray:
     """Return the solution of a linear system with a right-hand side of shape (n,) or (n, k)."""
+    is_factored = matrix.shape[0] <= FACTORED_SIZE and matrix.nnz <= FACTORED_ENTRIES * matrix.shape[0]
     if krylov and matrix.shape[0] >= LARGE:
         rows = sparse.csr_array(matrix)
         found = _solve_by_sweeps(rows, right, KRYLOV_SWEEPS)  # few are enough where episodes end soon
         if found is not None:
             return found
-        columns = right.reshape(len(right), -1)
-        solved = [_solve_by_krylov(lambda x: rows @ x, np.ascontiguousarray(column)) for column in columns.T]
-        if all(one is not None for one in solved):
-            return np.column_stack(solved).reshape(right.shape)  # type: ignore[arg-type]
-    if matrix.shape[0] >= LARGE:
+        if not is_factored:
+            columns = right.reshape(len(right), -1)
+            solved = [_solve_by_krylov(lambda x: rows @ x, np.ascontiguousarray(column)) for column in columns.T]
+            if all(one is not None for one in solved):
+                return np.column_stack(solved).reshape(right.shape)  # type: ignore[arg-type]
+    if matrix.shape[0] >= LARGE and not (krylov and is_factored):
         found = _solve_by_sweeps(sparse.csr_array(matrix), right)
         if found is not None:
             return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,8 @@ from actmeasure.settings import whole
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
+
+    from actmeasure.evaluation import Evaluation
 
 __all__ = ["BoundGraph", "GraphPolicy", "Outcome", "Pairs", "PolicyGraph", "bind", "from_schedule", "trace_pairs"]
 
@@ -60,6 +62,8 @@ class PolicyGraph:
     decisions : tuple of Decision
     edges : tuple of read-only mappings
     start : int, or read-only mapping
+    evaluation : Evaluation
+        Of graphs that `Solution.policy_graph` returns: exact, on the solution's model. Others are evaluated by `am.evaluate`.
 
     Examples
     --------
@@ -85,6 +89,8 @@ class PolicyGraph:
     decisions: tuple[Decision, ...]
     edges: tuple[Mapping[Outcome, int], ...]
     start: int | Mapping[int | str, int]
+    #: Of graphs that were found for a model: what they do there, or a function that computes it.
+    _evaluation: Evaluation | Callable[[], Evaluation] | None = None
 
     def __init__(
         self,
@@ -95,6 +101,22 @@ class PolicyGraph:
         self.decisions = _checked_decisions(decisions)
         self.edges = _checked_edges(edges, len(self.decisions))
         self.start = _checked_start(start, len(self.decisions))
+
+    def with_evaluation(self, compute: Callable[[], Evaluation]) -> PolicyGraph:
+        """Return this graph, with a function that is called when its `evaluation` is first asked for."""
+        self._evaluation = compute
+        return self
+
+    @property
+    def evaluation(self) -> Evaluation:
+        """What the graph does from the start of the model that it was found for; exact."""
+        if self._evaluation is None:
+            raise ScheduleError(
+                "this graph was not found for a model, so that there is nothing to evaluate it on; call am.evaluate(model, graph)"
+            )
+        if callable(self._evaluation):
+            self._evaluation = self._evaluation()
+        return self._evaluation
 
     @property
     def n_nodes(self) -> int:

@@ -58,6 +58,10 @@ Depth = Annotated[int | None, typer.Option(metavar="N", help="With pomcp: steps 
 Episodes = Annotated[
     int | None, typer.Option(metavar="N", help="With pomcp: episodes that are simulated, 100 unless told.")
 ]
+Nodes = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=1, help="Print the best controller found with at most N nodes, and what it loses."),
+]
 Seed = Annotated[int | None, typer.Option(help="With pomcp: of the random numbers, 0 unless told.")]
 
 
@@ -80,6 +84,7 @@ def register(app: typer.Typer) -> None:
         "actmeasure solve frozen-lake --set size=8 --set variant=slippery --cost 0.01  |  "
         "actmeasure solve frozen-lake --set size=20 --set seed=3 --time-limit 10 --plot plans.png  |  "
         "actmeasure solve machine.json --method every-3 --json  |  actmeasure solve maintenance --periods 30  |  "
+        "actmeasure solve tiger --nodes 5  |  "
         "actmeasure solve tiger --explain  |  actmeasure solve hallway.pomdp --time-limit 60 --policy hallway.policy  |  "
         "actmeasure solve frozen-lake --method pomcp --simulations 5000"
     )(solve)
@@ -101,6 +106,7 @@ def solve(
     tolerance: Annotated[float, typer.Option(help="How close the bounds on the optimum should come.")] = 1e-6,
     time_limit: TimeLimit = None,
     periods: Periods = None,
+    nodes: Nodes = None,
     settings: Settings = None,
     as_json: Json = False,
     plot: Plot = None,
@@ -120,6 +126,10 @@ def solve(
     given = read_settings(settings)
     options = _PomcpOptions(simulations, depth, episodes, seed)
     if method == POMCP_METHOD:
+        if nodes is not None:
+            raise PlanError(
+                "pomcp makes no plans in advance, and has no controller; leave --nodes out, or use another method"
+            )
         if plot is not None:
             raise PlanError(
                 "pomcp makes no plans in advance that could be drawn; leave --plot out, or use another method"
@@ -140,14 +150,15 @@ def solve(
     with status_line() as show:
         solution = solve_model(model, method, tolerance, time_limit, lambda now: show(_solve_progress(now)))
     if as_json:
-        print_json({**_solution_json(solution), **({"explanation": _explanation_json(solution)} if explain else {})})
+        extra = {"explanation": _explanation_json(solution)} if explain else {}
+        print_json({**_solution_json(solution, nodes), **extra})
     else:
-        typer.echo(solution.table())
+        typer.echo(solution.table(nodes=nodes))
         if explain:
             typer.echo("")
             typer.echo(str(solution.explain(_first(solution.model))))
     if place is not None:
-        _draw(solution, place, given)
+        _draw(solution, place, given, nodes)
         say(f"Picture: {place}")
     if policy is not None:
         solution.save_policy(policy)
@@ -170,9 +181,12 @@ def _solve_progress(now: Progress) -> str:
     return f"{now.lower:.6g} <= optimum <= {now.upper:.6g}, gap {gap:.2g}, {now.seconds:.0f} s"
 
 
-def _draw(solution: Solution, place: Path, settings: Mapping[str, Any]) -> None:
+def _draw(solution: Solution, place: Path, settings: Mapping[str, Any], nodes: int | None) -> None:
+    if nodes is not None:
+        solution.policy_graph(nodes).plot(solution.model, place)
+        return
     if solution.schedule is None:
-        solution.policy_graph().plot(solution.model, place)
+        solution.plot(place)
         return
     shape = _lake_shape(solution.model, settings)
     if shape is not None:
@@ -227,14 +241,22 @@ def _lake_shape(model: Model, settings: Mapping[str, Any]) -> tuple[int, int] | 
     return (side, side) if side * side == model.n_states else None
 
 
-def _solution_json(solution: Solution) -> dict[str, Any]:
+def _solution_json(solution: Solution, nodes: int | None) -> dict[str, Any]:
     from actmeasure.planning.solution import is_small, solution_notes
 
     # The policy graph of a search may be too large to be written, or evaluated, in a short time.
     is_large = solution.search is not None and not is_small(solution)
     result = None if is_large else solution.evaluation
     plans: dict[str, Any]
-    if result is None:
+    if nodes is not None:
+        graph = solution.policy_graph(nodes)
+        plans = {
+            "looks_by_kind": graph.evaluation.looks.tolist(),
+            "graph": graph_json(solution.model, graph),
+            "graph_value": graph.evaluation.discounted_return,
+            "loss": solution.loss(graph),
+        }
+    elif result is None:
         plans = {"looks_by_kind": None, "graph": None}
     elif solution.schedule is None:
         plans = {"looks_by_kind": result.looks.tolist(), "graph": graph_json(solution.model, solution.policy_graph())}

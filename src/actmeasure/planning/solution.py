@@ -19,12 +19,13 @@ from actmeasure.evaluation import Evaluation, evaluate
 from actmeasure.model import Model
 from actmeasure.model.finite_life import Lifetime
 from actmeasure.model.transitions import FloatArray
-from actmeasure.planning.budget import Progress, Stopped, why_open
+from actmeasure.planning.budget import Budget, Progress, Stopped, why_open
 from actmeasure.planning.explain import Explanation, explain
 from actmeasure.planning.explain_belief import BeliefExplanation, explain_belief
 from actmeasure.policy import BeliefPolicy, Policy
 from actmeasure.policy_graph import PolicyGraph
 from actmeasure.schedule import BlindPlan, Schedule
+from actmeasure.settings import real, whole
 from actmeasure.text import name_value_lines, shortened, text_table
 
 if TYPE_CHECKING:
@@ -37,6 +38,13 @@ if TYPE_CHECKING:
 
 
 __all__ = ["Plan", "Solution", "is_small", "solution_frame", "solution_notes", "solution_text", "worst_value"]
+
+#: Nodes of the controller that is evaluated, and written, where the graph of all value vectors is too large.
+READABLE = 30
+#: Nodes up to which that graph is simplified to see whether it is readable as it is.
+SMALL_GRAPH = 2000
+#: Most seconds, and relative tolerance, of the search that guides a controller where the method was no such search.
+GUIDE_SECONDS, GUIDE_TOLERANCE = 4.0, 1e-2
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +104,8 @@ class Solution:
     schedule : Schedule
         None where looks are not exact; see `policy` and `policy_graph` then.
     evaluation : Evaluation
-        Of the schedule, or of the policy graph where looks are not exact, over all time; computed when first asked for.
+        Of the schedule, or of the policy graph where looks are not exact, over all time; computed when first asked for. Where the
+        graph of all value vectors is too large, that of `policy_graph(30)`.
     lower : float
         A lower bound on the optimum: the discounted return of the schedule or graph, rounded downwards, or what the value vectors
         of a search prove about `policy`.
@@ -138,13 +147,19 @@ class Solution:
     search: OutcomeSearch | None = field(default=None, repr=False)
     #: The evaluation, where the method computed it.
     evaluated: Evaluation | None = field(default=None, repr=False)
+    #: The controllers that `policy_graph` has found, by its arguments.
+    _controllers: dict[tuple[int, float, float | None], PolicyGraph] = field(
+        default_factory=dict, init=False, repr=False
+    )
 
     @cached_property
     def evaluation(self) -> Evaluation:
         """What the schedule, or the policy graph where looks are not exact, does over all time."""
         if self.evaluated is not None:
             return self.evaluated
-        return evaluate(self.model, self.schedule if self.schedule is not None else self.graph or self.policy_graph())
+        if self.schedule is None and self.graph is None:
+            return self.policy_graph(READABLE).evaluation
+        return evaluate(self.model, self.graph if self.schedule is None else self.schedule)
 
     @property
     def policy(self) -> Policy:
@@ -153,15 +168,88 @@ class Solution:
             return self.belief_policy
         return self.schedule.policy(self.model) if self.graph is None else self.graph.policy(self.model)
 
-    def policy_graph(self) -> PolicyGraph:
-        """Return the controller whose exact value is `value`: nodes with a decision, and an edge for each outcome."""
-        if self.graph is None and self.schedule is None:
+    def policy_graph(
+        self, nodes: int | None = None, *, within: float = 0.0, time_limit: float | None = 20.0
+    ) -> PolicyGraph:
+        """Return a controller: nodes with a decision, and an edge for each outcome; `graph.evaluation` is exact.
+
+        Parameters
+        ----------
+        nodes : int, optional
+            Return the best controller found with at most this many nodes, which a person can read; `loss` tells what it loses.
+            By default the whole graph of the schedule or of the value vectors, which is worth `lower` at least.
+        within : float
+            With `nodes`: drop nodes while the value is at least `lower` minus this share of |lower|; 0.01 for a loss of 1 %.
+        time_limit : float, optional
+            With `nodes`: seconds after which the best so far is returned; None for no limit.
+
+        Examples
+        --------
+        >>> import actmeasure as am
+        >>> solution = am.solve(am.problems.tiger())
+        >>> graph = solution.policy_graph(nodes=10)
+        >>> len(graph), round(graph.evaluation.discounted_return, 4)
+        (5, 19.3714)
+        """
+        if nodes is None:
+            return self._whole_graph()
+        nodes = whole(nodes, "nodes", 1, error=PlanError, what="a number of nodes")
+        if not 0 <= real(within, "within", PlanError, "a share such as 0.01") < math.inf:
+            raise PlanError(f"within is {within!r}, expected a share that is 0 or more, such as 0.01")
+        key = (nodes, float(within), time_limit)
+        if key not in self._controllers:
+            found = self._readable(nodes, float(within), Budget.of(time_limit))
+            if within == 0:  # more nodes never lose more than fewer, whatever the time limits
+                known = [one for one in self._controllers.values() if len(one) <= nodes]
+                found = max([found, *known], key=_worth)
+            self._controllers[key] = found
+        return self._controllers[key]
+
+    def _whole_graph(self) -> PolicyGraph:
+        if self.schedule is None and self.graph is None:
             raise PlanError(
-                "the value vectors of this solution are too many for a policy graph; use solution.policy, which acts in any "
-                "belief, or solve with a larger tolerance"
+                "the policy graph of all value vectors is too large; ask for a controller of few nodes, policy_graph(nodes=30), "
+                "or use solution.policy, which decides in any belief"
             )
         graph = self.schedule.policy_graph(self.model) if self.graph is None else self.graph
-        return graph.simplified(self.model)
+        simple = graph.simplified(self.model)
+        return simple.with_evaluation(lambda: evaluate(self.model, simple))
+
+    def _readable(self, nodes: int, within: float, budget: Budget) -> PolicyGraph:
+        """Return the whole graph if it is small enough, and otherwise a controller that is grown from the vectors of a search."""
+        from actmeasure.planning.controllers import readable_controller
+        from actmeasure.planning.outcome_search import OutcomeSearch
+
+        is_found = self.search is None or self.stopped == "closed"
+        is_small = self.schedule is not None if self.graph is None else len(self.graph) <= SMALL_GRAPH
+        if within == 0 and is_found and is_small:
+            graph = self._whole_graph()
+            if len(graph) <= nodes:
+                return graph
+        search = self.search
+        if search is None:
+            search = OutcomeSearch(self.model, budget.part(0.5, GUIDE_SECONDS))
+            search.run(1e-6, GUIDE_TOLERANCE)
+        floor = self.lower - within * abs(self.lower) if within else math.inf
+        return readable_controller(search, nodes, budget, self.upper, floor)
+
+    def loss(self, policy: PolicyGraph | Schedule) -> tuple[float, float]:
+        """Return bounds on what a policy loses against the optimum: at least and at most so much, in discounted return.
+
+        Examples
+        --------
+        >>> import actmeasure as am
+        >>> model = am.problems.tiger()
+        >>> solution = am.solve(model, relative_tolerance=1e-6)
+        >>> listen = am.PolicyGraph([am.Decision(0)], edges=[{None: 0}])
+        >>> at_least, at_most = solution.loss(listen)
+        >>> print(f"{at_least:.2f} to {at_most:.2f}")
+        39.37 to 39.37
+        """
+        known = any(policy is one for one in self._controllers.values())
+        result = policy.evaluation if known and isinstance(policy, PolicyGraph) else evaluate(self.model, policy)
+        value = -math.inf if math.isnan(result.discounted_return) else result.discounted_return
+        return max(self.lower - value, 0.0), max(self.upper - value, 0.0)
 
     @property
     def value(self) -> float:
@@ -237,9 +325,12 @@ class Solution:
         """
         return solution_frame(self)
 
-    def table(self, plans: int = 20) -> str:
-        """Return value, bounds, looks and the first `plans` plans as text; `print` shows the same."""
-        return solution_text(self, plans)
+    def table(self, plans: int = 20, nodes: int | None = None) -> str:
+        """Return value, bounds, looks and the first `plans` plans as text; `print` shows the same.
+
+        With `nodes`, the steps of `policy_graph(nodes)` instead of the plans, and what it loses.
+        """
+        return solution_text(self, plans, nodes)
 
     def plot(self, path: str | os.PathLike[str] | None = None, shape: tuple[int, int] | None = None) -> Figure:
         """Draw a lake's plans as arrows, and where they look; a policy graph where looks are not exact (needs the extra `plots`).
@@ -252,7 +343,7 @@ class Solution:
             Of the lake; a square by default.
         """
         if self.schedule is None:
-            return self.policy_graph().plot(self.model, path)
+            return self.policy_graph(READABLE if self.graph is None else None).plot(self.model, path)
         from actmeasure.planning.plots import plot_lake
 
         return plot_lake(self, path, shape)
@@ -288,6 +379,8 @@ PLAN_WIDTH = 90
 STEP_WIDTH = 160
 #: Pairs of node and state up to which a text tells how often the policy graph of a search looks.
 SMALL_PAIRS = 20_000
+#: Pairs of state and decision up to which a text shows a controller of few nodes in place of a large graph.
+QUICK_PAIRS = 64
 WITHOUT_END = (
     "Without discount this schedule loses without end, so it has no finite value; use the method 'optimal', or a discount "
     "below 1."
@@ -321,19 +414,21 @@ def _plan_row(model: Model, state: int | None, plan: BlindPlan, value: float) ->
 def solution_frame(solution: Solution) -> pd.DataFrame:
     """Return a table with a row per plan, or per node of the policy graph where looks are not exact."""
     if solution.schedule is None:
-        return solution.policy_graph().to_pandas(solution.model)
+        return solution.policy_graph(READABLE if solution.graph is None else None).to_pandas(solution.model)
     pandas = import_extra("pandas", "Solution.to_pandas", "data")
     columns = ["number", "state", "plan", "steps", "ending", "value"]
     frame: pd.DataFrame = pandas.DataFrame(_rows(solution), columns=columns).set_index("number")
     return frame
 
 
-def solution_text(solution: Solution, plans: int) -> str:
-    """Return value and bounds of a solution and its first plans as text."""
+def solution_text(solution: Solution, plans: int, nodes: int | None = None) -> str:
+    """Return value and bounds of a solution and its first plans as text, or the steps of a controller of few nodes."""
     lines = name_value_lines(_facts(solution))
     for note in solution_notes(solution):
         lines += ["", note]
-    if solution.graph is not None or solution.search is not None:
+    if nodes is not None:
+        return "\n".join([*lines, *_readable_lines(solution, nodes)])
+    if solution.schedule is None:
         return "\n".join([*lines, *_graph_lines(solution, plans)])
     rows = _rows(solution, plans) if plans > 0 else []
     if rows:
@@ -345,14 +440,38 @@ def solution_text(solution: Solution, plans: int) -> str:
 
 
 def _graph_lines(solution: Solution, most: int) -> list[str]:
-    """Return the first steps of the policy graph in words."""
+    """Return the steps of the policy graph in words; of one with few nodes, or how to ask for it, where a search has many."""
     if most <= 0:
         return []
-    if solution.graph is None:
-        return ["", "The policy acts in any belief: solution.policy.decide_at(belief), solution.explain(belief)."]
+    if solution.search is not None and (solution.graph is None or len(solution.graph) > most):
+        if solution.model.n_states * solution.search.rows.n_decisions <= QUICK_PAIRS:
+            return _readable_lines(solution, most)
+        size = "very many" if solution.graph is None else f"{len(solution.graph):,}"
+        return [
+            "",
+            f"The policy has {size} nodes. For a controller of few nodes, and what it loses: "
+            f"solution.policy_graph(nodes={READABLE}), or actmeasure solve ... --nodes {READABLE}.",
+        ]
     steps = solution.policy_graph().describe(solution.model).splitlines()
     more = [f"... and {len(steps) - most} more steps"] if len(steps) > most else []
     return ["", *(textwrap.shorten(step, STEP_WIDTH, placeholder=" ...") for step in steps[:most]), *more]
+
+
+def _readable_lines(solution: Solution, nodes: int) -> list[str]:
+    """Return the steps of a controller of few nodes, and what it loses against the optimum."""
+    graph = solution.policy_graph(nodes)
+    at_least, at_most = solution.loss(graph)
+    share = f", {at_most / abs(solution.upper):.2%} of the bound" if solution.upper and math.isfinite(at_most) else ""
+    value = f"{graph.evaluation.discounted_return:.6g}"
+    loses = f"{at_least:.3g} to {at_most:.3g}" if at_least > 0 else f"at most {at_most:.3g}"
+    size = f"{len(graph)} node{'s' * (len(graph) != 1)}"
+    head = f"A controller of {size}, worth {value}; it loses {loses} against the optimum{share}:"
+    return ["", head, "", *(shortened(step, STEP_WIDTH) for step in graph.describe(solution.model).splitlines())]
+
+
+def _worth(graph: PolicyGraph) -> float:
+    value = graph.evaluation.discounted_return
+    return -math.inf if math.isnan(value) else value
 
 
 def solution_notes(solution: Solution) -> Iterator[str]:
