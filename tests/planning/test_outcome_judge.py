@@ -75,7 +75,12 @@ def followed(model, decide_at):
 def test_bounds_agree_with_the_judge_whenever_the_search_is_stopped(seed, work):
     model = random_model(np.random.default_rng(seed))
     judge = OutcomeJudge(model, most_beliefs=600)
-    search = OutcomeSearch(model, Budget(work=work))
+    try:
+        search = OutcomeSearch(model, Budget(work=work))
+    except PlanError as error:  # rewards over 13 orders of magnitude, without discount
+        assert model.discount == 1
+        assert "cannot be proved" in str(error)  # noqa: PT017
+        return
     stopped = search.run(1e-6 * judge.scale)
     assert_sound(search, judge)
     if stopped == "closed":

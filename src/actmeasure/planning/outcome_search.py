@@ -69,8 +69,9 @@ SWEEP_SHARE = 0.25
 
 def outcome_plan(model: Model, budget: Budget, tolerance: float, relative: float | None = None) -> Plan:
     """Return the plan of a search: a policy of value vectors, bounds on the optimum, and the vectors as a policy graph."""
-    search = OutcomeSearch(model, budget)
-    stopped = search.run(tolerance, RELATIVE_TOLERANCE if relative is None else relative)
+    with budget.deferred_interrupts():  # so that Ctrl-C while the first bounds are computed ends the search with these
+        search = OutcomeSearch(model, budget)
+        stopped = search.run(tolerance, RELATIVE_TOLERANCE if relative is None else relative)
     budget.spent = search.n_nodes
     return Plan(
         None,
