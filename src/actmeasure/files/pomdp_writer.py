@@ -472,7 +472,7 @@ def _changed_names(model: Model, writer: _Writer) -> Iterator[str]:
         (kind, name, written)
         for kind, names, in_file in named
         for name, written in zip(names or (), in_file if names else (), strict=True)
-        if name != written
+        if name not in (written, written[1:])  # a letter in front of a number changes nothing
     }
     for kind, name, written in sorted(changed):
         yield f"# The {kind} {json.dumps(name)} is written as {written}.\n"
