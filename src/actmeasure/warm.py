@@ -15,7 +15,7 @@ def warm() -> None:
     from actmeasure.studies.pool import Call, Work, WorkerDiedError, run_calls
 
     try:
-        for _ in run_calls(Work([Call(part.__name__, part) for part in (_plan, _learn)]), processes=2):
+        for _ in run_calls(Work([Call(part.__name__, part) for part in (_plan, _learn, _search)]), processes=2):
             pass
     except WorkerDiedError as error:
         raise SystemExit(f"compiling the kernels failed: {error}") from error
@@ -47,6 +47,17 @@ def _plan() -> None:
     simulate(POMCP(problems.inspection(), simulations=10), episodes=1, max_steps=2)
     seen = {"unit": [1, 1, 1], "time": [0, 1, 3], "state": ["good", "worn", "worn"], "action": ["wait"] * 3}
     fit(seen, bootstrap=1, goodness=1)
+
+
+def _search() -> None:
+    """Compile the kernels of the general search, with and without the grid of a system."""
+    from actmeasure import problems
+    from actmeasure.planning import solve
+    from actmeasure.planning.budget import Budget
+
+    for model in (problems.tiger(), problems.k_out_of_n(2, 1)):
+        solution = solve(model, budget=Budget(work=300))
+        solution.policy.decide()
 
 
 def _learn() -> None:

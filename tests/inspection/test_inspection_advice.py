@@ -229,7 +229,7 @@ def careless(model, method="optimal", *settings, **more):
     poor = am.Schedule(dict.fromkeys(range(3), am.BlindPlan((0,), then="repeat", repeat=1)), 3)
     value = am.evaluate(model, poor)
     return dataclasses.replace(
-        found, schedule=poor, evaluation=value, lower=value.discounted_return, stopped="time", upper=found.upper + 50
+        found, schedule=poor, evaluated=value, lower=value.discounted_return, stopped="time", upper=found.upper + 50
     )
 
 
@@ -262,7 +262,7 @@ def test_acting_in_rounds_without_a_look(advice, monkeypatch):
             found = am.solve(model, "never")
             lower = value.discounted_return
             return dataclasses.replace(
-                found, schedule=poor, evaluation=value, lower=lower, stopped="time", method_upper=0.0
+                found, schedule=poor, evaluated=value, lower=lower, stopped="time", method_upper=0.0
             )
         return am.solve(model, method, *settings, **more)
 

@@ -63,7 +63,7 @@ class Grid(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     >>> from actmeasure.envs import ActiveMeasuring
     >>> env = Grid(gymnasium.make("MountainCar-v0"), bins=[10, 8])
     >>> env.observation_space, env.cell_of([-0.5, 0.0])
-    (Discrete(80), 36)
+    (Discrete(80), 28)
     >>> ActiveMeasuring(env, measuring_cost=0.1).action_space
     MultiDiscrete([3 2])
     >>> Grid(gymnasium.make("Pendulum-v1"), bins=6, actions=5).action_space

@@ -611,7 +611,7 @@ def with_quality(model: Model, measurement: int | str, quality: float) -> Model:
     >>> model = am.problems.inspection()
     >>> better = am.planning.with_quality(model, "visual", 1.02)
     >>> [round(float(m.measurements[0].law.matrix().toarray()[2, 1]), 3) for m in (model, better)]
-    [0.6, 0.612]
+    [0.4, 0.408]
     """
     number = _number(model, measurement)
     factor = real(quality, "quality", PlanError, "a number that is 0 or more")

@@ -45,6 +45,7 @@ def k_out_of_n(
     hard: bool = False,
     penalty_factor: float | None = None,
     mobilisation: float | None = None,
+    measuring_cost: float | None = None,
     discount: float = 0.8,
 ) -> Model:
     """Inspect and replace the n components of a system that works while k of them do; after Bhustali and others (2026).
@@ -68,6 +69,8 @@ def k_out_of_n(
         3 by default; 1.5 for n = 4 unless hard.
     mobilisation : float, optional
         Cost of a period in which anything is replaced or inspected; 0 by default, 4 if hard.
+    measuring_cost : float, optional
+        Price of the inspection of a component; by default those published, 5, 3, 8 and 4.
     discount : float
     """
     n = whole(n, "n", 1, len(KINDS))
@@ -77,6 +80,8 @@ def k_out_of_n(
     factor = usual if penalty_factor is None else amount(penalty_factor, "penalty_factor")
     fee = MOBILISATION * hard if mobilisation is None else amount(mobilisation, "mobilisation")
     kinds = KINDS[:n]
+    if measuring_cost is not None:
+        kinds = tuple(kind._replace(inspection=amount(measuring_cost, "measuring_cost")) for kind in kinds)
     price = factor * sum(kind.replacement for kind in kinds)
 
     def penalty(states: tuple[int, ...]) -> float:
