@@ -10,6 +10,7 @@ from benchmarks.experiments import experiments
 from benchmarks.first_answer import first_answer
 from benchmarks.fitting import fitting
 from benchmarks.foresight import foresight
+from benchmarks.imperfect_looks import imperfect_looks
 from benchmarks.intervals import intervals
 from benchmarks.learning import learning
 from benchmarks.planning import planning
@@ -20,8 +21,8 @@ from benchmarks.stepping import stepping
 def main() -> int:
     missed = 0
     benchmarks = (
-        first_answer, building, evaluating, stepping, planning, learning, foresight, searching, fitting, intervals,
-        experiments,
+        first_answer, building, evaluating, stepping, planning, imperfect_looks, learning, foresight, searching, fitting,
+        intervals, experiments,
     )  # fmt: skip
     for benchmark in benchmarks:
         for goal in benchmark():
