@@ -80,6 +80,7 @@ def test_files_that_cannot_be_written(tmp_path):
         solution.save_policy(tmp_path / "none" / "x.policy")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["hallway", "tag"])
 def test_the_command_solves_files_of_others(kind, tmp_path):
     rng = np.random.default_rng(0)

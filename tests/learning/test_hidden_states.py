@@ -85,6 +85,7 @@ def test_a_state_that_is_always_seen_is_counted():
     np.testing.assert_allclose(hidden.rewards().T, paid / mass, atol=1e-9)  # as `acno-pomcp` where looks are exact
 
 
+@pytest.mark.slow
 def test_it_learns_to_inspect():
     """The last episodes earn several times what the first do, and near what is earned with the dynamics known."""
     model = am.problems.inspection()

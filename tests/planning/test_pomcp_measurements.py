@@ -42,6 +42,7 @@ def test_returns_on_tiger(passive, depth, least):
     assert planner.deprivations == 0
 
 
+@pytest.mark.slow
 def test_returns_on_fatigue_are_near_the_optimum_over_ten_periods():
     model = am.lifetime(fatigue(), periods=10)
     planner = PLANNER(model, simulations=3_000, depth=10, particles=500, nodes=10_000)

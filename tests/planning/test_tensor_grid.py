@@ -64,6 +64,7 @@ def visited(model, count, rng):
     return found
 
 
+@pytest.mark.slow
 @examples(60)
 @given(systems(max_components=2, discounts=(0.3, 0.8)), st.integers(0, 2**32 - 1))
 def test_bounds_are_above_the_values_of_policies(model, seed):

@@ -99,6 +99,7 @@ def test_own_agents_on_ray(folder):
     assert RayEngine.name == "ray"
 
 
+@pytest.mark.slow
 def test_the_module_of_an_agent_and_what_it_imports_beside_it_are_part_of_a_trial(folder):
     place, name = folder
     code = (
@@ -119,6 +120,7 @@ def test_the_module_of_an_agent_and_what_it_imports_beside_it_are_part_of_a_tria
     assert all(one != other for one, other in zip(before, after, strict=True))  # the problem is in that module, too
 
 
+@pytest.mark.slow
 def test_a_class_in_a_python_study(tmp_path, forget):
     file = tmp_path / "mine_study.py"
     file.write_text(
@@ -135,6 +137,7 @@ def test_a_class_in_a_python_study(tmp_path, forget):
     assert run_study(study, tmp_path / "out", LocalEngine(2)).stopped == "done"
 
 
+@pytest.mark.slow
 def test_a_class_of_a_script(tmp_path):
     """Run as `python script.py`; without the guard a sentence says what is missing."""
     text = (
