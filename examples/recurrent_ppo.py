@@ -48,7 +48,7 @@ def main() -> None:
     from sb3_contrib import RecurrentPPO
 
     full = "--full" in sys.argv
-    size = {"n_steps": 512, "batch_size": 128} if full else {"n_steps": 64, "batch_size": 32}
+    size: dict[str, Any] = {"n_steps": 512, "batch_size": 128} if full else {"n_steps": 64, "batch_size": 32}
     agent = RecurrentPPO(
         "MultiInputLstmPolicy", environment(), learning_rate=1e-3, gamma=0.99, seed=0, device="cpu", verbose=0, **size
     )

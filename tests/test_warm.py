@@ -12,8 +12,12 @@ from actmeasure.studies import pool
 
 FIRST = {
     "solve": ["-m", "actmeasure", "solve", "frozen-lake"],
+    "solve with imperfect looks": ["-m", "actmeasure", "solve", "tiger"],
     "solve without discount": ["-m", "actmeasure", "solve", "frozen-lake", "--discount", "1"],
-    "train": ["-c", "import actmeasure as am; am.train('dyna-atmq', am.problems.frozen_lake(4), episodes=5)"],
+    "train": [
+        "-c",
+        "import actmeasure as am; am.train(am.agents.make('dyna-atmq'), am.problems.frozen_lake(4), episodes=5)",
+    ],
     "fit": [
         "-c",
         "import actmeasure as am; am.fit({'unit': [1, 1], 'time': [0, 2], 'state': ['a', 'b'], 'action': ['x'] * 2})",
@@ -21,7 +25,7 @@ FIRST = {
 }
 
 
-@pytest.mark.parametrize("part", [warm._plan, warm._learn])
+@pytest.mark.parametrize("part", [warm._plan, warm._learn, warm._search])
 def test_every_part_runs(part):
     part()
 
@@ -44,4 +48,4 @@ def test_first_commands_compile_nothing_more(tmp_path):
 
     assert NOTICE in stderr(FIRST["solve"])  # the cache is empty
     stderr(["-m", "actmeasure.warm"])
-    assert {name: stderr(arguments) for name, arguments in FIRST.items()} == dict.fromkeys(FIRST, "")
+    assert [name for name, arguments in FIRST.items() if NOTICE in stderr(arguments)] == []
