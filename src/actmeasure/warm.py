@@ -47,7 +47,8 @@ def _plan() -> None:
     simulate(POMCP(problems.inspection(), simulations=10), episodes=1, max_steps=2)
     seen = {"unit": [1, 1, 1], "time": [0, 1, 3], "state": ["good", "worn", "worn"], "action": ["wait"] * 3}
     fit(seen, bootstrap=1, goodness=1)
-    fit({name: column[:2] for name, column in seen.items()} | {"time": [0, 2]}, bootstrap=1, goodness=1)  # derivatives
+    gap = {"unit": [1, 1], "time": [0, 2], "state": ["good", "worn"], "action": ["wait"] * 2}
+    fit(gap, bootstrap=1, goodness=1)  # needs derivatives
 
 
 def _search() -> None:
