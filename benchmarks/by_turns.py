@@ -43,8 +43,8 @@ def stepping():
         if env.step((number % 4, number % 2))[2]:
             env.reset()
 
-def simulating(share):
-    planner = am.planners.POMCP(am.problems.frozen_lake(8), simulations=300_000, share=share, seed=0)
+def simulating(share, model=None):
+    planner = am.planners.POMCP(model or am.problems.frozen_lake(8), simulations=300_000, share=share, seed=0)
     def decide():
         planner.start(am.Belief.at(0))
         planner.decide()
@@ -68,6 +68,8 @@ cases = {
     "environment: 150,000 steps": stepping,
     "pomcp: 300,000 simulations": simulating(False),
     "pomcp, sharing": simulating(True),
+    "pomcp, measuring value": simulating(False, am.problems.measuring_value()),
+    "pomcp, sharing, measuring value": simulating(True, am.problems.measuring_value()),
     "evaluate: a schedule": evaluating,
 }
 times = {}

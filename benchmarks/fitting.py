@@ -1,11 +1,13 @@
 """Fitting 100,000 records with 10 states and 3 actions, reading the file included; intervals are extra.
 
+And 20,000 records in continuous time that may be wrong, with intervals and goodness of fit.
 Run it alone with `python -m benchmarks.fitting`.
 """
 
 from __future__ import annotations
 
 import time
+from datetime import date, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -13,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 import actmeasure as am
+from benchmarks import fit_coverage
 from benchmarks.goals import Goal
 
 UNITS, PERIODS, STATES = 2_000, 50, 10
@@ -21,6 +24,8 @@ ACTIONS = ("nothing", "repair", "replace")
 #: which hardly two are alike.
 CASES = {"usual": (0.3, 0.05), "long gaps with many actions": (0.1, 0.3)}
 SECONDS = 10.0
+#: Units of which 20,000 records are made, and the goal in CPU seconds.
+WRONG_UNITS, WRONG_SECONDS = 3_350, 60.0
 
 
 def fitting() -> list[Goal]:
@@ -39,7 +44,23 @@ def fitting() -> list[Goal]:
             each = (time.perf_counter() - begin - seconds) / 3
             what = f"fit of {UNITS * PERIODS:,} records, {STATES} states, {name} ({each:.2f} s a replicate more)"
             goals.append(Goal(what, seconds, SECONDS, "s"))
+        goals.append(wrong_records(path))
     return goals
+
+
+def wrong_records(path: Path) -> Goal:
+    """Dates of visits to units whose states are recorded with errors; deaths on the same day as a visit are left out."""
+    records = fit_coverage.visits(WRONG_UNITS, 1, True, fit_coverage.ERRORS, most=12)
+    days = [date(2000, 1, 1) + timedelta(days=round(float(str(when)) * 365.2425)) for when in records["time"]]
+    rows = zip(records["unit"], days, records["state"], strict=True)
+    path.write_text("\n".join(["unit,time,state", *(",".join(map(str, row)) for row in rows)]) + "\n")
+    begin = time.process_time()
+    am.fit(
+        path, time="continuous", structure=fit_coverage.RATES > 0, default_action="wait", noticed=["4"],
+        errors=fit_coverage.CONFUSIONS, start="drawn", skip_contradictions=True,
+    )  # fmt: skip
+    seconds = time.process_time() - begin
+    return Goal(f"fit of {len(days):,} records with errors, intervals and goodness", seconds, WRONG_SECONDS, "s of CPU")
 
 
 def write_records(path: Path, looking: float, acting: float, units: int = UNITS) -> None:

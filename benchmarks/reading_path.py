@@ -1,13 +1,14 @@
 """How much of the source a reader follows: files and functions that a call passes through, `python -m benchmarks.reading_path`.
 
-Counted are functions of the package that Python calls, without their import, and kernels, which Python does not see, by the files
-that hold those which were called directly.
+With `--files` they are listed. Counted are functions of the package that Python calls, without their import, and kernels, which
+Python does not see, by the files that hold those which were called directly.
 """
 
 from __future__ import annotations
 
 import sys
 import tempfile
+from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
@@ -19,22 +20,22 @@ from actmeasure.inspection.page import write_page
 SOURCE = Path(am.__file__).parent
 
 
-def passed(call: Callable[[], object]) -> tuple[int, int]:
-    """Return the numbers of files and of functions of the package that a call passes through."""
+def passed(call: Callable[[], object]) -> dict[str, set[str]]:
+    """Return the files of the package that a call passes through, each with the names of the functions."""
     call()  # imports and compiles
-    seen: set[tuple[str, str, int]] = set()
+    seen: dict[str, set[str]] = defaultdict(set)
 
     def note(frame: FrameType, event: str, argument: Any) -> None:
         code = frame.f_code
         if event == "call" and code.co_filename.startswith(str(SOURCE)) and not code.co_name.startswith("<"):
-            seen.add((code.co_filename, code.co_qualname, code.co_firstlineno))
+            seen[str(Path(code.co_filename).relative_to(SOURCE))].add(code.co_qualname)
 
     sys.setprofile(note)
     try:
         call()
     finally:
         sys.setprofile(None)
-    return len({file for file, _, _ in seen}), len(seen)
+    return seen
 
 
 def records_to_page() -> None:
@@ -75,7 +76,11 @@ def main() -> None:
         "records to page": records_to_page,
     }
     for name, call in calls.items():
-        print("{}: {} files, {} functions".format(name, *passed(call)), flush=True)
+        found = passed(call)
+        print(f"{name}: {len(found)} files, {sum(map(len, found.values()))} functions", flush=True)
+        if "--files" in sys.argv:
+            for file, functions in sorted(found.items()):
+                print(f"  {file}: {', '.join(sorted(functions))}")
 
 
 if __name__ == "__main__":

@@ -13,30 +13,36 @@ def optimal_value(model):
         key = (belief.states.tobytes(), np.round(belief.probabilities, 12).tobytes())
         if key not in known:
             known[key] = max(
-                decision_value(belief, int(action), int(measurement))
+                decision_value(model, belief, int(action), int(measurement), value)
                 for action, measurement in zip(*np.nonzero(model.allowed_decisions), strict=True)
             )
         return known[key]
 
-    def decision_value(belief, action, measurement):
-        total = float(belief.expected(model.rewards[:, action]))
-        if measurement:
-            prices = model.measurements[measurement - 1].table(model.n_states, model.n_actions)
-            total -= float(belief.expected(prices[:, action]))
-        running = belief.running_probability(model, action)
-        if running == 0:
-            return total
-        after = 0.0
-        if model.shown_by(measurement) is None:
-            after = value(belief.predict(model, action))
-        else:
-            for outcome, chance in enumerate(belief.outcomes(model, action, measurement)):
-                if chance > 0:
-                    after += chance * value(belief.update(model, action, measurement, outcome))
-        return total + model.discount * running * after
+    return start_value(model, value)
 
-    starts = zip(model.initial_states.tolist(), model.initial_probabilities.tolist(), strict=True)
-    if model.reveal_start:
+
+def decision_value(model, belief, action, measurement, value):
+    """Return what a decision earns in a belief if what comes after it earns `value` of the belief that it leads to."""
+    total = float(belief.expected(model.rewards[:, action]))
+    if measurement:
+        prices = model.measurements[measurement - 1].table(model.n_states, model.n_actions)
+        total -= float(belief.expected(prices[:, action]))
+    running = belief.running_probability(model, action)
+    if running == 0:
+        return total
+    if model.shown_by(measurement) is None:
+        return total + model.discount * running * value(belief.predict(model, action))
+    after = 0.0
+    for outcome, chance in enumerate(belief.outcomes(model, action, measurement)):
+        if chance > 0:
+            after += chance * value(belief.update(model, action, measurement, outcome))
+    return total + model.discount * running * after
+
+
+def start_value(model, value):
+    """Return the mean of `value` over the beliefs in which episodes begin."""
+    if model.start_is_known:
+        starts = zip(model.initial_states.tolist(), model.initial_probabilities.tolist(), strict=True)
         return sum(chance * value(am.Belief.at(state)) for state, chance in starts)
     return value(am.Belief.start(model))
 

@@ -13,7 +13,7 @@ import threading
 ROWS, COLUMNS = 30, 100
 KIND = {"TERM": "xterm", "LINES": str(ROWS), "COLUMNS": str(COLUMNS)}
 #: Seconds after which a test fails that waits for a program.
-MOST_SECONDS = 90.0
+MOST_SECONDS = 300.0
 
 
 class Terminal:

@@ -46,12 +46,15 @@ def test_code_in_the_documentation_runs(page, tmp_path, monkeypatch):
 #: Run by a test of its own.
 PRICE_OF_A_LOOK = ROOT / "examples" / "price_of_a_look.py"
 EXAMPLES = sorted(set((ROOT / "examples").glob("*.py")) - {PRICE_OF_A_LOOK})
+#: What makes an example short that trains for a minute; that it learns is a test of its own.
+ARGUMENTS = {"recurrent_ppo.py": ["--steps", "256"]}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("script", EXAMPLES, ids=lambda path: path.name)
 def test_examples_run(script, tmp_path):
-    done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, check=False)
+    command = [sys.executable, script, *ARGUMENTS.get(script.name, [])]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout
 
@@ -103,6 +106,14 @@ def test_the_documentation_can_be_searched_also_when_it_is_opened_from_disk():
     script = re.search(r"^  polyfills: \[(.*?)\]", settings, re.MULTILINE)[1]
     assert "iframe-worker" in script  # or the plugin would load it from the network
     assert (ROOT / "docs" / script).exists()
+
+
+def test_files_that_the_guide_for_contributors_names_are_there():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    named = {name for name in re.findall(r"`([\w/]+\.py)`", text) if "NAME" not in name}
+    folders = [ROOT, *(ROOT / "src" / "actmeasure" / room for room in ("", "planning", "problems"))]
+    assert len(named) > 40
+    assert not {name for name in named if not any((folder / name).is_file() for folder in folders)}
 
 
 def test_every_public_name_is_there_and_documented():

@@ -100,6 +100,13 @@ def test_closed_classes_are_reached_with_their_probabilities_however_rare_the_mo
     assert found.probability[found.class_of_node[2:]] == pytest.approx([value / 4, value * 3 / 4], rel=1e-13, abs=0.0)
 
 
+@pytest.mark.parametrize("leaves", [0.5, 2e-3, 1e-4, 1e-9, 1e-17])
+def test_digits_are_lost_where_a_node_is_left_after_many_moves(leaves):
+    """A node that is left with the probability `leaves`, and one that is reached by a rare move."""
+    chain = sparse.csr_array(np.array([[1 - leaves - 1e-9, 1e-9], [0.0, 0.0]]))
+    assert markov._loses_digits(chain, np.array([leaves, 1.0]), np.arange(2)) == (leaves < 1 / markov.MANY)
+
+
 def test_a_chance_that_is_lost_is_said():
     with pytest.raises(markov.RoundingError, match="a chance so small that it is lost in rounding"):
         markov._eliminate(np.array([[0.0, 1.0, 0.0], [0.0, 1.0, 0.0]]), 1, 2)

@@ -1,5 +1,6 @@
 """Estimates with intervals: textbook formulas, and intervals that hold the truth as often as they say."""
 
+import math
 from itertools import product
 
 import numpy as np
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from actmeasure import statistics
-from actmeasure.studies import Estimate, report
+from actmeasure.studies import report
 
 runs = st.lists(st.floats(-5, 5).map(lambda value: round(value, 3)), min_size=1, max_size=8)
 REPETITIONS = 4000
@@ -46,10 +47,11 @@ def test_intervals_hold_the_truth_as_often_as_they_say(count):
     assert within(covered(found, 3.0), 0.95)
 
 
-def test_seeds_and_reports_have_the_same_interval():
+def test_the_deviation_of_a_mean_is_that_between_runs():
     values = chance(3).normal(size=5)
-    ours, theirs = statistics.mean(values), Estimate.of(values)
-    assert (theirs.mean, theirs.low, theirs.high) == ours
+    found = statistics.mean(values)
+    assert (found.mean, found.deviation) == pytest.approx((values.mean(), values.std(ddof=1)))
+    assert math.isnan(statistics.mean([1.0]).deviation)
     assert report.statistics is statistics
 
 
@@ -57,7 +59,7 @@ def test_several_means_at_once_are_the_single_ones():
     values = chance(3).normal(size=(6, 2))
     both = statistics.mean(values)
     for number in range(2):
-        assert tuple(each[number] for each in both) == pytest.approx(statistics.mean(values[:, number]))
+        assert [each[number] for each in both] == pytest.approx([*statistics.mean(values[:, number])])
 
 
 def test_runs_that_are_alike_have_no_interval_and_neither_has_a_single_one():
@@ -65,10 +67,22 @@ def test_runs_that_are_alike_have_no_interval_and_neither_has_a_single_one():
         found = statistics.mean(values)
         assert found.value == pytest.approx(np.mean(values))
         assert np.isnan([found.low, found.high]).all()
-        assert np.isnan(statistics.interquartile_mean(values)[1:]).all()
-    alike = Estimate.of(np.full(4, 0.1))
+        assert np.isnan([*statistics.interquartile_mean(values)][1:]).all()
+    alike = statistics.mean(np.full(4, 0.1))
     assert (alike.mean, alike.deviation) == pytest.approx((0.1, 0.0))
     assert np.isnan(alike.low)
+
+
+@pytest.mark.parametrize("count", [19, 60, 199])
+def test_quantile_intervals_hold_one_more_draw_with_their_level(count):
+    """The share of further draws between the ends has the mean 0.9 for any number of draws and any distribution."""
+    draws = chance(9).exponential(size=(count, REPETITIONS))
+    low, high = statistics.quantile_interval(draws, 0.9)
+    held = np.exp(-low) - np.exp(-high)
+    assert abs(held.mean() - 0.9) < 4 * held.std() / np.sqrt(REPETITIONS) + 1e-3
+    # The usual quantiles hold less.
+    inside = np.exp(-np.quantile(draws, [0.05, 0.95], axis=0))
+    assert (inside[0] - inside[1]).mean() < held.mean()
 
 
 def test_interquartile_mean_is_that_of_tukey_and_mclaughlin():
@@ -99,12 +113,13 @@ def padded(problems):
 def test_differences_of_the_same_seeds_are_paired_and_others_welchs():
     one, other = chance(6).normal(size=(1, 6)), chance(7).normal(size=(1, 6))
     found = statistics.difference(one, other)
-    assert found[1:] == pytest.approx(stats.ttest_rel(one[0], other[0]).confidence_interval(0.95))
+    assert (found.low, found.high) == pytest.approx(stats.ttest_rel(one[0], other[0]).confidence_interval(0.95))
     fewer = statistics.difference(one, other[:, :4])
     welch = stats.ttest_ind(one[0], other[0, :4], equal_var=False)
     assert fewer.value == pytest.approx(one.mean() - other[0, :4].mean())
-    assert fewer[1:] == pytest.approx(welch.confidence_interval(0.95))
-    assert statistics.difference(other, one)[1:] == pytest.approx((-found.high, -found.low))
+    assert (fewer.low, fewer.high) == pytest.approx(welch.confidence_interval(0.95))
+    turned = statistics.difference(other, one)
+    assert (turned.low, turned.high) == pytest.approx((-found.high, -found.low))
 
 
 @pytest.mark.parametrize("sizes", [(5, 5), (20, 20), (20, 5)])
@@ -132,7 +147,7 @@ def test_probability_of_improvement_is_the_share_of_won_pairs(problems):
     turned = statistics.probability_of_improvement(padded(other), padded(one))
     assert turned.value == pytest.approx(1 - found.value)
     if not np.isnan(found.low):
-        assert (1 - turned.high, 1 - turned.low) == pytest.approx(found[1:])
+        assert (1 - turned.high, 1 - turned.low) == pytest.approx((found.low, found.high))
 
 
 def test_probability_of_improvement_is_that_of_brunner_and_munzel():

@@ -26,13 +26,11 @@ def check_path(path: str | os.PathLike[str]) -> Path:
     matplotlib_for("a picture")
     if not isinstance(path, (str, os.PathLike)):
         raise PlanError(f"the path is {quoted(path)}, expected the name of a picture such as plans.png")
-    place = Path(path)
-    if place.suffix.lower() not in SUFFIXES:
-        raise PlanError(
-            f"the picture {str(place)!r} has no ending that can be drawn; use one of: {', '.join(SUFFIXES)}"
-        )
-    check_place(place, "the picture", PlanError)
-    return place
+    path = Path(path)
+    if path.suffix.lower() not in SUFFIXES:
+        raise PlanError(f"the picture {str(path)!r} has no ending that can be drawn; use one of: {', '.join(SUFFIXES)}")
+    check_place(path, "the picture", PlanError)
+    return path
 
 
 def new_figure(feature: str, width: float, height: float) -> Figure:
@@ -41,12 +39,12 @@ def new_figure(feature: str, width: float, height: float) -> Figure:
     return figure
 
 
-def save_figure(figure: Figure, place: Path) -> None:
+def save_figure(figure: Figure, path: Path) -> None:
     """Write a figure to a path that `check_path` has returned."""
     try:
-        figure.savefig(place, dpi=130)
+        figure.savefig(path, dpi=130)
     except OSError as error:
-        raise PlanError(f"the picture {str(place)!r} cannot be written: {error.strerror or error}") from error
+        raise PlanError(f"the picture {str(path)!r} cannot be written: {error.strerror or error}") from error
 
 
 def matplotlib_for(feature: str) -> Any:

@@ -21,6 +21,7 @@ __all__ = [
     "ScheduleError",
     "SpaceError",
     "StudyError",
+    "counted",
     "first_repeated",
     "import_extra",
     "quoted",
@@ -70,6 +71,11 @@ def quoted(value: object, width: int = 60) -> str:
         return repr(value)[:width]
     except Exception:  # repr runs the user's code
         return f"a value of type {type(value).__name__} that cannot be shown"
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with a noun: `1 action`, `2,000 actions`."""
+    return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 class ActMeasureError(Exception):

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from actmeasure import markov
-from actmeasure.errors import ModelError, ScheduleError, quoted
+from actmeasure.errors import ModelError, ScheduleError, counted, quoted
 from actmeasure.kernel_arrays import dynamics, flat_plans
 from actmeasure.kernels import schedule_chain
 from actmeasure.kernels.dynamics import Dynamics, relative_error
@@ -27,7 +27,7 @@ from actmeasure.policy_graph import GraphPolicy, PolicyGraph, bind, trace_pairs
 from actmeasure.schedule import BlindPlan, Schedule
 from actmeasure.settings import whole
 
-__all__ = ["LONGEST", "Evaluation", "GraphChain", "PlanChain", "evaluate", "graph_chain", "plan_chain"]
+__all__ = ["LONGEST", "Evaluation", "GraphChain", "PlanChain", "evaluate", "graph_chain", "plan_chain", "values_of"]
 
 IntArray = npt.NDArray[np.int64]
 
@@ -112,7 +112,7 @@ class Evaluation:
         return table
 
     def __repr__(self) -> str:
-        span = "all time" if self.horizon is None else f"{self.horizon} step" + "s" * (self.horizon != 1)
+        span = "all time" if self.horizon is None else counted(self.horizon, "step")
         text = (
             f"Evaluation(discounted {self.discounted_return:.6g}; over {span}: return {self.scalarized_return:.6g}, "
             f"reward {self.reward:.6g}, measurements {self.measurements:.6g}, steps {self.steps:.6g}"
@@ -195,6 +195,24 @@ def evaluate(
     )
 
 
+def values_of(model: Model, schedule: Schedule) -> FloatArray:
+    """Return a schedule's discounted return from each known state, shape (S,): 0 if terminal, -infinity without a plan.
+
+    The same numbers as `values` of an evaluation that may begin in all of these states, without the sums over all time.
+    """
+    planned = schedule.plan_of_state >= 0
+    values = np.where(model.terminal, 0.0, -np.inf)
+    if planned.any():
+        anywhere = model.replace(initial=planned / planned.sum(), reveal_start=True)
+        chain = _chain(anywhere, schedule, depth=0)
+        recurrent = None
+        if model.discount == 1:
+            recurrent = markov.recurrence(chain.moves, chain.ending, chain.start, chain.krylov)
+        found, _ = chain.discounted(recurrent, model.discount)
+        values[planned] = _per_state(chain, found[:, RETURN], model.n_states)[planned]
+    return values
+
+
 def _chain(model: Model, policy: Schedule | PolicyGraph | Policy | BeliefFunction, depth: int) -> PlanChain:
     """Return the Markov chain of a schedule, policy graph or policy on a model."""
     if isinstance(policy, GraphPolicy):
@@ -223,7 +241,7 @@ def _over_all_time(chain: PlanChain, recurrent: markov.Recurrence, totals: Float
 
 
 def _rounding(chain: PlanChain, values: FloatArray, discount: float) -> float:
-    """Return a bound on the rounding error of discounted returns from each node, shape (n_nodes,), and of their mean.
+    """Return a bound on the rounding error of the discounted returns, `values` of shape (n_nodes,), and so of their mean.
 
     With v = t + F v the equations of the chain, F contracting by the discount, an error d in each equation means one of
     d / (1 - discount) at most in v. The terms t and F have themselves been added up in as many steps as a node lasts.
@@ -397,10 +415,13 @@ class PlanChain:
         looks = [at_end * made for made in self.per_kind()]
         return np.column_stack([rewards - at_end * self.costs, rewards, at_end * self.measured, steps, *looks])
 
-    def discounted(self, recurrent: markov.Recurrence, discount: float) -> tuple[FloatArray, FloatArray]:
-        """Return discounted sums from each node, shape (n_nodes, c), and from the start, shape (c,)."""
+    def discounted(self, recurrent: markov.Recurrence | None, discount: float) -> tuple[FloatArray, FloatArray]:
+        """Return discounted sums from each node, shape (n_nodes, c), and from the start, shape (c,).
+
+        The recurrence of the chain is needed at discount 1 only.
+        """
         totals = self.totals(discount)
-        if discount < 1:
+        if recurrent is None or discount < 1:
             factors = np.float64(discount) ** self.durations
             values = markov.discounted_sums(self.moves, factors, totals, self.krylov)
         else:
@@ -439,7 +460,7 @@ class GraphChain(PlanChain):
         """The measurements that are made in some pair, ascending."""
         return [int(kind) for kind in np.unique(self.kinds[self.kinds > 0])]
 
-    def discounted(self, recurrent: markov.Recurrence, discount: float) -> tuple[FloatArray, FloatArray]:
+    def discounted(self, recurrent: markov.Recurrence | None, discount: float) -> tuple[FloatArray, FloatArray]:
         """Return discounted returns from each pair, shape (n_pairs, 1), and all sums from the start, shape (c,).
 
         The latter are those of the visits to each pair: two linear systems, however many sums there are.

@@ -59,7 +59,7 @@ class _Layout:
 
 def plot_graph(graph: PolicyGraph, model: Model, path: str | os.PathLike[str] | None = None) -> Figure:
     """Draw a policy graph on a new figure, and save the picture if a path is given."""
-    place = None if path is None else check_path(path)
+    path = None if path is None else check_path(path)
     matplotlib_for("PolicyGraph.plot")
     layout = _placed(_boxes_and_arrows(graph, model))
     boxes = list(layout.boxes.values())
@@ -77,8 +77,8 @@ def plot_graph(graph: PolicyGraph, model: Model, path: str | os.PathLike[str] | 
     _draw_boxes(axes, layout, LETTERS * scale)
     _draw_start(axes, layout, LETTERS * scale)
     _draw_arrows(axes, layout, LETTERS * scale * 0.9)
-    if place is not None:
-        save_figure(figure, place)
+    if path is not None:
+        save_figure(figure, path)
     return figure
 
 

@@ -35,8 +35,9 @@ FACTORED_SIZE, FACTORED_ENTRIES = 20_000, 5
 #: Largest accepted relative error of sums over many steps.
 LOST = 1e-6
 
-#: Chains of at most `MOST_DENSE` nodes with moves or ends rarer than this are solved by elimination without subtractions.
-RARE, MOST_DENSE = 1e-6, 300
+#: Chains of at most `MOST_DENSE` nodes with moves or ends rarer than `RARE` are solved by elimination without subtractions, if
+#: some node is left only after `MANY` moves on average.
+RARE, MOST_DENSE, MANY = 1e-6, 300, 1_000
 
 #: Relative error of one move, and relative error of a sum from which on it counts as unknown (NaN).
 MOVE_ERROR, UNCERTAIN = 2.0**-50, 0.01
@@ -158,7 +159,7 @@ def undiscounted_values(
         values[members] = _endless(visits @ rewards[members], np.abs(rewards[members]).max(axis=0))
     if transient.size:
         rows, ending = chain[transient], recurrent.ending[transient]
-        if _is_rare(chain, recurrent.ending):
+        if _loses_digits(chain, recurrent.ending, transient):
             values[transient] = _sums_by_elimination(rows.toarray(), transient, ending, rewards[transient])
             uncertain = ~np.isfinite(values[transient]).all(axis=1)
         else:
@@ -261,18 +262,29 @@ def _reaching(
     mass = np.where(transient, 0.0, start)
     later = np.zeros(n_classes)
     if transient.any() and n_classes:
-        if _is_rare(chain, ending):
+        if _loses_digits(chain, ending, np.flatnonzero(transient)):
             later = _reaching_by_elimination(chain, ending, class_of_node, start)
         else:
             mass += _expected_visits(chain, transient, start, krylov) @ chain[transient]
     return np.bincount(class_of_node[~transient], weights=mass[~transient], minlength=n_classes) + later
 
 
-def _is_rare(chain: sparse.csr_array[np.float64], ending: FloatArray) -> bool:
-    """Whether a small chain has moves or ends so rare that 1 minus the probability of others would lose digits."""
-    if not 0 < chain.shape[0] <= MOST_DENSE:
+def _loses_digits(chain: sparse.csr_array[np.float64], ending: FloatArray, nodes: IntArray) -> bool:
+    """Whether a small chain has rare moves or ends, and 1 minus its moves among some nodes may lose digits in a linear solve.
+
+    A solve loses about as many digits as the largest expected number t of moves among the nodes has, where A t = 1 and A is the
+    identity minus the moves. The computed number s is the solution of (A + E) s = 1 with |E| of the size of rounding, so that
+    t - s = A^-1 E s, and max t <= max s + max t max |E s|, as A^-1 is nowhere negative: where s is small, t is.
+    """
+    if not (0 < chain.shape[0] <= MOST_DENSE and nodes.size):
         return False
-    return bool(min(chain.data.min(initial=1.0), ending[ending > 0].min(initial=1.0)) < RARE)
+    if min(chain.data.min(initial=1.0), ending[ending > 0].min(initial=1.0)) >= RARE:
+        return False
+    try:
+        moves = _solve(sparse.eye_array(len(nodes)) - chain[nodes][:, nodes], np.ones(len(nodes)))
+    except RoundingError:
+        return True
+    return not (np.abs(moves) < MANY).all()
 
 
 def _eliminate(weights: FloatArray, first: int, last: int, rewards: FloatArray | None = None) -> FloatArray:
@@ -349,7 +361,7 @@ def _stationary(chain: sparse.csr_array[np.float64], krylov: bool = False) -> Fl
         if found is not None:
             return found
     weights = np.ones(size)
-    if _is_rare(chain, np.zeros(size)):
+    if _loses_digits(chain, np.zeros(size), np.arange(1, size)):
         moves = chain.toarray()
         _eliminate(moves, 1, size)
         for k in range(1, size):

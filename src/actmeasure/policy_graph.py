@@ -14,7 +14,7 @@ from scipy import sparse
 
 from actmeasure.belief import Belief
 from actmeasure.decision import Decision, expected_decision, is_valid
-from actmeasure.errors import ScheduleError, quoted, unknown_name
+from actmeasure.errors import ScheduleError, counted, quoted, unknown_name
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
 from actmeasure.policy import guide_for
@@ -136,8 +136,7 @@ class PolicyGraph:
     def __repr__(self) -> str:
         n_edges = sum(len(edges) for edges in self.edges)
         start = f"start {self.start}" if isinstance(self.start, int) else "start by state"
-        plurals = "s" * (len(self) != 1), "s" * (n_edges != 1)
-        return f"PolicyGraph({len(self):,} node{plurals[0]}, {n_edges:,} edge{plurals[1]}, {start})"
+        return f"PolicyGraph({counted(len(self), 'node')}, {counted(n_edges, 'edge')}, {start})"
 
     def __getstate__(self) -> dict[str, Any]:
         start = self.start if isinstance(self.start, int) else dict(self.start)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -25,14 +26,26 @@ SHOW_AFTER_SECONDS = 2.0
 LINE_SECONDS = 60.0
 
 
+#: Length of the line that `rewrite_line` printed last.
+_LENGTH = [0]
+
+
 def rewrite_line(text: str) -> None:
     """Print a line on stderr over the last one; for `progress=True` of functions, which needs nothing but Python."""
-    print(f"\r{text}   ", end="", file=sys.stderr, flush=True)
+    print(f"\r{text.ljust(_LENGTH[0])}", end="", file=sys.stderr, flush=True)
+    _LENGTH[0] = len(text)
 
 
 def end_line() -> None:
-    """Begin a new line after `rewrite_line`."""
-    print(file=sys.stderr)
+    """Begin a new line after `rewrite_line`; without one there is nothing to end."""
+    if _LENGTH[0]:
+        print(file=sys.stderr)
+    _LENGTH[0] = 0
+
+
+def _is_dumb() -> bool:
+    """Whether the terminal cannot rewrite a line, so that bars would show nothing; it gets lines, as a log does."""
+    return os.environ.get("TERM", "").lower() in ("dumb", "unknown")
 
 
 @contextmanager
@@ -52,14 +65,18 @@ def status_line() -> Iterator[Callable[[str], None]]:
 
 
 class _StatusLine:
-    """A line on stderr with a spinner."""
+    """A line on stderr with a spinner; on a dumb terminal a line every `LINE_SECONDS`."""
 
     def __init__(self) -> None:
-        self._begun = time.perf_counter()
+        self._show_at = time.perf_counter() + SHOW_AFTER_SECONDS
         self._status: Status | None = None
 
     def show(self, text: str) -> None:
-        if time.perf_counter() - self._begun < SHOW_AFTER_SECONDS:
+        if time.perf_counter() < self._show_at:
+            return
+        if _is_dumb():
+            self._show_at = time.perf_counter() + LINE_SECONDS
+            print(f"{text} (Ctrl-C: best so far)", file=sys.stderr, flush=True)
             return
         if self._status is None:
             from rich.console import Console
@@ -119,9 +136,13 @@ class Bar(NamedTuple):
 def _display(unit: str) -> Iterator[Callable[[Sequence[Bar], str], None]]:
     """Give a function that shows bars and a hint: on a terminal after `SHOW_AFTER_SECONDS`, in a log as lines.
 
-    A log gets a line every `LINE_SECONDS`, about the last bar.
+    A log gets a line every `LINE_SECONDS`, about the last bar; a dumb terminal too, the first after `SHOW_AFTER_SECONDS`.
     """
-    display = _Bars(unit) if sys.stderr.isatty() else _Lines(unit)
+    display: _Bars | _Lines
+    if sys.stderr.isatty():
+        display = _Lines(unit, SHOW_AFTER_SECONDS, has_hint=True) if _is_dumb() else _Bars(unit)
+    else:
+        display = _Lines(unit, LINE_SECONDS)
     try:
         yield display.show
     finally:
@@ -165,19 +186,19 @@ class _Bars:
 class _Lines:
     """Lines on stderr, which show in a log whether work goes on."""
 
-    def __init__(self, unit: str) -> None:
-        self._unit, self._begun = unit, time.perf_counter()
-        self._last = self._begun
+    def __init__(self, unit: str, first_seconds: float, has_hint: bool = False) -> None:
+        self._unit, self._has_hint, self._begun = unit, has_hint, time.perf_counter()
+        self._show_at = self._begun + first_seconds
 
     def show(self, bars: Sequence[Bar], hint: str) -> None:
         now = time.perf_counter()
-        if now - self._last < LINE_SECONDS:
+        if now < self._show_at:
             return
-        self._last, bar = now, bars[-1]
+        self._show_at, bar = now + LINE_SECONDS, bars[-1]
         by_pace = (now - self._begun) * (bar.total - bar.done) / bar.done if bar.done else math.nan
         left = time_left(by_pace if bar.seconds_left is None else bar.seconds_left)
         text = ", ".join(part for part in (f"{bar.done:,} of {bar.total:,} {self._unit}", bar.remark, left) if part)
-        print(text, file=sys.stderr, flush=True)
+        print(f"{text} ({hint})" if self._has_hint else text, file=sys.stderr, flush=True)
 
     def stop(self) -> None:
         """Lines need no end."""

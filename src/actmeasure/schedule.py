@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from actmeasure.decision import Decision
-from actmeasure.errors import ScheduleError, quoted, unknown_name
+from actmeasure.errors import ScheduleError, counted, quoted, unknown_name
 from actmeasure.model import Model
 from actmeasure.settings import whole
 
@@ -57,7 +57,7 @@ class BlindPlan:
         object.__setattr__(self, "repeat", whole(self.repeat, "repeat", error=ScheduleError))
         if self.then == "repeat" and not 1 <= self.repeat <= len(self.actions):
             raise ScheduleError(
-                f"a repeating plan of {_count(len(self.actions), 'action')} has repeat={self.repeat}, "
+                f"a repeating plan of {counted(len(self.actions), 'action')} has repeat={self.repeat}, "
                 f"expected how many of its last actions repeat, from 1 to {len(self.actions)}"
             )
         if self.then != "repeat" and self.repeat != 0:
@@ -74,7 +74,7 @@ class BlindPlan:
             return Decision(self.actions[step], self.then == "measure" and step == len(self.actions) - 1)
         if self.then != "repeat":
             raise ScheduleError(
-                f"the plan has {_count(len(self.actions), 'action')} and is over, but step {step} was asked for"
+                f"the plan has {counted(len(self.actions), 'action')} and is over, but step {step} was asked for"
             )
         tail = self.actions[-self.repeat :]
         return Decision(tail[(step - len(self.actions)) % self.repeat], False)
@@ -104,7 +104,7 @@ class BlindPlan:
                 )
 
     def _describe_periods(self, runs: list[tuple[str, int]], period: str) -> str:
-        lasting = [name if count == 1 else f"{name} for {_count(count, period)}" for name, count in runs]
+        lasting = [name if count == 1 else f"{name} for {counted(count, period)}" for name, count in runs]
         match self.then:
             case "measure":
                 later = f" 1 {period} later" if runs[-1][1] == 1 else ""
@@ -116,7 +116,7 @@ class BlindPlan:
             case "repeat" if self.repeat == 1:
                 return ", ".join([*lasting[:-1], f"{runs[-1][0]} without end"])
             case "repeat":
-                return f"{', '.join(lasting)}; the last {_count(self.repeat, period)} repeated without end"
+                return f"{', '.join(lasting)}; the last {counted(self.repeat, period)} repeated without end"
 
 
 def _checked_actions(actions: Any) -> tuple[int, ...]:
@@ -128,12 +128,9 @@ def _checked_actions(actions: Any) -> tuple[int, ...]:
         raise ScheduleError(f"the actions of a plan are {quoted(actions)}, expected numbers such as (0, 1), not names")
     if not given:
         raise ScheduleError("a plan needs at least one action, got none; give it actions such as (0, 1)")
+    if set(map(type, given)) == {int} and min(given) >= 0:
+        return given
     return tuple(whole(action, f"action {step} of a plan", error=ScheduleError) for step, action in enumerate(given))
-
-
-def _count(number: int, noun: str) -> str:
-    """Return a number with a noun: `1 action`, `2 actions`."""
-    return f"{number} {noun}" + "s" * (number != 1)
 
 
 def _runs(names: list[str]) -> list[tuple[str, int]]:
@@ -299,7 +296,7 @@ class Schedule(Mapping[int, BlindPlan]):
 
     def __repr__(self) -> str:
         start = ", a plan for the start" if self.start else ""
-        return f"Schedule({len(self)} of {self.n_states} states, {_count(len(self.plans), 'distinct plan')}{start})"
+        return f"Schedule({len(self)} of {self.n_states} states, {counted(len(self.plans), 'distinct plan')}{start})"
 
 
 def _checked_numbers(values: Any, name: str, what: str, most: int | None = None) -> npt.NDArray[np.int64]:

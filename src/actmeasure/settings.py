@@ -17,6 +17,7 @@ from actmeasure.errors import ActMeasureError, ModelError, quoted, unknown_name
 
 __all__ = [
     "LARGEST_EXACT",
+    "LARGEST_INTEGER",
     "LARGEST_PRICE",
     "LARGEST_RETURN",
     "MOST_EPISODES",
@@ -41,6 +42,8 @@ LARGEST_PRICE = 1e120
 MOST_STEPS = 10**9
 #: Largest number of episodes of a run, whose results are kept in memory.
 MOST_EPISODES = 10**9
+#: Largest number that fits into a column of a table, and into a kernel.
+LARGEST_INTEGER = 2**63 - 1
 #: Largest count in files: up to it, every whole number is a float64.
 LARGEST_EXACT = 1 << 53
 

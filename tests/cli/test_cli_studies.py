@@ -51,15 +51,6 @@ def call(*arguments):
     return result or 0
 
 
-def test_help_has_examples_and_loads_nothing_heavy():
-    done = subprocess.run([*COMMAND, "--help"], capture_output=True, text=True, check=True)
-    assert "Examples:" in done.stdout
-    code = "import sys; sys.argv[0] = 'actmeasure'; from actmeasure.cli import app"
-    code += "; app(['run', '--help'], standalone_mode=False)"
-    code += "; assert not {'numpy', 'pyarrow', 'pandas', 'numba', 'ray', 'multiprocessing'} & set(sys.modules)"
-    subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
-
-
 def test_run_stores_shows_and_goes_on(study):
     done = subprocess.run([*COMMAND, study, "--no-report"], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[2].split()[:5] == ["lakes", "5", "0", "0", "0"]
@@ -182,7 +173,7 @@ def test_bad_input_ends_with_code_2_and_one_line(study):
 @pytest.mark.slow
 def test_ctrl_c_on_a_terminal(study):
     """A bar for the part, and what Ctrl-C does."""
-    Path(study).write_text(STUDY.replace("episodes = 20", "episodes = 3_000_000").replace("random", "atmq"))
+    Path(study).write_text(STUDY.replace("episodes = 20", "episodes = 50_000_000").replace("random", "atmq"))
     terminal = Terminal([*COMMAND, study, "--no-report"])
     terminal.wait_until(lambda shown: "lakes" in shown and "Ctrl-C" in shown, "a bar and what Ctrl-C does")
     terminal.press_ctrl_c()

@@ -2,7 +2,6 @@
 
 import json
 import re
-import subprocess
 import sys
 
 import numpy as np
@@ -18,7 +17,7 @@ from actmeasure.cli.problem import read_settings
 
 LAKE = ("train", "--problem", "frozen-lake")
 #: More episodes than are ever finished here.
-ENDLESS = ("--agent", "dyna-atmq", "--episodes", "1000000", "--seeds", "3", "--workers", "2")
+ENDLESS = ("--agent", "dyna-atmq", "--episodes", "20000000", "--seeds", "3", "--workers", "2")
 
 
 def command(*arguments):
@@ -33,14 +32,6 @@ def run(*arguments, code=0):
 def call(*arguments):
     """The command in this process, for what needs no process of its own."""
     app([*map(str, arguments)], standalone_mode=False)
-
-
-def test_help_has_examples_and_loads_nothing_heavy():
-    assert "Examples:" in run("train", "--help")
-    code = "import sys; sys.argv[0] = 'actmeasure'; from actmeasure.cli import app"
-    code += "; app(['train', '--help'], standalone_mode=False)"
-    code += "; assert not {'numpy', 'scipy', 'numba', 'matplotlib', 'multiprocessing'} & set(sys.modules)"
-    subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
 
 
 def test_train_shows_writes_and_draws(tmp_path):

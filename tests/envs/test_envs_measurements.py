@@ -11,6 +11,7 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.utils.seeding import np_random
 from hypothesis import given
 from hypothesis import strategies as st
+from rollouts import rollout
 from scipy import stats
 from strategies import examples, general_models
 
@@ -35,15 +36,6 @@ def machine(**settings):
 
 def random_actions(env, count, seed=0):
     return np.random.default_rng(seed).integers(env.action_space.nvec, size=(count, 2))
-
-
-def play(env, actions, seed):
-    steps = [env.reset(seed=seed)]
-    for action in actions:
-        steps.append(env.step(action))
-        if steps[-1][2] or steps[-1][3]:
-            steps.append(env.reset())
-    return steps
 
 
 def test_observations_are_numbered_as_documented():
@@ -226,8 +218,8 @@ def test_gymnasium_checks_the_environment(model):
 def test_seeding_copies_and_pickles():
     env = TabularEnv(machine(), render_mode="ansi")
     actions = random_actions(env, 100)
-    assert play(env, actions, 3) == play(env, actions, 3)
-    assert play(env, actions, 3) != play(env, actions, 4)
+    assert rollout(env, actions, 3) == rollout(env, actions, 3)
+    assert rollout(env, actions, 3) != rollout(env, actions, 4)
     twins = (env, copy.deepcopy(env), pickle.loads(pickle.dumps(env)))
     continued = [[twin.step(action) for action in actions] for twin in twins]
     assert continued[0] == continued[1] == continued[2]

@@ -11,6 +11,7 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
+from rollouts import rollout
 
 import actmeasure as am
 from actmeasure.envs.registration import PROBLEM_NAMES, environment_id, register_environments
@@ -58,15 +59,7 @@ def test_seeding_is_reproducible(name):
     env.action_space.seed(0)
     actions = [env.action_space.sample() for _ in range(100)]
 
-    def run():
-        steps = [env.reset(seed=9)]
-        for action in actions:
-            steps.append(env.step(action))
-            if steps[-1][2] or steps[-1][3]:
-                steps.append(env.reset())
-        return steps
-
-    assert run() == run()
+    assert rollout(env, actions, seed=9) == rollout(env, actions, seed=9)
 
 
 @pytest.mark.parametrize("name", IDS)

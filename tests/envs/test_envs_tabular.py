@@ -7,6 +7,7 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium.utils.seeding import np_random
+from rollouts import rollout
 from scipy import stats
 
 import actmeasure as am
@@ -30,15 +31,6 @@ def random_model(seed=0, n_states=5, n_actions=3, successors=3, ends=True, **set
         "terminal": np.arange(n_states) == n_states - 1 if ends else None,
     }
     return am.Model.from_arrays(P, **(defaults | settings))
-
-
-def rollout(env, actions, seed):
-    steps = [env.reset(seed=seed)]
-    for action in actions:
-        steps.append(env.step(action))
-        if steps[-1][2] or steps[-1][3]:
-            steps.append(env.reset())
-    return steps
 
 
 def test_spaces_and_attributes():

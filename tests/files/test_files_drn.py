@@ -19,10 +19,11 @@ def parsed(text):
     head = lines.index("@model")
     states = []
     for line in lines[head + 1 :]:
-        if found := re.fullmatch(r"state (\d+) \{(\d+)\} \[0\](.*)", line):
+        if found := re.fullmatch(r"state (\d+) \{(\d+)\} \[0(?:, 0)?\](.*)", line):
             assert int(found[1]) == len(states)
             states.append({"observation": int(found[2]), "labels": found[3].split(), "choices": []})
-        elif found := re.fullmatch(r"\taction (\S+) \[(\S+)\]", line):
+        elif found := re.fullmatch(r"\taction (\S+) \[([^],]+)(?:, ([^],]+))?\]", line):
+            assert found[3] is None or float(found[3]) == -float(found[2])
             states[-1]["choices"].append((found[1], float(found[2]), {}))
         else:
             target, probability = re.fullmatch(r"\t\t(\d+) : (\S+)", line).groups()
@@ -88,6 +89,23 @@ def test_a_problem_with_exact_looks(tmp_path):
     assert len(states) == 7  # s0, s+ and s-, each seen or not, and the end
     # The optimum with as many steps as matter: gamble, look, and go back if it failed.
     assert best_value(states, {0: 1.0}, 6) == pytest.approx(best_measuring_value(model, model.initial_distribution, 6))
+
+
+def test_costs_are_a_reward_model_to_be_minimised(tmp_path):
+    """Where no reward is positive: Storm's exploration assumes that no value that it maximises is below 0."""
+    path = tmp_path / "model.drn"
+
+    def head(model):
+        model.save(path)
+        return path.read_text().partition("@model\n")[0]
+
+    costs = head(am.problems.maintenance())
+    assert '// Optimum: R{"cost"}min=? [F "end"]\n' in costs
+    assert "@reward_models\nreward cost\n" in costs
+    gains = head(am.problems.measuring_value(measuring_cost=0.0))
+    assert '// Optimum: R{"reward"}max=? [F "end"]\n' in gains
+    assert "both signs" not in gains
+    assert "// Rewards have both signs." in head(am.problems.tiger())
 
 
 def test_names_are_in_comments_and_files_are_not_read(tmp_path):

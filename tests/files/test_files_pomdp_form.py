@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 from model_strategies import check_sound, small_model
+from pomdp_generators import TIGER
 
 import actmeasure as am
 from actmeasure.files import pomdp_model, pomdp_reader
@@ -47,38 +48,6 @@ R: go : right : out : * 4
 R: go+ : right : out : * 3.75
 R: * : out : * : * 0
 """.replace("stay+", "stay_look").replace("go+", "go_look")
-
-TIGER = """
-discount: 0.95
-values: reward
-states: left right
-actions: listen open-left open-right
-observations: tiger-left tiger-right
-start: uniform
-T: listen identity
-T: open-left uniform
-T: open-right uniform
-O: listen
-0.85 0.15
-0.15 0.85
-O: open-left uniform
-O: open-right uniform
-R: listen : * : * : * -1
-R: open-left : left : * : * -100
-R: open-left : right : * : * 10
-R: open-right : left : * : * 10
-R: open-right : right : * : * -100
-"""
-
-
-@pytest.fixture
-def load(tmp_path):
-    def loaded(text):
-        path = tmp_path / "model.pomdp"
-        path.write_text(text, encoding="utf-8")
-        return am.Model.load(path)
-
-    return loaded
 
 
 def test_a_file_by_somebody_else(load):
@@ -178,7 +147,7 @@ def no_looks(load, text, message):
 
 def test_the_tiger_is_heard_not_seen(load):
     message = (
-        r"action 'listen' shows observation 'tiger-left' with probability 0.85 in state 'left', expected 1: "
+        r"action 'listen' shows observation 'tiger-left' with probability 0.85 in state 'tiger-left', expected 1: "
         r"a measurement must show the state exactly"
     )
     model = no_looks(load, TIGER, message)
@@ -335,10 +304,8 @@ COMMENT_CHANGES = [
 
 
 @pytest.mark.parametrize(("old", "new", "message"), COMMENT_CHANGES)
-def test_the_comment_is_trusted_only_where_it_agrees(load, tmp_path, old, new, message):
-    path = tmp_path / "model.pomdp"
-    small_model().save(path)
-    text = path.read_text(encoding="ascii")
+def test_the_comment_is_trusted_only_where_it_agrees(load, written, old, new, message):
+    text = written(small_model())
     assert old in text
     with pytest.raises(am.ModelError, match=message):
         load(text.replace(old, new, 1))
@@ -355,19 +322,15 @@ def test_the_comment_is_trusted_only_where_it_agrees(load, tmp_path, old, new, m
         ('"reveal_start": true', '"reveal_start": false', "start is not shown, but there is an additional state"),
     ],
 )
-def test_the_beginning_is_confirmed(load, tmp_path, old, new, message):
-    path = tmp_path / "model.pomdp"
-    small_model(initial=[0.5, 0.5, 0, 0]).save(path)
-    text = path.read_text(encoding="ascii")
+def test_the_beginning_is_confirmed(load, written, old, new, message):
+    text = written(small_model(initial=[0.5, 0.5, 0, 0]))
     assert old in text
     with pytest.raises(am.ModelError, match=message):
         load(text.replace(old, new, 1))
 
 
-def test_the_beginning_is_the_same_for_all_actions(load, tmp_path):
-    path = tmp_path / "model.pomdp"
-    small_model(initial=[0.5, 0.5, 0, 0]).save(path)
-    text = path.read_text(encoding="ascii")
+def test_the_beginning_is_the_same_for_all_actions(load, written):
+    text = written(small_model(initial=[0.5, 0.5, 0, 0]))
     text += "T: go-blind : begin 0 0.4 0.6 0 0\nT: go-measure : begin 0 0.4 0.6 0 0\n"
     with pytest.raises(am.ModelError, match="lines of T, O and R"):
         load(text)
@@ -376,18 +339,14 @@ def test_the_beginning_is_the_same_for_all_actions(load, tmp_path):
         load(more)
 
 
-def test_a_random_start_is_shown_only_by_a_beginning(load, tmp_path):
-    path = tmp_path / "model.pomdp"
-    small_model(initial=[0.5, 0.5, 0, 0], reveal_start=False).save(path)
-    text = path.read_text(encoding="ascii")
+def test_a_random_start_is_shown_only_by_a_beginning(load, written):
+    text = written(small_model(initial=[0.5, 0.5, 0, 0], reveal_start=False))
     with pytest.raises(am.ModelError, match="says that a random start is shown, but there is no additional state"):
         load(text.replace('"reveal_start": false', '"reveal_start": true'))
 
 
-def test_two_comments(load, tmp_path):
-    path = tmp_path / "model.pomdp"
-    small_model().save(path)
-    text = path.read_text(encoding="ascii")
+def test_two_comments(load, written):
+    text = written(small_model())
     with pytest.raises(am.ModelError, match="line 2: the comment '# actmeasure' is there twice"):
         load(text.split("\n", 1)[0] + "\n" + text)
 

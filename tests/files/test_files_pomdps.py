@@ -14,16 +14,6 @@ import actmeasure as am
 from actmeasure.testing import _check_files, _check_shapes
 
 
-@pytest.fixture
-def load(tmp_path):
-    def loaded(text):
-        path = tmp_path / "model.pomdp"
-        path.write_text(text, encoding="utf-8")
-        return am.Model.load(path)
-
-    return loaded
-
-
 def arrays(model):
     """P (S, A, S) with absorbing terminal states, R (S, A) and the initial distribution of a model."""
     P = model.transitions.dense()
@@ -215,10 +205,8 @@ def test_costs_and_wild_cards_in_all_places(load):
     assert load(TIGER + "start include: tiger-left").initial_states.tolist() == [0]
 
 
-def test_names_in_the_file(tmp_path):
-    path = tmp_path / "model.pomdp"
-    measuring_model().save(path)
-    lines = path.read_text(encoding="ascii").splitlines()
+def test_names_in_the_file(written):
+    lines = written(measuring_model()).splitlines()
     assert "states: here there stuck end" in lines
     assert "actions: go-blind go-visual go-echo wait-blind wait-visual wait-opening" in lines
     assert "observations: off on miss hit here there stuck end_2 clear end" in lines
@@ -301,19 +289,15 @@ CHANGES = [
 
 
 @pytest.mark.parametrize(("old", "new", "message"), CHANGES)
-def test_the_comment_is_trusted_only_where_it_agrees(load, tmp_path, old, new, message):
-    path = tmp_path / "model.pomdp"
-    measuring_model().save(path)
-    text = path.read_text(encoding="ascii")
+def test_the_comment_is_trusted_only_where_it_agrees(load, written, old, new, message):
+    text = written(measuring_model())
     assert old in text
     with pytest.raises(am.ModelError, match=message):
         load(text.replace(old, new, 1))
 
 
-def test_consistent_changes_are_taken_over(load, tmp_path):
-    path = tmp_path / "model.pomdp"
-    measuring_model().save(path)
-    text = path.read_text(encoding="ascii")
+def test_consistent_changes_are_taken_over(load, written):
+    text = written(measuring_model())
     for action in ("go", "wait"):
         text = text.replace(f"O: {action}-visual : here : miss 0.9", f"O: {action}-visual : here : miss 0.5")
         text = text.replace(f"O: {action}-visual : here : hit 0.1", f"O: {action}-visual : here : hit 0.5")

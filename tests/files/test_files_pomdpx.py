@@ -54,13 +54,8 @@ ROVER = """<?xml version="1.0" encoding="ISO-8859-1"?>
 
 
 @pytest.fixture
-def load(tmp_path):
-    def loaded(text):
-        path = tmp_path / "model.pomdpx"
-        path.write_bytes(text if isinstance(text, bytes) else text.encode("latin-1"))
-        return am.Model.load(path)
-
-    return loaded
+def load(load_as):
+    return lambda text: load_as("pomdpx", text if isinstance(text, bytes) else text.encode("latin-1"))
 
 
 def expected_model():

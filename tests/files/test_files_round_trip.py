@@ -196,10 +196,8 @@ def test_numbers_have_digits_around_the_point(value, text):
     assert float(text) == value
 
 
-def test_pomdp_file_reads_well(tmp_path):
-    path = tmp_path / "model.pomdp"
-    small_model(initial=[0.5, 0.5, 0, 0]).save(path)
-    lines = path.read_text(encoding="ascii").splitlines()
+def test_pomdp_file_reads_well(written):
+    lines = written(small_model(initial=[0.5, 0.5, 0, 0])).splitlines()
     assert "states: begin here there stuck end" in lines
     assert "actions: go-blind go-measure wait-blind wait-measure" in lines
     assert "observations: begin here there stuck end nothing" in lines

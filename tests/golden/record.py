@@ -2,7 +2,8 @@
 
 `python tests/golden/record.py` computes everything below, and writes `values.json` and the files beside it. Do that only where
 a change of behaviour is meant, and say in the commit which values changed and why. `--values` writes `values.json` alone, so
-that the files stay those of the version that wrote them. Only public names of the library are used, so that modules can move.
+that the files stay those of the version that wrote them. `--new` only adds what is not recorded yet: values
+and files of a new problem, agent, method or file format. Only public names of the library are used, so that modules can move.
 
 How numbers are written, which is also how they are compared:
 
@@ -48,6 +49,8 @@ VALUES = FOLDER / "values.json"
 LIBRARIES = ("numpy", "scipy", "numba", "pandas", "pyarrow")
 #: Hexadecimal digits of a digest that are kept.
 DIGITS = 20
+#: Key of `values.json` with the parts, as (section, case, key), that were added on other machines: compared within a tolerance.
+ELSEWHERE = "recorded_elsewhere"
 #: Tolerances of numbers that are not compared exactly on other machines, by their prefix.
 TOLERANCES = {"~~": 1e-8, "~": 1e-12}
 
@@ -791,16 +794,21 @@ def seed_table() -> str:
         return path.read_text()
 
 
+def write_models_and_agents(only_new: bool = False) -> None:
+    """Write a model file of every format and a file of every agent that can be saved; with `only_new` those that are missing."""
+    builders = {f"{name}.{suffix}": build for name, build in MODEL_FILES.items() for suffix in FORMATS}
+    builders |= {f"agent-{name}.npz": lambda name=name: agent_to_store(name) for name in LEARNING}  # type: ignore[misc]
+    for file, build in builders.items():
+        if not (only_new and (FOLDER / file).exists()):
+            build().save(FOLDER / file)
+
+
 def write_files() -> None:
     """Write a file of every format."""
     RECORDS.write_text(make_records())
     PRICES.write_text(PRICES_TEXT)
     STUDY.write_text(STUDY_TEXT)
-    for name, build in MODEL_FILES.items():
-        for suffix in FORMATS:
-            build().save(FOLDER / f"{name}.{suffix}")
-    for name in LEARNING:
-        agent_to_store(name).save(FOLDER / f"agent-{name}.npz")
+    write_models_and_agents()
     fitted().save(FIT)
     (FOLDER / "runs.csv").write_text(seed_table())
     shutil.rmtree(STUDY_FOLDER, ignore_errors=True)
@@ -897,9 +905,8 @@ def _is_close(recorded: Any, computed: Any, path: str) -> bool:
     prefix = next(prefix for prefix in TOLERANCES if recorded.startswith(prefix))
     old, new = (float.fromhex(text.lstrip("~")) for text in (recorded, computed))
     both_unknown = math.isnan(old) and math.isnan(new)
-    if path.endswith(
-        "discounted_error"
-    ):  # a bound on rounding: what is left of a residual that differs from machine to machine
+    if path.endswith("discounted_error"):
+        # A bound on rounding: what is left of a residual that differs from machine to machine.
         return both_unknown or new <= 10 * old + TOLERANCES[prefix]
     return both_unknown or math.isclose(old, new, rel_tol=TOLERANCES[prefix], abs_tol=TOLERANCES[prefix])
 
@@ -912,27 +919,37 @@ def _shown(value: Any) -> str:
     return text if len(text) < 200 else f"{text[:200]}..."
 
 
-def write_values() -> None:
-    """Compute everything and write `values.json`, a line for each part of a case."""
+def write_values(recorded: Mapping[str, Any] | None = None) -> None:
+    """Compute everything and write `values.json`, a line for each part of a case; parts in `recorded` are kept."""
+    before = recorded or {"recorded_with": recorded_with(), ELSEWHERE: []}
+    elsewhere = list(before.get(ELSEWHERE, []))
+    is_same_machine = before["recorded_with"] == recorded_with()
     lines = []
     for section, cases in sections().items():
         parts = []
         for case, compute in cases.items():
-            value = compute()
+            value, known = compute(), before.get(section, {}).get(case, {})
             if isinstance(value, dict):
+                elsewhere += [] if is_same_machine else [[section, case, key] for key in value if key not in known]
+                value = {key: known.get(key, part) for key, part in value.items()}
                 inner = ",\n".join(f"   {json.dumps(key)}: {json.dumps(part)}" for key, part in value.items())
                 text = f"{{\n{inner}\n  }}"
             else:
-                text = json.dumps(value)
+                text = json.dumps(known or value)
             parts.append(f"  {json.dumps(case)}: {text}")
         joined = ",\n".join(parts)
         lines.append(f" {json.dumps(section)}: {{\n{joined}\n }}")
-    head = f' "recorded_with": {json.dumps(recorded_with())}'
-    VALUES.write_text("{\n" + ",\n".join([head, *lines]) + "\n}\n")
+    head = [f" {json.dumps('recorded_with')}: {json.dumps(before['recorded_with'])}"]
+    head += [f" {json.dumps(ELSEWHERE)}: {json.dumps(elsewhere)}"] if elsewhere else []
+    VALUES.write_text("{\n" + ",\n".join([*head, *lines]) + "\n}\n")
 
 
 if __name__ == "__main__":
     sys.path.insert(0, str(FOLDER.parent))
-    if "--values" not in sys.argv:
-        write_files()
-    write_values()
+    if "--new" in sys.argv:
+        write_models_and_agents(only_new=True)
+        write_values(load_values())
+    else:
+        if "--values" not in sys.argv:
+            write_files()
+        write_values()

@@ -64,10 +64,42 @@ def test_a_curve_becomes_a_measurement():
     assert law[0, 1] < 1e-12
 
 
+@pytest.mark.parametrize("kind", ["log-normal", "log-logistic"])
+def test_intervals_are_what_the_likelihood_ratio_does_not_reject(kind):
+    """The ends of an interval are the extremes of the curves, on a dense grid, whose likelihood ratio is not significant."""
+    sizes, hits = trials(kind, 40, RNG(5))
+    found = am.fit_detection(sizes, hits, kind)
+    locations, spreads = np.meshgrid(np.linspace(-1, 3, 500), np.exp(np.linspace(-4, 3, 500)), indexing="ij")
+    z = (np.log(sizes) - locations[..., None]) / spreads[..., None]
+    chance = {"log-normal": special.ndtr, "log-logistic": special.expit}[kind]
+    log = {"log-normal": special.log_ndtr, "log-logistic": special.log_expit}[kind]
+    values = np.where(hits, log(z), log(-z)).sum(axis=2)
+    kept = 2 * (values.max() - values) <= stats.chi2.ppf(0.9, 1)
+    for size in (1.0, 4.0):
+        curves = chance((np.log(size) - locations) / spreads)[kept]
+        low, high = found.interval([size])
+        assert (low[0], high[0]) == pytest.approx((curves.min(), curves.max()), abs=0.01)
+    half, least, most = found.size(0.5)
+    assert (half, least, most) == pytest.approx(
+        (np.exp(found.location), np.exp(locations[kept].min()), np.exp(locations[kept].max())), rel=0.02
+    )
+
+
 def test_separated_trials_are_not_settled():
     found = am.fit_detection([1, 2, 3, 4], [0, 0, 1, 1])
     assert not found.converged
-    assert found.summary().startswith("Not settled")
+    assert found.summary().startswith("Not settled: hits and misses are separated")
+    low, high = found.interval([0.0, 0.5, 2.5, 9.0])
+    assert (low[2], high[2]) == (0.0, 1.0)  # between the largest miss and the smallest hit anything can be
+    assert 0.0 == high[0] < high[1] < 1.0
+    assert 0.0 < low[3] < high[3] == 1.0
+
+
+def test_hits_that_do_not_rise_with_size_are_no_curve():
+    found = am.fit_detection([1, 2, 3, 4, 5, 6], [1, 1, 0, 1, 0, 0])
+    assert not found.converged
+    assert found.summary().startswith("Not settled: hits do not become more frequent with size")
+    assert found.size(0.9)[2] == np.inf
 
 
 @pytest.mark.parametrize(

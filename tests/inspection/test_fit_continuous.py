@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import special, stats
 from scipy.linalg import expm
 from simulated import Q, visits
 from strategies import examples
@@ -49,6 +50,18 @@ def test_transition_probabilities_are_matrix_exponentials_and_so_is_their_gradie
         2 * step
     )
     assert slope[i, j] == pytest.approx(by_hand, rel=1e-4, abs=1e-4)
+
+
+def test_many_steps_in_a_short_time_have_their_small_probability():
+    """With equal rates, 59 steps within t have the Poisson probability of at least 59 events with mean t."""
+    flows = Flows(np.array([1e-3, 0.5]))
+    found = flows.matrices(generator(np.eye(60, k=1)))
+    np.testing.assert_allclose(found[:, 0, 59], special.gammainc(59, [1e-3, 0.5]), rtol=1e-9)
+    change = np.zeros_like(found)
+    change[1, 0, 59] = 1.0 / found[1, 0, 59]
+    # Faster everywhere by the factor 1 + e is the time t (1 + e); the density of step 59 is that of its Erlang distribution.
+    slope = (flows.gradient(change) * generator(np.eye(60, k=1))).sum()
+    assert slope == pytest.approx(0.5 * stats.gamma.pdf(0.5, 59) / found[1, 0, 59], rel=1e-9)
 
 
 def slow_log_likelihood(records, q, noticed=None):

@@ -243,6 +243,25 @@ def test_little_data_are_told(worn):
     assert "few-units" not in [warning.code for warning in found.warnings]
 
 
+def test_small_chances_over_short_periods_are_shown():
+    """By day, a chance of 0.0004 is one of the largest, and not too small to be listed."""
+    rows = [(unit, time, state) for unit in range(30) for time, state in ((0, "a"), (1000, "ab"[unit % 3 == 0]))]
+    columns = dict(zip(("unit", "time", "state"), zip(*rows, strict=True), strict=True))
+    found = am.fit(columns, default_action="wait", structure="deteriorate", bootstrap=0, goodness=0)
+    assert found.probabilities[0, 0, 1] == pytest.approx(1 - (2 / 3) ** 0.001, rel=1e-4)
+    assert " b   0.000405" in found.summary()
+
+
+def test_few_replicates_are_told(worn):
+    columns, _ = worn
+    few = am.fit(columns, bootstrap=9, goodness=0)
+    (note,) = (str(one) for one in few.notes if one.code == "few-replicates")
+    assert "a level of 80.0%; 90.0% takes at least 19" in note
+    np.testing.assert_array_equal(few.low, np.minimum(few.bootstrap.min(axis=0), few.probabilities) * (few.low > 0))
+    enough = am.fit(columns, bootstrap=19, goodness=0)
+    assert "few-replicates" not in {one.code for one in enough.notes}
+
+
 def test_ctrl_c_keeps_the_replicates_that_are_done(worn):
     columns, found = worn
 

@@ -43,6 +43,40 @@ def test_a_structure_is_never_worse_than_a_smaller_one(seed, continuous, long_ga
             assert values[larger] >= values[smaller] - 1e-3, (smaller, larger, values)
 
 
+@given(st.integers(0, 10_000), st.booleans(), st.booleans(), st.integers(1, 6))
+@examples(20)
+def test_what_contains_something_less_is_never_less_likely(seed, continuous, wrong, longest):
+    """Any transitions beside fewer of them, and with and without some of the errors; small sets of records of random chains."""
+    rng, size = RNG(seed), 3
+    larger = (rng.random((size, size)) < 0.75) | np.eye(size, dtype=bool)
+    smaller = (larger & (rng.random((size, size)) < 0.6)) | np.eye(size, dtype=bool)
+    chain = smaller * rng.exponential(0.3, size=(size, size)) + 1.5 * np.eye(size)
+    chain /= chain.sum(axis=1, keepdims=True)
+    errors = np.array([[0.88, 0.12, 0.0], [0.1, 0.9, 0.0], [0.0, 0.0, 1.0]]) if wrong else np.eye(size)
+    rows = []
+    for unit in range(int(rng.integers(10, 40))):
+        state, time = int(rng.integers(size)), 0
+        for _ in range(int(rng.integers(3, 7))):
+            rows.append((unit, time, str(rng.choice(size, p=errors[state]))))
+            gap = int(rng.integers(1, longest + 1))
+            time, state = time + gap, int(rng.choice(size, p=np.linalg.matrix_power(chain, gap)[state]))
+    columns = dict(zip(("unit", "time", "state"), zip(*rows, strict=True), strict=True))
+    settings = QUICK | {"states": list("012"), "default_action": "wait"}
+    settings |= {"time": "continuous" if continuous else "discrete"}
+    confusions = {"errors": {"0": ["1"], "1": ["0"]}, "start": "drawn"} if wrong else {}
+    most = am.fit(columns, structure=larger, **settings, **confusions)
+    assert most.converged
+    nested = [confusions | {"structure": smaller}]
+    if wrong:
+        nested += [{"structure": larger, "errors": {"0": ["1"]}, "start": "drawn"}, confusions | {"start": "0"}]
+    for less in nested:
+        try:
+            found = am.fit(columns, **settings, **({"structure": larger} | less))
+        except am.FitError:  # without what it leaves out, the records could not be
+            continue
+        assert most.log_likelihood >= found.log_likelihood - 1e-3, less
+
+
 def test_many_short_periods_do_not_stop_below_the_maximum():
     """Yearly inspections of units that wear by steps, fitted by month: the unrestricted fit contains the restricted one."""
     rng, rows = RNG(0), []

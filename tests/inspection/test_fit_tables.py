@@ -49,12 +49,31 @@ def test_dates_with_two_readings_are_read_as_others_tell_or_asked_about():
     assert days(["03/04/2012"], date_format="%d/%m/%Y")[0] == days(["2012-04-03"])[0]
     with pytest.raises(am.FitError, match="no date of the form"):
         days(["2012-04-03"], date_format="%d/%m/%Y")
-    with pytest.raises(am.FitError, match="date_format is"):
-        PeriodCalendar("day", date_format="dmy")
+    for wrong in ("dmy", "%q", "%d.%m.", 7, "%"):
+        with pytest.raises(am.FitError, match="date_format is"):
+            PeriodCalendar("day", date_format=wrong)
+
+
+def test_a_file_with_only_dates_of_two_readings_is_asked_about():
+    visits = {"unit": [1, 1], "time": ["03/04/2012", "05/06/2013"], "state": ["a", "b"]}
+    with pytest.raises(am.FitError, match="2 dates such as 03/04/2012 can be read as 2012-03-04 or as 2012-04-03"):
+        am.fit(visits, time="continuous", default_action="x", bootstrap=0, goodness=0)
 
 
 @pytest.mark.parametrize(
-    "text", ["31.2.2012", "45/45/2012", "Foo 2012", "13.4.12", "2012-13", "00/00/2012", "1/2/3/4", "Apr", "1/2/20121"]
+    "text",
+    [
+        "31.2.2012",
+        "45/45/2012",
+        "Foo 2012",
+        "13.4.12",
+        "2012-13",
+        "00/00/2012",
+        "1/2/3/4",
+        "Apr",
+        "1/2/20121",
+        "1/2/0000",
+    ],
 )
 def test_what_is_no_date_is_a_sentence(text):
     with pytest.raises(am.FitError, match=r"neither a number nor a date|is a date"):
@@ -118,6 +137,24 @@ def test_excel_files_are_read(tmp_path):
             am.fit(tmp_path / "damaged.xlsx", **QUICK)
 
 
+def test_formulas_and_errors_of_spreadsheets_are_not_states(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    path = tmp_path / "visits.xlsx"
+    for cell, part in (
+        ("=1+1", "line 3: the value of the formula '=1\\+1' is not stored"),
+        ("#REF!", "an error of a spread"),
+    ):
+        book = openpyxl.Workbook()
+        for row in (("unit", "time", "state"), (1, 0, "1"), (1, 2, cell), (1, 4, "2")):
+            book.active.append(row)
+        book.save(path)
+        with pytest.raises(am.FitError, match=part):
+            am.fit(path, default_action="x", bootstrap=0, goodness=0)
+    found = am.fit(path, default_action="x", bootstrap=0, goodness=0, skip_broken=True)
+    assert found.state_names == ("1", "2")
+    assert found.notes[0].code == "lines-skipped"
+
+
 def test_a_bomb_is_not_unpacked(tmp_path):
     pytest.importorskip("openpyxl")
     import zipfile
@@ -141,6 +178,12 @@ def test_wide_tables_have_a_column_for_each_time(tmp_path):
     path.write_text("bridge,river\nA,Elbe\n")
     with pytest.raises(am.FitError, match="no column has a time as its name"):
         am.fit(path, **settings)
+
+
+def test_a_column_of_groups_that_is_not_there_is_named(tmp_path):
+    seen = {"unit": [1, 1], "time": [0, 1], "state": ["a", "b"]}
+    with pytest.raises(am.FitError, match=r"the table: there is no column 'kind' .* name the column of the groups"):
+        am.fit_groups(seen, "kind", default_action="x")
 
 
 def test_several_header_rows_are_joined(tmp_path):

@@ -260,3 +260,18 @@ def test_a_page_is_written_as_html_only(advice, tmp_path, name):
     with pytest.raises(am.PlanError, match=r"only as \.html or \.htm"):
         write_page(advice, tmp_path / name)
     assert not list(tmp_path.iterdir())
+
+
+def test_noise_is_rounded_away_and_plans_that_differ_for_nothing_are_not_mentioned(advice):
+    from dataclasses import replace
+
+    from actmeasure.inspection.advice import Agreement, Confidence
+    from actmeasure.inspection.text import break_even
+
+    tiny = replace(advice.frontier, break_even=(1e-12, 2e-12))
+    assert break_even(replace(advice, frontier=tiny)) == "Inspecting is never worth anything here."
+    agreement = {row.state: Agreement(0.03, 1.0, 1.0, 2.0) for row in advice.rows}
+    for lost, mentioned in ((1e-13, False), (5.0, True)):
+        sure = Confidence(agreement, np.array([advice.value - lost]), np.array([advice.value]), 1)
+        html = page_html(replace(advice, confidence=sure))
+        assert ("same plan in" in html) == mentioned

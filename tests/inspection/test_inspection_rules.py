@@ -11,9 +11,9 @@ from machines import machine
 from strategies import examples, models, random_schedule
 
 import actmeasure as am
+from actmeasure.evaluation import values_of
 from actmeasure.inspection.schedules import discounted_value, discounted_values
 from actmeasure.inspection.usual_policies import Calendars, ConditionRules
-from actmeasure.planning.baselines import values_of
 from actmeasure.planning.budget import Budget
 
 LONGEST = 3

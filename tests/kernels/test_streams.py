@@ -14,6 +14,9 @@ def test_streams_are_those_of_numpys_generators(seed, episode):
     key = np.random.SeedSequence(seed, spawn_key=(episode, 1))
     generator = np.random.Generator(np.random.PCG64(key))
     assert [streams.random(stream) for _ in range(20)] == generator.random(20).tolist()
+    drawn = np.empty(5)
+    streams.draw(drawn, stream)
+    assert drawn.tolist() == generator.random(5).tolist()
 
     number = int(streams.world_seed(stream, entropy, episode))
     key = np.random.SeedSequence(seed, spawn_key=(episode, 0))

@@ -114,7 +114,7 @@ def test_the_task_tells_measurements_and_outcomes():
 @pytest.mark.parametrize("name", ["atmq", "dyna-atmq", "amrl-q", "foresight", "acno-otp"])
 def test_tabular_learners_say_that_they_need_exact_looks(name):
     model = am.problems.inspection()
-    said = f"the agent '{name}' needs one exact measurement .* and this model has 3; plan on the model with actmeasure.solve"
+    said = f"the agent '{name}' needs one exact measurement .* and this model has 3; use the agent 'acno-pomcp'"
     for world in (model, gymnasium.make("actmeasure/Inspection-v0")):
         with pytest.raises(am.ModelError, match=said):
             am.train(am.agents.make(name), world, 2)

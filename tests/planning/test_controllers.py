@@ -159,3 +159,24 @@ def test_wrong_arguments_are_named(arguments, message):
 def test_a_graph_of_ones_own_has_no_evaluation_by_itself():
     with pytest.raises(am.ScheduleError, match=r"am\.evaluate\(model, graph\)"):
         _ = am.PolicyGraph([am.Decision(0)], [{None: 0}]).evaluation
+
+
+def test_graphs_of_a_life_know_what_exact_looks_show():
+    wear = np.array([[0.8, 0.2, 0], [0, 0.8, 0.2], [0, 0, 1]])
+    model = am.Model.from_arrays(
+        np.stack([wear, np.repeat([[1.0, 0, 0]], 3, axis=0)], axis=1),
+        np.array([[0, -20], [-5, -20], [-50, -20.0]]),
+        measurements=[
+            am.Measurement.noisy("visual", cost=0.5, probabilities=[[0.9, 0.1], [0.4, 0.6], [0.1, 0.9]]),
+            am.Measurement.exact("opening", cost=1.0),
+        ],
+        discount=0.95,
+        initial=[1, 0, 0],
+    )
+    solution = am.solve(am.lifetime(model, 6), relative_tolerance=1e-8)
+    for nodes in (5, 30):
+        graph = solution.policy_graph(nodes=nodes)
+        assert graph.evaluation.discounted_return <= solution.upper
+        assert graph.evaluation.looks[1] > 0
+    assert graph.evaluation.discounted_return == pytest.approx(solution.lower, rel=1e-6)
+    assert solution.policy_graph().evaluation.discounted_return == pytest.approx(solution.lower, rel=1e-6)

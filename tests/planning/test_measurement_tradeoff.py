@@ -1,5 +1,7 @@
 """Bounds over the price and the quality of one measurement hold what is solved at prices and qualities in between."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -74,6 +76,38 @@ def test_early_stops_are_sound():
         lower, upper = curve.value(price)
         assert lower <= solved.upper + 1e-9
         assert upper >= solved.lower - 1e-9
+
+
+def failing_where(monkeypatch, fails):
+    """Let the solver find no bound for some calls, given the price of the visual inspection and the time limit."""
+
+    def solve(model, method, tolerance, *, relative_tolerance, budget):
+        if model.measurements[0].name == "visual" and fails(model.measurements[0].cost, budget.seconds):
+            raise am.PlanError("no bound")
+        return am.solve(model, method, tolerance, relative_tolerance=relative_tolerance, budget=budget)
+
+    monkeypatch.setattr(sys.modules["actmeasure.planning.tradeoff"], "solve", solve)
+
+
+def test_prices_without_any_bound_are_left_out(monkeypatch):
+    model = machine()
+    failing_where(monkeypatch, lambda price, _: price > 0)
+    curve = am.tradeoff(model, measurement="visual", tolerance=1e-4, relative_tolerance=0.0)
+    assert curve.prices.tolist() == [0]
+    assert not curve.closed
+    for price in (0.0, 0.05, 0.5):
+        solved = am.solve(at_price(model, price))
+        lower, upper = curve.value(price)
+        assert lower <= solved.upper + 1e-9
+        assert upper >= solved.lower - 1e-9
+
+
+def test_price_0_gets_all_of_the_time_where_its_share_is_too_short(monkeypatch):
+    failing_where(monkeypatch, lambda price, seconds: price == 0 and seconds < 30)
+    assert am.tradeoff(machine(), measurement="visual", tolerance=1e-3, time_limit=60).closed
+    failing_where(monkeypatch, lambda *_: True)
+    with pytest.raises(am.PlanError, match="no bound"):
+        am.tradeoff(machine(), measurement="visual", tolerance=1e-3, time_limit=60)
 
 
 def test_quality_scales_the_probability_of_detection():

@@ -62,6 +62,6 @@ def test_mixtures_lower_bounds_where_rewards_are_negative_too():
 
 
 def test_a_lake_on_which_beliefs_spread_in_corridors_closes():
-    search = Search(am.problems.frozen_lake(20, measuring_cost=0.05, discount=0.99, seed=122), Budget(20))
+    search = Search(am.problems.frozen_lake(20, measuring_cost=0.05, discount=0.99, seed=122), Budget(work=500_000))
     assert search.run(1e-5) == "closed"
     assert search.nodes < 200_000  # without mixtures more than 400,000

@@ -2,12 +2,11 @@
 
 import os
 import signal
-import threading
 import warnings
 
 import numpy as np
 import pytest
-from brute_force import optimal_value
+from brute_force import decision_value, optimal_value, start_value
 from hypothesis import given
 from hypothesis import strategies as st
 from outcome_judge import OutcomeJudge, random_model
@@ -46,28 +45,9 @@ def followed(model, decide_at):
     def value(belief):
         decision = decide_at(belief)
         made.add(decision)
-        action, measurement = decision
-        total = float(belief.expected(model.rewards[:, action]))
-        if measurement:
-            prices = model.measurements[measurement - 1].table(model.n_states, model.n_actions)
-            total -= float(belief.expected(prices[:, action]))
-        running = belief.running_probability(model, action)
-        if running == 0:
-            return total
-        if model.shown_by(measurement) is None:
-            return total + model.discount * running * value(belief.predict(model, action))
-        chances = belief.outcomes(model, action, measurement)
-        after = sum(
-            chance * value(belief.update(model, action, measurement, outcome))
-            for outcome, chance in enumerate(chances)
-            if chance > 0
-        )
-        return total + model.discount * running * after
+        return decision_value(model, belief, *decision, value)
 
-    if model.start_is_known:
-        starts = zip(model.initial_states.tolist(), model.initial_probabilities.tolist(), strict=True)
-        return sum(chance * value(am.Belief.at(state)) for state, chance in starts), made
-    return value(am.Belief.start(model)), made
+    return start_value(model, value), made
 
 
 @given(SEEDS, st.sampled_from([1, 5, 50, 1500]))
@@ -247,11 +227,16 @@ def test_ctrl_c_returns_the_bounds_so_far():
         initial=np.full(12, 1 / 12),
     )  # fmt: skip
     searched(model, 1e-3, work=20)  # compiled by now
-    search = OutcomeSearch(model, Budget(seconds=60))
-    timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
+    search = OutcomeSearch(model, Budget())
+    pressed = []
+
+    def press(progress):
+        if not pressed:
+            pressed.append(progress)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    search.budget.progress = press
     assert search.run(1e-12) == "interrupted"
-    timer.join()
     assert search.lower <= search.upper
 
 

@@ -8,7 +8,9 @@ from judge import Judge
 from strategies import examples, models
 
 import actmeasure as am
+from actmeasure.planning import Budget, optimal
 from actmeasure.planning.baselines import Control
+from actmeasure.planning.optimal import Search
 
 METHODS = ("optimal", "atm", "atm-qmdp", "atm-linear", "always", "never", "every-1", "every-2", "every-3")
 ROUNDING = 1e-9
@@ -154,3 +156,24 @@ def test_act_then_measure_comes_to_an_end(seed):
     )
     solution = am.solve(model, "atm", time_limit=2)
     assert solution.value == pytest.approx(am.solve(model, "never").value, abs=SETTLED)
+
+
+def test_policy_iteration_ends_where_choices_of_equal_value_take_turns(monkeypatch):
+    steps = []
+    solve, evaluate = optimal._OptimalityEquations.solve, optimal._OptimalityEquations.evaluate
+
+    def counted_solve(self, *arguments):
+        steps.append(0)
+        return solve(self, *arguments)
+
+    def counted_evaluate(self, choices):
+        steps[-1] += 1
+        return evaluate(self, choices)
+
+    monkeypatch.setattr(optimal._OptimalityEquations, "solve", counted_solve)
+    monkeypatch.setattr(optimal._OptimalityEquations, "evaluate", counted_evaluate)
+    monkeypatch.setattr(optimal, "FIRST_BELOW", 16)
+    lake = am.problems.frozen_lake(20, measuring_cost=0.05, discount=0.99, seed=109)
+    Search(lake, Budget(work=20_000)).run(1e-5)
+    assert len(steps) > 3
+    assert max(steps) < optimal.MOST_STEPS // 2

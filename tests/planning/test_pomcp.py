@@ -215,7 +215,7 @@ class TestTheTreeInUse:
     [
         ({"simulations": 0}, "simulations is 0"),
         ({"depth": 2.5}, "depth is 2.5"),
-        ({"exploration": -1}, "exploration is -1, expected a number from 0 up"),
+        ({"exploration": -1}, "exploration is -1, expected a finite number that is 0 or more"),
         ({"exploration": np.inf}, "exploration is inf"),
         ({"particles": 0}, "particles is 0"),
         ({"discount": 0}, "discount is 0, expected a number above 0"),

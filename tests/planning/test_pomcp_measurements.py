@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from strategies import examples, general_models
 
 import actmeasure as am
-from actmeasure.planning import particle_filter
+from actmeasure.planning import pomcp
 
 PLANNER = am.planners.POMCP
 
@@ -161,7 +161,7 @@ class TestDeprivation:
         planner.start(am.Belief.at(0))
         planner.observe(1, am.Decision(0, 0))  # impossible from state 0
         assert (planner.belief().known, planner.deprivations) == (1, 1)
-        monkeypatch.setattr(particle_filter, "MOST_EXACT_WORK", 0)
+        monkeypatch.setattr(pomcp, "MOST_EXACT_WORK", 0)
         planner.start(am.Belief.start(model))
         planner.observe(1, am.Decision(0, 0))
         assert (planner.belief().known, planner.deprivations) == (1, 2)

@@ -10,6 +10,9 @@ import pytest
 import actmeasure as am
 
 LAKE = am.problems.frozen_lake(4)
+#: Open after minutes.
+HARD = am.problems.frozen_lake(20, seed=236, discount=0.99)
+HARD_WITHOUT_DISCOUNT = am.problems.frozen_lake(8, "slippery", discount=1.0)
 METHODS = ("optimal", "atm", "atm-qmdp", "atm-linear", "always", "never", "every-3")
 
 
@@ -82,8 +85,9 @@ def test_discount_one_where_it_is_undefined_names_the_state():
         )  # fmt: skip
 
 
-def interrupted(model, **settings):
-    """Solve, and press Ctrl-C as soon as there are bounds: from another thread, as a terminal would."""
+@pytest.mark.parametrize(("model", "method"), [(HARD, "optimal"), (HARD, "never"), (HARD_WITHOUT_DISCOUNT, "optimal")])
+def test_ctrl_c_returns_the_best_so_far(model, method):
+    """It is pressed once, soon after the first bounds: from another thread, as a terminal would, at no special place."""
     pressed = []
 
     def press(progress):
@@ -92,33 +96,13 @@ def interrupted(model, **settings):
             pressed[0].start()
 
     before = signal.getsignal(signal.SIGINT)
-    solution = am.solve(model, progress=press, **settings)
-    pressed[0].cancel()
+    solution = am.solve(model, method, tolerance=1e-12, time_limit=600, progress=press)
     assert signal.getsignal(signal.SIGINT) is before
-    return solution
-
-
-@pytest.mark.parametrize("method", ["optimal", "never"])
-def test_ctrl_c_returns_the_best_so_far(method):
-    model = am.problems.frozen_lake(30, seed=1, discount=0.99)
-    solution = interrupted(model, method=method, tolerance=1e-9, time_limit=60)
-    assert solution.seconds < 60
+    assert solution.stopped == "interrupted"
     assert solution.value == am.evaluate(model, solution.schedule).discounted_return
     assert solution.lower < solution.upper
     assert am.solve(model, "atm").lower <= solution.upper + 1e-9
     assert solution.lower <= am.solve(model, "atm").upper + 1e-9
-
-
-def test_one_ctrl_c_is_enough_without_discount():
-    am.solve(LAKE.replace(discount=1.0))  # compiles
-    model = am.problems.frozen_lake(8, "slippery", discount=1.0)
-    press = threading.Timer(1.0, signal.raise_signal, [signal.SIGINT])
-    press.start()
-    solution = am.solve(model, tolerance=1e-9, time_limit=30)
-    press.cancel()
-    assert solution.seconds < 15
-    assert solution.value == am.evaluate(model, solution.schedule).discounted_return
-    assert solution.lower < solution.upper
 
 
 def test_a_short_time_limit_returns_the_best_so_far():

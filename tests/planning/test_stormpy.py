@@ -9,6 +9,8 @@ prices that are not negative: with a pledge of 1 that is given back as the episo
 which is never negative on a lake, and all steps together cost 1 - return.
 """
 
+import re
+
 import numpy as np
 import pytest
 
@@ -64,13 +66,18 @@ def _step(model, probabilities, terminal, state, action, look):
 def storms_bounds(model, path, beliefs, resolution):
     """Storm's lower and upper bound on the optimum."""
     path.write_text(written_out(model))
+    return tuple(1 - value for value in storms_values(path, 'R{"price"}min=? [F "end"]', beliefs, resolution))
+
+
+def storms_values(path, asked, beliefs, resolution):
+    """The value of the best controller that Storm finds, and its bound on what can be had, for the model in a file."""
     options = stormpy.io.DirectEncodingParserOptions()
     options.build_choice_labeling = True
     built = stormpy.build_model_from_drn(str(path), options=options)
-    wanted = stormpy.parse_properties('R{"price"}min=? [F "end"]')[0]
+    wanted = stormpy.parse_properties(asked)[0]
     unfolded = pomdp.verify_with_belief_unfolding(built, wanted, max_exploration_size=beliefs)
     triangulated = pomdp.verify_with_belief_discretization(built, wanted, resolution, use_dynamic=True)
-    return 1 - unfolded.value, 1 - triangulated.value
+    return unfolded.value, triangulated.value
 
 
 @pytest.mark.parametrize(
@@ -86,6 +93,38 @@ def test_storm_agrees_on_small_lakes(tmp_path, variant, cost, discount, resoluti
     model = am.problems.frozen_lake(4, variant, cost, discount)
     lower, upper = storms_bounds(model, tmp_path / "lake.drn", beliefs=5_000, resolution=resolution)
     solution = am.solve(model, tolerance=1e-7)
+    assert upper - lower <= width
+    assert lower - STORM <= solution.upper
+    assert solution.lower <= upper + STORM
+
+
+def hidden_model():
+    """Noisy and exact looks, names that a file cannot hold, a hidden start and all rewards positive."""
+    rng = np.random.default_rng(0)
+    gauge = am.Measurement.noisy("gauge & 1", cost=0.1, probabilities=[[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]])
+    return am.Model.from_arrays(
+        rng.dirichlet(np.ones(3), size=(3, 2)), 1 + rng.random((3, 2)),
+        measurements=[gauge, am.Measurement.exact("open", cost=0.3, with_actions=(1,))],
+        discount=0.8, initial=[0.2, 0.3, 0.5], action_names=('x"y', "// z"),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("make", "width"),
+    [
+        (am.problems.maintenance, 0.01),  # costs only
+        (am.problems.measuring_value, 1e-6),
+        (lambda: am.problems.frozen_lake(4, "deterministic", 0.05, 0.9), 1e-6),
+        (hidden_model, 0.3),
+    ],
+)
+def test_storm_reads_what_save_writes(tmp_path, make, width):
+    model, path = make(), tmp_path / "model.drn"
+    model.save(path)
+    (asked,) = re.findall(r"// Optimum: (.*)", path.read_text())
+    sign = -1 if "min" in asked else 1
+    lower, upper = (sign * value for value in storms_values(path, asked, beliefs=5_000, resolution=6))
+    solution = am.solve(model, tolerance=1e-5)
     assert upper - lower <= width
     assert lower - STORM <= solution.upper
     assert solution.lower <= upper + STORM

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from strategies import examples, models
 
 import actmeasure as am
+from actmeasure.planning.budget import Budget
 from actmeasure.planning.tradeoff import tradeoff
 
 TOLERANCE = 1e-3
@@ -211,25 +212,31 @@ def test_time_limit_and_interrupt_leave_honest_bounds(lake):
     assert told[-1].gap == limited.gap
 
 
-@pytest.mark.slow
-def test_interrupt_inside_the_solver_is_noticed():
+def test_interrupt_inside_the_solver_is_noticed(monkeypatch):
     """A price that takes long is left early, and no further one is begun."""
-    model = am.problems.frozen_lake(30, measuring_cost=0.05, discount=0.99, seed=1)
-    before = signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGINT))
-    signal.setitimer(signal.ITIMER_REAL, 3.0)
-    try:
-        frontier = tradeoff(model, tolerance=1e-9, time_limit=60)
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+    pressed = []
+
+    def press(budget, lower, upper):
+        note(budget, lower, upper)
+        if len(pressed) < 2:  # in the middle of a search: with the second bounds of price 0
+            pressed.append(lower)
+            if len(pressed) == 2:
+                os.kill(os.getpid(), signal.SIGINT)
+
+    note = Budget.note
+    monkeypatch.setattr(Budget, "note", press)
+    model = am.problems.frozen_lake(20, measuring_cost=0.05, discount=0.99, seed=1)
+    frontier = tradeoff(model, tolerance=1e-12)
     assert not frontier.closed
     assert frontier.stopped == "interrupted"
+    assert len(frontier.prices) == 1
 
 
 def failing_where(monkeypatch, fails):
     """Let the solver find no bound for some calls, given method, price and time limit."""
 
-    def solve(model, method, tolerance, budget):
+    def solve(model, method, tolerance, *, relative_tolerance, budget):
+        assert relative_tolerance is None
         if fails(method, float(np.max(model.measuring_cost)), budget.seconds):
             raise am.PlanError("no bound")
         return am.solve(model, method, tolerance, budget=budget)

@@ -9,10 +9,9 @@ import actmeasure as am
 from actmeasure.kernel_arrays import dynamics
 from actmeasure.kernels import belief_graph, graph_search
 from actmeasure.planning.baselines import Control
-from actmeasure.planning.belief_graph import make_graph, make_scratch
 from actmeasure.planning.bounds import first_bounds, mdp_values
 from actmeasure.planning.budget import Budget
-from actmeasure.planning.optimal import Search
+from actmeasure.planning.optimal import Search, make_graph, make_scratch
 
 SETTLED = 1e-8
 

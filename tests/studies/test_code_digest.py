@@ -20,7 +20,7 @@ def forget():
     for cached in (
         code_digest._code,
         code_digest._module,
-        code_digest._place,
+        code_digest._source_file,
         code_digest._exported,
         code_digest._everything,
     ):
@@ -76,7 +76,7 @@ LEARNERS = {"amrl-q", "atmq", "dyna-atmq", "foresight"}
         ("actmeasure.kernels.graph_search", {"foresight", "plan"}),
         ("actmeasure.studies.planning_trial", {"plan"}),
         ("actmeasure.studies.trial", LEARNERS | {"plan"}),
-        ("actmeasure.studies.expense", set()),
+        ("actmeasure.studies.resources", set()),
         ("actmeasure.studies.pool", set()),
         ("actmeasure.learning.train", LEARNERS),
         ("actmeasure.problems.frozen_lake", LEARNERS | {"plan"}),

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import psutil
 import pytest
 from study_tools import InlineEngine, small_study, stored, tables
-from test_engines_local import LONG, SLOW, until
+from test_engines_local import SOME, release, until
 
 import actmeasure as am
 from actmeasure.studies import Part, RayEngine, Study, run_study
@@ -29,10 +29,10 @@ from study_tools import small_study
 import test_engines_local
 
 if __name__ == "__main__":
-    study, address = small_study(), None
+    study, address, progress = small_study(), None, None
     if len(sys.argv) > 3:
-        study, address = getattr(test_engines_local, sys.argv[4]), sys.argv[3]
-    summary = run_study(study, sys.argv[2], RayEngine(address))
+        study, address, progress = test_engines_local.SOME, sys.argv[3], test_engines_local.hold(sys.argv[2])
+    summary = run_study(study, sys.argv[2], RayEngine(address), progress)
     print(summary.stopped, *summary.failures)
 """
 TINY = Study("tiny", "Tiny", [Part("a", "A", ["chain"], ["random"], episodes=5, seeds=1)])
@@ -121,10 +121,11 @@ def with_token():
         yield nodes
 
 
-def start(tmp_path, out, nodes=None, study="SLOW"):
+def start(tmp_path, out, nodes=None):
+    """A study in a process of its own: on a cluster it is held up after two trials, until `release(out)`."""
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
-    command = [sys.executable, script, HERE, out, *([nodes.address, study] if nodes else [])]
+    command = [sys.executable, script, HERE, out, *([nodes.address] if nodes else [])]
     environment = nodes.environment if nodes else os.environ | {"HOME": str(tmp_path)}
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, text=True)
 
@@ -136,23 +137,26 @@ def test_a_node_killed_in_mid_study_changes_nothing(tmp_path, has_token):
     variables = {} if has_token else {ray_engine.AUTH_MODE: "disabled"}
     with cluster(**variables) as nodes, start(tmp_path, out, nodes) as study:
         until(lambda: len(stored(out)) >= 2 or study.poll() is not None)
-        assert len(stored(out)) < len(SLOW.trials()), study.communicate(timeout=300)
+        assert len(stored(out)) == 2, study.communicate(timeout=300)
         nodes.second.kill()
+        release(out)
         said, _ = study.communicate(timeout=300)
     assert said == "done\n"
-    run_study(SLOW, tmp_path / "here", InlineEngine())
+    run_study(SOME, tmp_path / "here", InlineEngine())
     assert tables(out) == tables(tmp_path / "here")
 
 
 @needs_ray
 def test_a_cluster_that_is_lost_is_a_sentence(tmp_path):
     out = tmp_path / "ray"
-    with cluster() as nodes, start(tmp_path, out, nodes, "LONG") as study:
-        until(lambda: stored(out) or study.poll() is not None)
+    with cluster() as nodes, start(tmp_path, out, nodes) as study:
+        until(lambda: len(stored(out)) >= 2 or study.poll() is not None)
         nodes.stop()
-        assert study.wait(60) == 1
-        assert "the Ray cluster is lost" in study.stderr.read()
-    assert 1 <= len(stored(out)) < len(LONG.trials())
+        release(out)
+        _, said = study.communicate(timeout=300)
+        assert study.returncode == 1
+    assert "the Ray cluster is lost" in said
+    assert 2 <= len(stored(out)) < len(SOME.trials())
 
 
 @needs_ray

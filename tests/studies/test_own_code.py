@@ -4,6 +4,7 @@ import subprocess
 import sys
 import textwrap
 
+import gymnasium
 import numpy as np
 import pytest
 from study_tools import InlineEngine, stored, tables
@@ -240,8 +241,6 @@ def test_gymnasium_environments_are_problems(tmp_path):
     assert tables(tmp_path / "here") == tables(tmp_path / "there")
     results = am.studies.read_results(tmp_path / "here")
     own = results.episodes[(results.episodes.problem == "taxi") & (results.episodes.agent == "amrl-q")]
-    import gymnasium
-
     env = am.ActiveMeasuring(gymnasium.make("Taxi-v4"), measuring_cost=0.01)
     trained = am.train(am.agents.make("amrl-q"), env, 3, seed=1, max_steps=50)
     assert own[own.seed == 1].scalarized_return.tolist() == trained.scalarized_return.tolist()
@@ -301,8 +300,6 @@ def test_nothing_can_be_planned_for_an_environment_without_tables(tmp_path):
 
 
 def environment():
-    import gymnasium
-
     return am.ActiveMeasuring(gymnasium.make("CliffWalking-v1"), measuring_cost=0.1)
 
 
@@ -324,5 +321,7 @@ def test_what_train_seeds_cannot_train_on_is_a_sentence():
         am.train_seeds("random", 3, 4)
     with pytest.raises(am.SpaceError, match=r"gymnasium\.make cannot make 'Nowhere-v0'"):
         am.train_seeds("random", "Nowhere-v0", 4)
-    with pytest.raises(am.SpaceError, match="looking costs nothing in this environment"):
+    with pytest.raises(am.SpaceError, match="looking costs nothing in this environment; give the price of a look"):
         am.train_seeds("random", "Taxi-v4", 4)
+    with pytest.raises(am.SpaceError, match=r"CartPoleVectorEnv, .* one of its environments"):
+        am.train_seeds("random", gymnasium.make_vec("CartPole-v1", 2), 4)

@@ -1,6 +1,8 @@
 """For papers: scores over several problems, profiles, sweeps, tables as LaTeX and Markdown, figures as PDF, and the methods."""
 
 import re
+import shutil
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +15,7 @@ from actmeasure import statistics
 from actmeasure.studies import AgentSpec, Part, ProblemSpec, Study, report, run_study
 from actmeasure.studies.report import tables
 from actmeasure.studies.report.document import Cell, Table
-from actmeasure.studies.report.export import latex_table, markdown_table, methods_text
+from actmeasure.studies.report.export import GREEK, latex_table, markdown_table, methods_text
 from actmeasure.studies.report.study_report import study_report
 
 
@@ -91,9 +93,22 @@ def test_sweeps_are_drawn_against_the_value(without_pictures):
     assert set(of_problem["line"]) == {"tuned learning_rate=0.1", "tuned learning_rate=0.3", "chance"}
     _, outputs = study_report(results, Path("results/sweep"))
     assert {"sensitivity-first-1.svg", "sensitivity-first-2.svg"} <= set(outputs.names)
-    (axes, _) = outputs.figures["sensitivity-first-1"].axes
-    assert sorted(line.get_label() for line in axes.get_lines()) == ["chain", "value p=0.7", "value p=0.9"]
-    assert axes.get_lines()[0].get_xdata().tolist() == [0.1, 0.3]
+    value, chain, *_ = outputs.figures["sensitivity-first-1"].axes  # problems of one sweep share a panel
+    assert [line.get_label() for line in value.get_lines()] == ["value p=0.7", "value p=0.9"]
+    assert [line.get_label() for line in chain.get_lines()] == ["chain"]
+    assert chain.get_lines()[0].get_xdata().tolist() == [0.1, 0.3]
+
+
+def test_each_problem_of_a_sensitivity_plot_has_a_scale_of_its_own(without_pictures):
+    agents = [AgentSpec("tuned", "atmq", {"learning_rate": [0.1, 0.3]})]
+    problems = [ProblemSpec(f"chain {size}", "chain", {"n": size}) for size in (3, 4, 5, 6)]
+    study = Study("sweep", "A sweep", [Part("first", "First", problems, agents, episodes=60, seeds=3)])
+    results = results_of(study, earn=lambda problem, agent, seed: 10.0 ** problem.settings["n"] + seed)
+    _, outputs = study_report(results, Path("results/sweep"))
+    returns = outputs.figures["sensitivity-first-1"].axes[:3]
+    assert [panel.get_title() for panel in returns] == ["chain 3", "chain 4", "chain 5"]
+    assert all(panel.get_ylim()[1] < 2 * 10.0**size for panel, size in zip(returns, (3, 4, 5), strict=True))
+    assert len(outputs.figures["sensitivity-first-2"].axes) == 2  # the fourth problem: return and looks
 
 
 HOSTILE = "50 % & _x_ $y$ {z} \\input{a} #1 <b>|</b> [w]\nnext"
@@ -106,7 +121,7 @@ def test_tables_for_latex_and_markdown_print_what_is_there():
     text = latex_table(table, 3)
     assert r"\begin{tabular}{lr}" in text
     assert r"50 \% \& \_x\_ \$y\$ \{z\} \textbackslash{}input\{a\} \#1 \textless{}b\textgreater{}\textbar{}" in text
-    assert "$-$0.5 ([-1, 0])" in text
+    assert "$-$0.5 ({[}-1, 0{]})" in text
     assert r"\label{tab:3}" in text
     unescaped = re.sub(
         r"\\(begin|end|caption|label|toprule|midrule|bottomrule|centering|text\w+\{\}|[&%$#_{}\\])", "", text
@@ -117,6 +132,40 @@ def test_tables_for_latex_and_markdown_print_what_is_there():
     assert shown[2:4] == ["| agent | return |", "| --- | ---: |"]
     assert shown[4].count("|") - shown[4].count(r"\|") == 3
     assert "<b>" not in shown[4]
+
+
+NAMES = (
+    "a_b", "50 %", "R&D", "#1", "\\\\input{x}", "~/home", "x^2", "{curly}", "$m$", "[first] of a row", "--flag ?` '' ,,",
+    "\N{GREEK SMALL LETTER GAMMA} \N{LESS-THAN OR EQUAL TO} \N{INFINITY}", "Caf\u00e9 \u00df \u0141",
+    "".join(map(chr, GREEK)), "bell \a, nul \0",
+)  # fmt: skip
+
+
+def test_what_latex_would_read_otherwise_is_written_so_that_it_does_not():
+    rows = [[Cell(name)] for name in NAMES]
+    text = latex_table(Table("All names", ["name"], rows, [False], groups=[("[group]", 1)]), 1)
+    assert not text.startswith("%")
+    for printed in (
+        "{[}first{]} of a row", "-{}-flag ?\\textasciigrave{} '{}' ,{},", r"$\gamma$ $\le$ $\infty$", "Caf\u00e9",
+        "bell ?, nul ?",
+    ):  # fmt: skip
+        assert printed in text
+    assert latex_table(Table("\u4e2d \u6587", ["name"], [], [False]), 1).startswith("% Compile with LuaLaTeX")
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs pdflatex, with the package booktabs")
+def test_pdflatex_compiles_hostile_names(tmp_path):
+    rows = [[Cell(name), Cell("\N{MINUS SIGN}0.5", -0.5, "[\N{MINUS SIGN}1, 0]")] for name in (*NAMES, HOSTILE)]
+    (tmp_path / "table-1.tex").write_text(latex_table(Table(" ".join(NAMES), NAMES[:2], rows, [False, True]), 1))
+    (tmp_path / "paper.tex").write_text(
+        "\\documentclass{article}\\usepackage{booktabs}\\begin{document}\\input{table-1}\\end{document}\n"
+    )
+    run = subprocess.run(
+        ["pdflatex", "-interaction=nonstopmode", "-no-shell-escape", "paper.tex"],
+        cwd=tmp_path, capture_output=True, text=True, errors="replace", check=False,
+    )  # fmt: skip
+    assert run.returncode == 0, run.stdout
+    assert (tmp_path / "paper.pdf").read_bytes().startswith(b"%PDF")
 
 
 @pytest.fixture(scope="module")
@@ -147,7 +196,7 @@ def test_methods_have_all_settings_seeds_versions_and_the_machine(folder):
     text = (folder / "methods.md").read_text()
     for words in (
         "60 episodes for each run", "seeds 0 to 2", "| tuned learning\\_rate=0.1 | atmq |", "learning\\_rate = 0.1",
-        "optimism", "numpy ", "python ", " cores, ", "Student's t", "digests of the code",
+        "optimism", "numpy ", "python ", " cores, ", "Student's t", "Digests of the code",
     ):  # fmt: skip
         assert words in text, words
     study = own_study(title="A | B\n# C").to_json()

@@ -11,7 +11,7 @@ from synthetic import own_study, results_of
 from actmeasure.files.atomic import replacing
 from actmeasure.paper import study_spec
 from actmeasure.paper.reporting import report as paper_report
-from actmeasure.studies import LocalEngine, PartProgress, StudyProgress, report, run_study
+from actmeasure.studies import LocalEngine, PartProgress, StudyProgress, report, run_study, runner
 from actmeasure.studies.report import common, interim
 from actmeasure.studies.report.document import render
 from actmeasure.studies.report.interim import InterimReports
@@ -43,6 +43,8 @@ def attend_until(reports, now, condition):
 
 @pytest.fixture
 def at_once(monkeypatch):
+    """Reports as soon as there is a result, and progress after every trial, however fast these are."""
+    monkeypatch.setattr(runner, "SHOW_SECONDS", 0.0)
     for name in ("FIRST_SECONDS", "FIRST_SECONDS_AT_MOST", "EVERY_SECONDS", "COMPUTING_TIMES"):
         monkeypatch.setattr(interim, name, 0.0)
 

@@ -14,8 +14,8 @@ from study_tools import InlineEngine, small_study, stored, tables
 import actmeasure as am
 from actmeasure.paper.study_spec import paper_study
 from actmeasure.studies import AgentSpec, Part, ProblemSpec, Study, read_results, run_study, runner
-from actmeasure.studies.expense import WORKER_BYTES, Expense, ExpenseEstimator, Pace
 from actmeasure.studies.machine import available_memory, total_memory, workers_that_fit
+from actmeasure.studies.resources import WORKER_BYTES, Pace, ResourceEstimator, Resources
 from actmeasure.studies.runner import check_study, in_order
 
 
@@ -127,7 +127,7 @@ def test_all_have_their_first_seed_before_any_has_a_second(finished):
     rounds = [trial.seed for trial in ran]
     assert rounds == sorted(rounds)
     assert set(rounds) == {0, 1, 2, 3}
-    expected = {trial.hash: ExpenseEstimator().estimate(trial, None).work for trial in ran}
+    expected = {trial.hash: ResourceEstimator().estimate(trial, None).work for trial in ran}
     second = [expected[trial.hash] for trial in ran if trial.seed == 1]
     assert second == sorted(second)
     third = [trial for trial in small_study().trials() if trial.seed < 3 and trial.kind == "train"]
@@ -138,7 +138,7 @@ def test_all_have_their_first_seed_before_any_has_a_second(finished):
 def test_there_is_soon_something_of_everything():
     """A part whose trials are all long does not wait for a part of which there are many."""
     study = paper_study()
-    appraiser = ExpenseEstimator()
+    appraiser = ResourceEstimator()
     expected = {trial.hash: appraiser.estimate(trial, None).work for trial in study.trials()}
     order = in_order(study, {trial.hash: trial for trial in study.trials()}, lambda trial: expected[trial.hash])
     place = {trial.hash: number for number, trial in enumerate(order)}
@@ -193,8 +193,8 @@ def test_fewer_workers_where_memory_would_not_suffice():
     plan, training = (trial for trial in small_study().trials() if trial.seed == 0 and trial.method in ("optimal", "")
                       and trial.problem.label == "chain" and (trial.agent is None or trial.agent.name == "random"))  # fmt: skip
     assert (
-        ExpenseEstimator().estimate(plan, None).memory
-        > ExpenseEstimator().estimate(training, None).memory
+        ResourceEstimator().estimate(plan, None).memory
+        > ResourceEstimator().estimate(training, None).memory
         >= WORKER_BYTES
     )
 
@@ -202,9 +202,9 @@ def test_fewer_workers_where_memory_would_not_suffice():
 def test_estimates_learn_from_what_trials_take():
     slow, same, larger, other, strange = small_study().trials()[-5:]
     pace = Pace({
-        slow.hash: Expense("a", "slow", "slow", 10.0, 0), same.hash: Expense("a", "slow", "slow", 10.0, 0),
-        larger.hash: Expense("b", "slow", "slow", 20.0, 0), other.hash: Expense("c", "slow, else", "slow", 10.0, 0),
-        strange.hash: Expense("d", "strange", "strange", 10.0, 0),
+        slow.hash: Resources("a", "slow", "slow", 10.0, 0), same.hash: Resources("a", "slow", "slow", 10.0, 0),
+        larger.hash: Resources("b", "slow", "slow", 20.0, 0), other.hash: Resources("c", "slow, else", "slow", 10.0, 0),
+        strange.hash: Resources("d", "strange", "strange", 10.0, 0),
     })  # fmt: skip
     assert not pace.knows
     assert pace.expected(strange) == 10.0  # by the rough rule
@@ -222,7 +222,7 @@ def test_what_a_worker_loads_first_is_forgotten_once_another_trial_tells_better(
     first, second, third = small_study().trials()[-3:]
     pace = Pace(
         {
-            trial.hash: Expense(name, "slow", "slow", 10.0, 0)
+            trial.hash: Resources(name, "slow", "slow", 10.0, 0)
             for trial, name in ((first, "a"), (second, "b"), (third, "a"))
         }
     )
@@ -236,7 +236,7 @@ def test_what_a_worker_loads_first_is_forgotten_once_another_trial_tells_better(
 
 def test_the_longest_trial_counts_and_so_does_what_is_done_of_it():
     long, *short = small_study().trials()[-4:]
-    pace = Pace({trial.hash: Expense(trial.hash, trial.hash, "a", 1.0, 0) for trial in (long, *short)})
+    pace = Pace({trial.hash: Resources(trial.hash, trial.hash, "a", 1.0, 0) for trial in (long, *short)})
     for trial in (long, *short):
         pace.note(trial, 30.0 if trial is long else 2.0)
     ends = pace.finishing([long, *short], 2)
@@ -250,8 +250,8 @@ def simulated_estimates(workers, seconds_of):
     """Run the paper's study in no time: when each estimate was made, what it said, and when all was done."""
     study = paper_study()
     trials = {trial.hash: trial for trial in study.trials()}
-    expenses = check_study(study)
-    pace = Pace(expenses)
+    resources = check_study(study)
+    pace = Pace(resources)
     waiting = in_order(study, trials, pace.expected)
     missing, free, told, now = {trial.hash: trial for trial in waiting}, [], [], 0.0
     begun = {}
@@ -260,7 +260,7 @@ def simulated_estimates(workers, seconds_of):
         while queue and len(free) < workers:
             trial = queue.pop()
             begun[trial.hash] = now
-            heapq.heappush(free, (now + seconds_of(trial, expenses[trial.hash]), trial.hash))
+            heapq.heappush(free, (now + seconds_of(trial, resources[trial.hash]), trial.hash))
         now, name = heapq.heappop(free)
         pace.note(missing.pop(name), now - begun[name])
         if missing and (not told or now - told[-1][0] > 30.0):
@@ -269,11 +269,11 @@ def simulated_estimates(workers, seconds_of):
     return np.array(told), now
 
 
-def unequal(trial, expense):
+def unequal(trial, needed):
     """Seconds that the rough rule is far off of: another speed for each kind of trial, and another growth with size."""
-    kind = int.from_bytes(hashlib.sha256(expense.kind.encode()).digest()[:4]) / 2**32
+    kind = int.from_bytes(hashlib.sha256(needed.kind.encode()).digest()[:4]) / 2**32
     chance = int.from_bytes(hashlib.sha256(trial.hash.encode()).digest()[:4]) / 2**32
-    return 0.01 + 4 ** (2 * kind - 1) * expense.work ** (1.0 + 0.4 * kind) * (0.7 + 0.6 * chance)
+    return 0.01 + 4 ** (2 * kind - 1) * needed.work ** (1.0 + 0.4 * kind) * (0.7 + 0.6 * chance)
 
 
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow), 8])

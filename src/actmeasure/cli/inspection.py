@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
+#: Exit code if the plan should not be used as it is.
+NOT_TO_BE_USED = 3
 #: Arrays of the file of a fit that the file of a model does not have.
 OF_A_FIT = {"inspected.npy", "exposure.npy"}
 
@@ -45,7 +47,26 @@ Period = Annotated[str, typer.Option(help="Name of a model's step, such as year.
 TimeLimit = Annotated[
     float, typer.Option(help="Seconds for everything; the notes name parts for which there was no time.")
 ]
+Nodes = Annotated[
+    int | None,
+    typer.Option(
+        help="Most nodes of a plan with imperfect or several inspections; as many as lose at most 1 % unless told."
+    ),
+]
+Rule = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE.json", help="Your present rule as a policy graph; it may also stand in the file of prices."
+    ),
+]
+Failures = Annotated[
+    list[str] | None,
+    typer.Option("--failure", metavar="STATE", help="A state of a model that is a failure; repeatable."),
+]
 Report = Annotated[Path | None, typer.Option(metavar="FILE.html", help="Write an interactive page, one .html file.")]
+Figures = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="Write pictures of the plan into a folder, each as .png and .svg.")
+]
 Table = Annotated[Path | None, typer.Option("--csv", metavar="FILE.csv", help="Write the schedule as a table.")]
 
 
@@ -64,22 +85,28 @@ def plan(
     price: Price = None,
     report: Report = None,
     table: Table = None,
+    figures: Figures = None,
     currency: Currency = "",
     period: Period = "period",
     time_limit: TimeLimit = 60.0,
+    nodes: Nodes = None,
+    rule: Rule = None,
+    failures: Failures = None,
     settings: Settings = None,
     as_json: Json = False,
 ) -> None:
     """Plan when to inspect and what to do: a schedule, its costs, a comparison with usual policies, and its uncertainty.
 
     The costs are exact, and a bound certifies how far the plan is from the best possible. --report writes a page on which the
-    last seen state can be chosen and the price of an inspection be changed.
+    last seen state can be chosen and the price of an inspection be changed. Exit code 3 says that the plan should not be used
+    as it is: the model does not fit, estimates are not settled, or a price seems to be missing; the first lines say which.
     """
     if not period.strip():
         raise PlanError("--period is empty, expected the name of a step, such as year")
-    _check_files(report, table)
+    _check_files(report, table, figures)
     subject, prices = _read(problem, economics, settings, currency, period)
     from actmeasure.inspection import advise
+    from actmeasure.policy_graph import PolicyGraph
 
     with status_line() as show:
         advice = advise(
@@ -91,6 +118,9 @@ def plan(
             title=_title(problem),
             time_limit=time_limit,
             progress=show,
+            nodes=nodes,
+            rule=None if rule is None else PolicyGraph.load(rule),
+            failures=failures or (),
         )
     if table is not None:
         _write_table(advice, table)
@@ -100,12 +130,18 @@ def plan(
 
         write_page(advice, report)
         say(f"Page: {report}")
+    if figures is not None:
+        from actmeasure.inspection.pictures import write_figures
+
+        say(f"Pictures: {len(write_figures(advice, figures))} files in {figures}")
     if as_json:
         from actmeasure.inspection.advice import summary
 
         print_json(summary(advice))
     else:
         typer.echo(str(advice))
+    if not advice.is_usable:
+        raise typer.Exit(NOT_TO_BE_USED)
 
 
 def _title(problem: str) -> str:
@@ -151,12 +187,16 @@ def _is_fit(problem: str) -> bool:
         return False  # reading it as a model raises the error
 
 
-def _check_files(report: Path | None, table: Path | None) -> None:
+def _check_files(report: Path | None, table: Path | None, figures: Path | None) -> None:
     """Raise a `PlanError` about files that cannot be written, before the plan is computed."""
     if report is not None:
         from actmeasure.inspection.page import check_page_path
 
         check_page_path(report)
+    if figures is not None:
+        from actmeasure.inspection.pictures import check_figures_path
+
+        check_figures_path(figures)
     if table is not None:
         from actmeasure.files.atomic import check_place, check_suffix
 

@@ -27,7 +27,6 @@ from actmeasure.progress import status_line
 
 if TYPE_CHECKING:
     from actmeasure.model import Model
-    from actmeasure.planning.budget import Progress
     from actmeasure.planning.frontier import BudgetPlan, Frontier, FrontierPiece
     from actmeasure.planning.solution import Solution
     from actmeasure.planning.tradeoff import TradeoffProgress
@@ -149,7 +148,7 @@ def solve(
         return
     options.refuse(method)
     model = _read(problem, given, cost, discount, periods)
-    place = picture_path(plot)
+    path = picture_path(plot)
     _check_certificate(model, certificate)
     if policy is not None:
         from actmeasure.files.atomic import check_place
@@ -158,7 +157,7 @@ def solve(
     from actmeasure.planning.solve import solve as solve_model
 
     with status_line() as show:
-        solution = solve_model(model, method, tolerance, time_limit, lambda now: show(_solve_progress(now)))
+        solution = solve_model(model, method, tolerance, time_limit, lambda now: show(str(now)))
     if as_json:
         extra = {"explanation": _explanation_json(solution)} if explain else {}
         print_json({**_solution_json(solution, nodes), **extra})
@@ -167,9 +166,9 @@ def solve(
         if explain:
             typer.echo("")
             typer.echo(str(solution.explain(_first(solution.model))))
-    if place is not None:
-        _draw(solution, place, given, nodes)
-        say(f"Picture: {place}")
+    if path is not None:
+        _draw(solution, path, given, nodes)
+        say(f"Picture: {path}")
     if certificate is not None:
         _certify(solution, certificate)
     if policy is not None:
@@ -177,23 +176,23 @@ def solve(
         say(f"Policy: {policy}")
 
 
-def _check_certificate(model: Model, place: Path | None) -> None:
+def _check_certificate(model: Model, path: Path | None) -> None:
     """Raise an error about a certificate that cannot be made or written, before the plan is computed."""
-    if place is None:
+    if path is None:
         return
     from actmeasure.planning.certificate import check_covered
 
-    if place.suffix != ".npz":
-        raise PlanError(f"the certificate is {str(place)!r}, expected a name that ends in .npz")
+    if path.suffix != ".npz":
+        raise PlanError(f"the certificate is {str(path)!r}, expected a name that ends in .npz")
     check_covered(model)
 
 
-def _certify(solution: Solution, place: Path) -> None:
+def _certify(solution: Solution, path: Path) -> None:
     from actmeasure.planning.certificate import certificate
 
     proof = certificate(solution)
-    proof.save(place)
-    say(f"Certificate: {place} ({proof.lower:.6g} <= optimum <= {proof.upper:.6g})")
+    proof.save(path)
+    say(f"Certificate: {path} ({proof.lower:.6g} <= optimum <= {proof.upper:.6g})")
 
 
 def _read(
@@ -207,25 +206,20 @@ def _read(
     return lifetime(read_model(problem, settings, cost, None), periods, discount=discount)
 
 
-def _solve_progress(now: Progress) -> str:
-    gap = now.upper - now.lower
-    return f"{now.lower:.6g} <= optimum <= {now.upper:.6g}, gap {gap:.2g}, {now.seconds:.0f} s"
-
-
-def _draw(solution: Solution, place: Path, settings: Mapping[str, Any], nodes: int | None) -> None:
+def _draw(solution: Solution, path: Path, settings: Mapping[str, Any], nodes: int | None) -> None:
     if nodes is not None:
-        solution.policy_graph(nodes).plot(solution.model, place)
+        solution.policy_graph(nodes).plot(solution.model, path)
         return
     if solution.schedule is None:
-        solution.plot(place)
+        solution.plot(path)
         return
     shape = _lake_shape(solution.model, settings)
     if shape is not None:
-        solution.plot(place, shape)
+        solution.plot(path, shape)
         return
     from actmeasure.planning.explain import explain
 
-    explain(solution, _first(solution.model)).plot(place)
+    explain(solution, _first(solution.model)).plot(path)
 
 
 def _first(model: Model) -> int | None:
@@ -346,10 +340,7 @@ def _solve_by_simulation(model: Model, options: _PomcpOptions, time_limit: float
 
         found = simulate(planner, episodes, seed, time_limit=time_limit, progress=progress)
     if as_json:
-        figures = {
-            name: value._asdict() if isinstance(value, Interval) else value for name, value in asdict(found).items()
-        }
-        print_json({"method": POMCP_METHOD, **settings, "seed": seed, **figures, "model": model_json(model)})
+        print_json({"method": POMCP_METHOD, **settings, "seed": seed, **asdict(found), "model": model_json(model)})
     else:
         typer.echo(f"POMCP, {settings['simulations']:,} simulations a decision, depth {settings['depth']}\n\n{found}")
 
@@ -396,19 +387,19 @@ def tradeoff(
         return
     if quality:
         raise PlanError("--quality is that of one measurement; name it with --measurement")
-    place = picture_path(plot)
+    path = picture_path(plot)
     from actmeasure.planning.tradeoff import tradeoff as trade
 
     with status_line() as show:
-        frontier = trade(model, tolerance, time_limit, lambda now: show(_tradeoff_progress(now)), method=method)
+        frontier = trade(model, tolerance, time_limit, lambda now: show(str(now)), method=method)
     allowed = None if budget is None else frontier.budget(budget)
     if as_json:
         print_json(_frontier_json(frontier, allowed))
     else:
         typer.echo(_frontier_text(frontier, allowed))
-    if place is not None:
-        frontier.plot(place)
-        say(f"Picture: {place}")
+    if path is not None:
+        frontier.plot(path)
+        say(f"Picture: {path}")
 
 
 def _tradeoff_of_measurement(
@@ -427,7 +418,7 @@ def _tradeoff_of_measurement(
     with status_line() as show:
 
         def progress(now: TradeoffProgress) -> None:
-            show(_tradeoff_progress(now))
+            show(str(now))
 
         found = (
             trade(model, tolerance, time_limit, progress, method=method, measurement=measurement, quality=True)
@@ -448,11 +439,6 @@ def _tradeoff_of_measurement(
         print_json({**shared, **curve, **ends})
     else:
         print_json({**shared, "price": found.price, "points": [asdict(point) for point in found.points]})
-
-
-def _tradeoff_progress(now: TradeoffProgress) -> str:
-    gap = f", gap {now.gap:.2g}" if math.isfinite(now.gap) else ""
-    return f"{now.solved} price{'s' * (now.solved != 1)} solved{gap}, {now.seconds:.0f} s"
 
 
 def _frontier_text(frontier: Frontier, allowed: BudgetPlan | None) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from actmeasure.cli.output import EXIT_CODES, Json, print_json, say
-from actmeasure.errors import ActMeasureError, MissingExtraError, StudyError, unknown_name
+from actmeasure.errors import ActMeasureError, MissingExtraError, StudyError, counted, unknown_name
 from actmeasure.progress import study_bars
 
 if TYPE_CHECKING:
@@ -278,5 +278,5 @@ def _closing_sentence(stopped: str, failures: int, directory: Path, page: Path |
     if stopped == "interrupted":
         return f"Stopped with Ctrl-C; run the same again to do what is left. {where}"
     if stopped == "failed":
-        return f"{failures} trial{'s' * (failures != 1)} failed; run the same again to try them once more. {where}"
+        return f"{counted(failures, 'trial')} failed; run the same again to try them once more. {where}"
     return where

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -261,6 +260,9 @@ def _print_runs(runs: SeedRuns, model: Model, order: Mapping[str, Any], as_json:
                 | {name: float(values[number]) for name, values in means.items()}
                 for number, seed in enumerate(runs.seeds)
             ],
-            "summary": {name: asdict(estimate) for name, estimate in runs.summary().items()},
+            "summary": {
+                name: {"mean": found.mean, "deviation": found.deviation, "low": found.low, "high": found.high}
+                for name, found in runs.summary().items()
+            },
         }
     )

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from actmeasure.envs.grid import Grid
     from actmeasure.envs.lake import FrozenLakeEnv
     from actmeasure.envs.look_statistics import LookStatistics, monitored
-    from actmeasure.envs.problem import ProblemEnv
-    from actmeasure.envs.tabular import TabularEnv
+    from actmeasure.envs.tabular import ProblemEnv, TabularEnv
     from actmeasure.envs.wrapper import ActiveMeasuring
 
 __all__ = [
@@ -36,7 +35,7 @@ _HOME = {
     "FrozenLakeEnv": "lake",
     "Grid": "grid",
     "LookStatistics": "look_statistics",
-    "ProblemEnv": "problem",
+    "ProblemEnv": "tabular",
     "TabularEnv": "tabular",
     "monitored": "look_statistics",
 }

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from actmeasure.errors import SpaceError, quoted
+from actmeasure.errors import SpaceError, counted, quoted
 from actmeasure.settings import LARGEST_RETURN, real
 
 __all__ = [
@@ -18,7 +18,7 @@ __all__ = [
     "checked_flag",
     "checked_observation",
     "checked_reward",
-    "place",
+    "location",
     "reset_parts",
     "step_parts",
 ]
@@ -28,7 +28,7 @@ __all__ = [
 Where = tuple[int, int]
 
 
-def place(where: Where) -> str:
+def location(where: Where) -> str:
     """Return `at the start of episode 2` or `in step 3 of episode 2`, for messages."""
     episode, step = where
     return f"at the start of episode {episode}" if step == 0 else f"in step {step} of episode {episode}"
@@ -40,7 +40,7 @@ def reset_parts(given: Any, where: Where) -> tuple[Any, Mapping[str, Any]]:
         return given
     if not isinstance(given, tuple | list) or len(given) != 2:
         raise SpaceError(
-            f"reset() of the environment returned {_shown(given)} {place(where)}, expected (observation, info); "
+            f"reset() of the environment returned {_shown(given)} {location(where)}, expected (observation, info); "
             "bring the environment to Gymnasium's present interface"
         )
     return given[0], _checked_info(given[1], where)
@@ -50,7 +50,7 @@ def step_parts(given: Any, where: Where) -> tuple[Any, Any, bool, bool, Mapping[
     """Return the five parts of what `step` returned, of which observation and reward are still to be checked."""
     if not isinstance(given, tuple | list) or len(given) != 5:
         raise SpaceError(
-            f"step() of the environment returned {_shown(given)} {place(where)}, expected (observation, reward, terminated, "
+            f"step() of the environment returned {_shown(given)} {location(where)}, expected (observation, reward, terminated, "
             "truncated, info); bring the environment to Gymnasium's present interface"
         )
     observation, reward, terminated, truncated, info = given
@@ -75,8 +75,8 @@ def checked_observation(value: Any, first: int, last: int, where: Where) -> int:
         found = first - 1
     if not first <= found <= last or np.ndim(value):
         raise SpaceError(
-            f"the environment's observation is {quoted(value)} {place(where)}, expected a whole number from {first} to {last}, "
-            "as its observation space says; correct the environment, or its space"
+            f"the environment's observation is {quoted(value)} {location(where)}, expected a whole number from {first} to "
+            f"{last}, as its observation space says; correct the environment, or its space"
         )
     return found
 
@@ -93,7 +93,7 @@ def checked_box(value: Any, shape: tuple[int, ...], dtype: np.dtype[Any], where:
         fits = False
     if not fits:
         raise SpaceError(
-            f"the environment's observation is {quoted(value)} {place(where)}, expected numbers of shape {shape}, as its "
+            f"the environment's observation is {quoted(value)} {location(where)}, expected numbers of shape {shape}, as its "
             "observation space says; correct the environment, or its space"
         )
     if found.dtype == dtype:
@@ -101,14 +101,14 @@ def checked_box(value: Any, shape: tuple[int, ...], dtype: np.dtype[Any], where:
     if dtype.kind in "biu" and not _are_whole(found, dtype):
         least, most = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
         raise SpaceError(
-            f"the environment's observation is {quoted(value)} {place(where)}, expected whole numbers from {least} to {most}, "
+            f"the environment's observation is {quoted(value)} {location(where)}, expected whole numbers from {least} to {most}, "
             f"as its observation space of type {dtype} says; correct the environment, or its space"
         )
     with np.errstate(over="ignore"):
         converted = found.astype(dtype, copy=False)
     if dtype.kind == "f" and not np.array_equal(np.isinf(converted), np.isinf(found)):
         raise SpaceError(
-            f"the environment's observation is {quoted(value)} {place(where)}, expected numbers of at most "
+            f"the environment's observation is {quoted(value)} {location(where)}, expected numbers of at most "
             f"{np.finfo(dtype).max:g} in size, as its observation space of type {dtype} says; correct the environment, or its "
             "space"
         )
@@ -135,7 +135,7 @@ def checked_reward(value: Any, what: str, where: Where) -> float:
         found = np.nan
     if not -LARGEST_RETURN <= found <= LARGEST_RETURN:
         raise SpaceError(
-            f"{what} is {quoted(value)} {place(where)}, expected one finite number of at most {LARGEST_RETURN:g} in size; "
+            f"{what} is {quoted(value)} {location(where)}, expected one finite number of at most {LARGEST_RETURN:g} in size; "
             "correct the environment"
         )
     return found
@@ -147,7 +147,7 @@ def checked_flag(value: Any, what: str, where: Where) -> bool:
         value = value.item()
     if not isinstance(value, bool | np.bool_):
         raise SpaceError(
-            f"{what!r} of the environment is {quoted(value)} {place(where)}, expected True or False; correct the environment"
+            f"{what!r} of the environment is {quoted(value)} {location(where)}, expected True or False; correct the environment"
         )
     return bool(value)
 
@@ -155,7 +155,7 @@ def checked_flag(value: Any, what: str, where: Where) -> bool:
 def _checked_info(value: Any, where: Where) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
         raise SpaceError(
-            f"info of the environment is {quoted(value)} {place(where)}, expected a dictionary, which may be empty; "
+            f"info of the environment is {quoted(value)} {location(where)}, expected a dictionary, which may be empty; "
             "correct the environment"
         )
     return value
@@ -164,4 +164,4 @@ def _checked_info(value: Any, where: Where) -> Mapping[str, Any]:
 def _shown(given: Any) -> str:
     if not isinstance(given, tuple | list):
         return f"{quoted(given)}"
-    return f"{len(given)} value" + "s" * (len(given) != 1)
+    return counted(len(given), "value")

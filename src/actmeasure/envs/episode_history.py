@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from actmeasure.belief import Belief
+from actmeasure.errors import counted
 from actmeasure.model import Model
 
 __all__ = ["EpisodeHistory"]
@@ -92,7 +93,7 @@ class EpisodeHistory:
     @property
     def looks_paid(self) -> str:
         """`1 look` or `3 looks`."""
-        return f"{self.looks} look" + "s" * (self.looks != 1)
+        return counted(self.looks, "look")
 
     def text(self) -> str:
         """The episode in five lines."""

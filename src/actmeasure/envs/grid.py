@@ -13,7 +13,7 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.utils import RecordConstructorArgs
 
-from actmeasure.envs.contract import Where, checked_box, place, reset_parts, step_parts
+from actmeasure.envs.contract import Where, checked_box, location, reset_parts, step_parts
 from actmeasure.errors import SpaceError, quoted
 from actmeasure.model.transitions import FloatArray
 from actmeasure.settings import real, whole
@@ -144,7 +144,7 @@ class Grid(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         for value, edges in zip(observation.tolist(), self._lists, strict=True):
             if isnan(value):
                 raise SpaceError(
-                    f"the environment's observation is {quoted(observation)} {place(where)}, expected numbers; correct the "
+                    f"the environment's observation is {quoted(observation)} {location(where)}, expected numbers; correct the "
                     "environment"
                 )
             number = number * (len(edges) + 1) + bisect_right(edges, value)

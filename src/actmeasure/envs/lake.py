@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from actmeasure.envs.episode_history import EpisodeHistory
-from actmeasure.envs.problem import ProblemEnv
-from actmeasure.errors import MissingExtraError
+from actmeasure.envs.tabular import ProblemEnv
+from actmeasure.errors import MissingExtraError, counted
 from actmeasure.model.transitions import FloatArray
 from actmeasure.problems.frozen_lake import CharArray, lake_map
 
@@ -228,7 +228,7 @@ def as_picture(cells: CharArray, history: EpisodeHistory) -> npt.NDArray[np.uint
 def _head(window: LakeWindow, history: EpisodeHistory) -> list[str]:
     """Return the lines above the lake."""
     ago = None if history.last_look is None else history.step - history.last_look[0]
-    since = "never" if ago is None else "now" if ago == 0 else f"{ago} step" + "s" * (ago != 1) + " ago"
+    since = "never" if ago is None else "now" if ago == 0 else f"{counted(ago, 'step')} ago"
     over = ", the episode is over" if history.belief.is_over else ""
     lines = [
         f"step {history.step}: {history.last_step}",

@@ -45,7 +45,7 @@ def register_environments() -> None:
         if problem in _OWN_CLASS:
             gymnasium.register(name, entry_point=_OWN_CLASS[problem])
         else:
-            gymnasium.register(name, entry_point="actmeasure.envs.problem:ProblemEnv", kwargs={"problem": problem})
+            gymnasium.register(name, entry_point="actmeasure.envs.tabular:ProblemEnv", kwargs={"problem": problem})
 
 
 def runs_as_command() -> bool:

@@ -1,4 +1,4 @@
-"""A model as a Gymnasium environment."""
+"""Models, and the problems of `actmeasure.problems` by name, as Gymnasium environments."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from actmeasure.kernels.outcomes import EXACT, LAW, NONE_SEEN, law_row
 from actmeasure.kernels.streams import pick
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
-from actmeasure.settings import MOST_STEPS, truth, whole
+from actmeasure.settings import MOST_STEPS, make_by_name, truth, whole
 
-__all__ = ["SHOWN_START", "Numbering", "TabularEnv", "checked_steps"]
+__all__ = ["SHOWN_START", "Numbering", "ProblemEnv", "TabularEnv", "checked_steps"]
 
 register_environments()  # for the command line, in which importing actmeasure does not do it
 
@@ -339,6 +339,35 @@ class TabularEnv(gymnasium.Env[Any, Any]):
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
         self._read_model()
+
+
+class ProblemEnv(TabularEnv):
+    """The environment of a problem by name, as `gymnasium.make("actmeasure/MeasuringValue-v0", p=0.9)` returns it.
+
+    Parameters
+    ----------
+    problem : str
+        A name in `problems.PROBLEMS`.
+    max_steps, reveal_start, render_mode
+        As in `TabularEnv`.
+    **settings
+        The problem's own, such as its measuring cost. An unknown one is a `ModelError`.
+    """
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        max_steps: int = 1000,
+        reveal_start: bool | None = None,
+        render_mode: str | None = None,
+        **settings: Any,
+    ) -> None:
+        from actmeasure.problems import PROBLEMS  # here, because importing all problems takes a while
+
+        own = ("max_steps", "reveal_start", "render_mode")
+        model = make_by_name("problem", problem, PROBLEMS, settings, ModelError, also=own)
+        super().__init__(model, max_steps=max_steps, reveal_start=reveal_start, render_mode=render_mode)
 
 
 def _chooser(offsets: npt.NDArray[np.int64], probabilities: FloatArray) -> tuple[Callable[..., int], Any, Any]:

@@ -53,52 +53,52 @@ _ENDINGS = f"{', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}"
 
 def load_model(path: str | os.PathLike[str]) -> Model:
     """Read a model from a `.json`, `.npz`, `.pomdp` or `.pomdpx` file; its contents are checked like arrays."""
-    place = _checked_path(path)
-    _checked_suffix(place, READABLE)
+    path = _checked_path(path)
+    _checked_suffix(path, READABLE)
     try:
-        contents = place.read_bytes()
+        contents = path.read_bytes()
     except OSError as error:
-        raise explain(error, place, "read") from error
+        raise explain(error, path, "read") from error
     except MemoryError as error:
-        raise _too_large(place) from error
-    return parse_model(contents, place)
+        raise _too_large(path) from error
+    return parse_model(contents, path)
 
 
-def parse_model(contents: bytes, place: Path) -> Model:
-    """Return the model in the contents of a file, of the format that the name `place` ends in, after checking everything."""
-    read = FORMATS[_checked_suffix(place, READABLE)].read
+def parse_model(contents: bytes, path: Path) -> Model:
+    """Return the model in the contents of a file, of the format that the name `path` ends in, after checking everything."""
+    read = FORMATS[_checked_suffix(path, READABLE)].read
     assert read is not None
     try:
         return read(contents)
     except ModelError as error:
-        raise ModelError(f"{place}: {error}") from error
+        raise ModelError(f"{path}: {error}") from error
     except MemoryError as error:
-        raise _too_large(place) from error
+        raise _too_large(path) from error
 
 
-def _too_large(place: Path) -> ModelError:
-    return ModelError(f"{place} is too large for the memory of this machine; load it on a larger one")
+def _too_large(path: Path) -> ModelError:
+    return ModelError(f"{path} is too large for the memory of this machine; load it on a larger one")
 
 
 def save_model(model: Model, path: str | os.PathLike[str]) -> None:
     """Write a model as `.json`, `.npz`, `.pomdp` or `.drn`, by the path's ending; an existing file is replaced in one step."""
-    place = _checked_path(path)
-    write = FORMATS[_checked_suffix(place, SUFFIXES)].write
+    path = _checked_path(path)
+    write = FORMATS[_checked_suffix(path, SUFFIXES)].write
     try:
-        with replacing(place) as file:
+        with replacing(path) as file:
             if write is not None:
                 write(model, file)
     except ModelError as error:
-        raise ModelError(f"{place}: {error}") from error
+        raise ModelError(f"{path}: {error}") from error
     except OSError as error:
-        raise explain(error, place, "write") from error
+        raise explain(error, path, "write") from error
 
 
 def _checked_path(path: str | os.PathLike[str]) -> Path:
-    place = usable_path(path)
-    if place is None:
+    usable = usable_path(path)
+    if usable is None:
         raise ModelError(f"the path is {path!r}, expected the name of a file that ends in {_ENDINGS}")
-    return place
+    return usable
 
 
 def _checked_suffix(path: Path, known: Collection[str]) -> str:

@@ -98,20 +98,20 @@ def usable_path(path: object) -> Path | None:
         return None
 
 
-def check_suffix(place: Path, what: str, suffixes: Sequence[str], error: type[ActMeasureError]) -> None:
+def check_suffix(path: Path, what: str, suffixes: Sequence[str], error: type[ActMeasureError]) -> None:
     """Raise `error` if a file name does not end in one of `suffixes`, the formats of `what`, such as "the picture"."""
-    if place.suffix.lower() not in suffixes:
+    if path.suffix.lower() not in suffixes:
         raise error(
-            f"{what} {str(place)!r} cannot be written with the ending {place.suffix!r}, only as {' or '.join(suffixes)}; "
-            f"choose a name such as {place.stem or 'plan'}{suffixes[0]}"
+            f"{what} {str(path)!r} cannot be written with the ending {path.suffix!r}, only as {' or '.join(suffixes)}; "
+            f"choose a name such as {path.stem or 'plan'}{suffixes[0]}"
         )
 
 
-def check_place(place: Path, what: str, error: type[ActMeasureError]) -> None:
+def check_place(path: Path, what: str, error: type[ActMeasureError]) -> None:
     """Raise `error` if `what`, such as "the picture", cannot be written to a path."""
-    if place.is_dir():
-        raise error(f"{what} {str(place)!r} cannot be written, it is a folder; name a file in it")
-    if not place.parent.is_dir():
-        raise error(f"{what} {str(place)!r} cannot be written, there is no folder {str(place.parent)!r}; make it")
-    if not os.access(place if place.exists() else place.parent, os.W_OK):
-        raise error(f"{what} {str(place)!r} cannot be written, there is no permission to; choose another place")
+    if path.is_dir():
+        raise error(f"{what} {str(path)!r} cannot be written, it is a folder; name a file in it")
+    if not path.parent.is_dir():
+        raise error(f"{what} {str(path)!r} cannot be written, there is no folder {str(path.parent)!r}; make it")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise error(f"{what} {str(path)!r} cannot be written, there is no permission to; choose another place")

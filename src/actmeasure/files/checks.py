@@ -115,7 +115,7 @@ def _problem_and_path(message: str) -> tuple[str, list[str | int | None]]:
     return problem if at else message, [name or (None if index == "..." else int(index)) for name, index in parts]
 
 
-def converted(value: Any, shape: type[T], place: str = "") -> T:
+def converted(value: Any, shape: type[T], location: str = "") -> T:
     """Convert parsed JSON to a struct or type, strictly; a `ModelError` names the key, its value and what is expected.
 
     Parameters
@@ -123,7 +123,7 @@ def converted(value: Any, shape: type[T], place: str = "") -> T:
     value : parsed JSON
     shape : type
         A subclass of `Strict` without structs inside, or any type that `msgspec.convert` knows. Values of mappings are `Number`.
-    place : str
+    location : str
         Where the value stands in the file; empty for the whole file.
 
     Examples
@@ -138,25 +138,25 @@ def converted(value: Any, shape: type[T], place: str = "") -> T:
     try:
         return msgspec.convert(value, shape)
     except msgspec.ValidationError as error:
-        raise ModelError(_sentence(str(error), value, shape, place)) from error
+        raise ModelError(_sentence(str(error), value, shape, location)) from error
     except UnicodeEncodeError as error:  # half a surrogate pair, which no key of a struct has
-        raise ModelError(_unknown_key(error.object, shape, place)) from error
+        raise ModelError(_unknown_key(error.object, shape, location)) from error
 
 
-def _sentence(message: str, value: Any, shape: Any, place: str) -> str:
+def _sentence(message: str, value: Any, shape: Any, location: str) -> str:
     """Word a message of `msgspec` about a value."""
     if key := KEY_MESSAGE.fullmatch(message):
         if key[1] in value:
-            return _unknown_key(key[1], shape, place)
-        return f"{place or 'it'} has no {quote(key[1])}; add it, or the file is incomplete"
+            return _unknown_key(key[1], shape, location)
+        return f"{location or 'it'} has no {quote(key[1])}; add it, or the file is incomplete"
     problem, path = _problem_and_path(message)
     where, found = _at_path(value, path)
-    separator = ": " if place and where[:1] == "'" else ""
-    return f"{place}{separator}{where} is {quote(found)}, expected {_expected(problem)}"
+    separator = ": " if location and where[:1] == "'" else ""
+    return f"{location}{separator}{where} is {quote(found)}, expected {_expected(problem)}"
 
 
-def _unknown_key(key: str, shape: Any, place: str) -> str:
-    return f"{place}{': ' if place else ''}{unknown('key', key, shape.__struct_fields__)}"
+def _unknown_key(key: str, shape: Any, location: str) -> str:
+    return f"{location}{': ' if location else ''}{unknown('key', key, shape.__struct_fields__)}"
 
 
 def _at_path(value: Any, path: Iterable[str | int | None]) -> tuple[str, Any]:
@@ -200,19 +200,19 @@ def quote(value: object) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-def number(value: Any, place: str) -> float:
+def number(value: Any, location: str) -> float:
     """Return a finite number as a float; anything else, truth values included, is a `ModelError`."""
-    return converted(value, Number, place)
+    return converted(value, Number, location)
 
 
-def whole(value: Any, place: str, least: int = 0) -> int:
+def whole(value: Any, location: str, least: int = 0) -> int:
     """Return a whole number of at least `least`; anything else, truth values included, is a `ModelError`."""
-    return converted(value, Annotated[int, msgspec.Meta(ge=least, le=LARGEST_COUNT)], place)  # type: ignore[arg-type]
+    return converted(value, Annotated[int, msgspec.Meta(ge=least, le=LARGEST_COUNT)], location)  # type: ignore[arg-type]
 
 
-def flag(value: Any, place: str) -> bool:
+def flag(value: Any, location: str) -> bool:
     """Return a truth value; anything else is a `ModelError`."""
-    return converted(value, bool, place)
+    return converted(value, bool, location)
 
 
 def some_names(value: Any, kind: str) -> list[str] | None:
@@ -229,19 +229,19 @@ def unknown(kind: str, value: str, choices: Sequence[str]) -> str:
     return f"unknown {kind} {quote(value)}{hint}"
 
 
-def check_keys(value: Any, place: str, required: Iterable[str], optional: Iterable[str] = ()) -> dict[str, Any]:
+def check_keys(value: Any, location: str, required: Iterable[str], optional: Iterable[str] = ()) -> dict[str, Any]:
     """Return an object that has all required keys and no others but optional ones, for keys that depend on other data."""
     if not isinstance(value, dict):
-        raise ModelError(f"{place} is {quote(value)}, expected an object {{...}}")
+        raise ModelError(f"{location} is {quote(value)}, expected an object {{...}}")
     needed = list(required)
     known = [*needed, *optional]
     allowed = set(known)
     for key in value:
         if key not in allowed:
-            raise ModelError(f"{place}: {unknown('key', key, known)}")
+            raise ModelError(f"{location}: {unknown('key', key, known)}")
     for key in needed:
         if key not in value:
-            raise ModelError(f"{place} has no {quote(key)}; add it, or the file is incomplete")
+            raise ModelError(f"{location} has no {quote(key)}; add it, or the file is incomplete")
     return value
 
 
@@ -297,28 +297,28 @@ class Names:
             raise ModelError(f"'{kind}s' has {quote(twice)} more than once; give every {kind} a name of its own")
         return cls(kind, len(names), names, index_of)
 
-    def index(self, value: int | str, place: str) -> int:
+    def index(self, value: int | str, location: str) -> int:
         """Return the number of a state or action that is given by name, or by number where there are no names."""
         if self.names is not None:
             if not isinstance(value, str):
                 raise ModelError(
-                    f"{place}: {quote(value)} is no name of {self.kind}; the {self.kind}s have names, use them"
+                    f"{location}: {quote(value)} is no name of {self.kind}; the {self.kind}s have names, use them"
                 )
-            return self.key(value, place)
+            return self.key(value, location)
         if not isinstance(value, int) or not 0 <= value < self.count:
             raise ModelError(
-                f"{place}: {self.kind} is {quote(value)}, expected a whole number from 0 to {self.count - 1}"
+                f"{location}: {self.kind} is {quote(value)}, expected a whole number from 0 to {self.count - 1}"
             )
         return value
 
-    def key(self, text: str, place: str) -> int:
+    def key(self, text: str, location: str) -> int:
         """Return the number of a state that is given as a key of an object, which is always a string."""
         if self.names is not None:
             found = self.index_of.get(text, -1)
             if found < 0:
-                raise ModelError(f"{place}: {unknown(self.kind, text, self.names)}")
+                raise ModelError(f"{location}: {unknown(self.kind, text, self.names)}")
             return found
         found = decimal_index(text)
         if not 0 <= found < self.count:
-            raise ModelError(f"{place}: unknown {self.kind} {quote(text)}; use numbers from 0 to {self.count - 1}")
+            raise ModelError(f"{location}: unknown {self.kind} {quote(text)}; use numbers from 0 to {self.count - 1}")
         return found

@@ -8,7 +8,11 @@ In this format observations belong to states, there is no discount, and there is
 * all terminal states are one, with the label `end`.
 
 A choice is an allowed pair of an action and a measurement; its reward is the expected reward minus the price. Comment lines say
-what the observations and choices are called in the model.
+what the observations and choices are called in the model, and which property asks for the optimum.
+
+Storm's belief exploration takes unexplored beliefs to be worth at least 0 as it maximises, so that its bounds are wrong where
+rewards are negative. Where no reward is positive, the file therefore has a second reward model, `cost`, which is to be minimised;
+with rewards of both signs a comment warns.
 """
 
 from __future__ import annotations
@@ -21,8 +25,8 @@ from actmeasure.model import Model
 
 __all__ = ["lines"]
 
-#: Name of the rewards in the file.
-REWARDS = "reward"
+#: Names of the rewards in the file, and of rewards with the opposite sign.
+REWARDS, COSTS = "reward", "cost"
 #: A state of the file: a state of the model, the measurement that showed something (0: none), and its outcome (-1: nothing).
 Node = tuple[int, int, int]
 BEGIN: Node = (-1, -1, -1)
@@ -34,17 +38,25 @@ SHOWN = -1
 def lines(model: Model) -> Iterator[str]:
     """Yield the lines of the file, with their line ends."""
     writer = _Writer(model)
-    n_choices = sum(len(writer.choices(node)) for node in writer.nodes)
+    choices = [choice for node in writer.nodes for choice in writer.choices(node)]
+    has_gains, has_costs = (any(sign * reward > 0 for _, reward, _ in choices) for sign in (1, -1))
+    are_costs = has_costs and not has_gains
+    names = [REWARDS, COSTS] if are_costs else [REWARDS]
     yield "// A POMDP in which looking costs, for Storm. Every step ends with probability 1 - discount: the expected total\n"
     yield f"// reward is the return at a discount of {number_text(model.discount)}.\n"
+    yield f'// Optimum: R{{"{names[-1]}"}}{"min" if are_costs else "max"}=? [F "end"]\n'
+    if has_gains and has_costs:
+        yield "// Rewards have both signs. Belief exploration in Storm assumes one, so that its bounds need not hold.\n"
     yield from writer.comments()
     yield "@type: POMDP\n@parameters\n\n"
-    yield f"@reward_models\n{REWARDS}\n@nr_states\n{len(writer.nodes)}\n@nr_choices\n{n_choices}\n@model\n"
+    yield f"@reward_models\n{' '.join(names)}\n@nr_states\n{len(writer.nodes)}\n@nr_choices\n{len(choices)}\n@model\n"
+    nothing = ", ".join("0" for _ in names)
     for number, node in enumerate(writer.nodes):
         label = " init" if number == 0 else " end" if node == END else ""
-        yield f"state {number} {{{writer.observations[_seen(node)]}}} [0]{label}\n"
+        yield f"state {number} {{{writer.observations[_seen(node)]}}} [{nothing}]{label}\n"
         for name, reward, row in writer.choices(node):
-            yield f"\taction {name} [{number_text(reward)}]\n"
+            rewards = [reward, 0.0 - reward][: len(names)]
+            yield f"\taction {name} [{', '.join(map(number_text, rewards))}]\n"
             for target, probability in sorted((writer.nodes[node], p) for node, p in row.items()):
                 yield f"\t\t{target} : {number_text(probability)}\n"
 

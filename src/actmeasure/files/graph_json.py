@@ -66,12 +66,12 @@ class _Start(Strict):
 
 def save(graph: PolicyGraph, path: str | os.PathLike[str]) -> None:
     """Write a policy graph; an existing file is replaced in one step."""
-    place = _checked_path(path)
+    path = _checked_path(path)
     try:
-        with replacing(place) as file:
+        with replacing(path) as file:
             file.writelines(line.encode() for line in _lines(graph))
     except OSError as error:
-        raise ScheduleError(str(explain(error, place, "write"))) from error
+        raise ScheduleError(str(explain(error, path, "write"))) from error
 
 
 def _lines(graph: PolicyGraph) -> Iterator[str]:
@@ -95,15 +95,15 @@ def _lines(graph: PolicyGraph) -> Iterator[str]:
 
 def load(path: str | os.PathLike[str]) -> PolicyGraph:
     """Read a policy graph; a `ScheduleError` names the file and the place in it where something is wrong."""
-    place = _checked_path(path)
+    path = _checked_path(path)
     try:
-        contents = place.read_bytes()
+        contents = path.read_bytes()
     except OSError as error:
-        raise ScheduleError(str(explain(error, place, "read"))) from error
+        raise ScheduleError(str(explain(error, path, "read"))) from error
     try:
         return _read(contents)
     except (ModelError, ScheduleError) as error:
-        raise ScheduleError(f"{place}: {error}") from error
+        raise ScheduleError(f"{path}: {error}") from error
 
 
 def _read(contents: bytes) -> PolicyGraph:
@@ -136,18 +136,18 @@ def _read(contents: bytes) -> PolicyGraph:
     return PolicyGraph(decisions, edges, start)  # type: ignore[arg-type]
 
 
-def _edges(listed: list[Any], place: str) -> dict[Outcome, int]:
+def _edges(listed: list[Any], where: str) -> dict[Outcome, int]:
     found: dict[Outcome, int] = {}
     for position, item in enumerate(listed):
-        edge = converted(item, _Edge, f"{place}, edges[{position}]")
+        edge = converted(item, _Edge, f"{where}, edges[{position}]")
         if edge.outcome in found:
-            raise ScheduleError(f"{place} has two edges for the outcome {edge.outcome!r}; remove one of them")
+            raise ScheduleError(f"{where} has two edges for the outcome {edge.outcome!r}; remove one of them")
         found[edge.outcome] = edge.to
     return found
 
 
 def _checked_path(path: str | os.PathLike[str]) -> Path:
-    place = usable_path(path)
-    if place is None or place.suffix.lower() != ".json":
+    usable = usable_path(path)
+    if usable is None or usable.suffix.lower() != ".json":
         raise ScheduleError(f"the path is {path!r}, expected the name of a file that ends in .json")
-    return place
+    return usable

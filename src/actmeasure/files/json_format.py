@@ -145,9 +145,8 @@ def _transitions(model: Model, version: int) -> Iterator[dict[str, Any]]:
             else:
                 rewards = model.transition_rewards[entries].tolist()
                 line["reward"] = dict(zip(successors, rewards, strict=True))
-            if (
-                model.rewards[state, action] != expected[state, action]
-            ):  # they differ by rounding where the sum had another order
+            # The two differ by rounding where they were added up in another order.
+            if model.rewards[state, action] != expected[state, action]:
                 line["expected_reward"] = float(model.rewards[state, action])
             if prices is not None:
                 line["measuring_cost"] = float(prices[state, action])
@@ -266,9 +265,8 @@ class _Document(Strict, kw_only=True):
     terminal: list[int | str] = msgspec.field(default_factory=list)
     start: dict[str, Number] | None = None  # None: the first state
     reveal_start: bool | None = None  # None: the default of models
-    transitions: list[
-        Any
-    ]  # each of them a `_Transition`, converted when it is its turn, so that no file is in memory twice
+    # Each of them a `_Transition`, converted when it is its turn, so that no file is in memory twice.
+    transitions: list[Any]
 
 
 class _Transition(Strict):
@@ -356,47 +354,47 @@ class _Rows:
 
     def add(self, index: int, line: Any) -> None:
         """Check an element of `transitions` and keep it."""
-        place = f"transitions[{index}]"
+        location = f"transitions[{index}]"
         if isinstance(line, dict) and "state" in line and "action" in line:
-            place = f"{place} (state {quote(line['state'])}, action {quote(line['action'])})"
-        transition = converted(line, _Transition, place)
-        state = self.states.index(transition.state, place)
-        row = state * self.actions.count + self.actions.index(transition.action, place)
+            location = f"{location} (state {quote(line['state'])}, action {quote(line['action'])})"
+        transition = converted(line, _Transition, location)
+        state = self.states.index(transition.state, location)
+        row = state * self.actions.count + self.actions.index(transition.action, location)
         if row in self.read:
-            raise ModelError(f"{place} is given twice; remove one of the two")
+            raise ModelError(f"{location} is given twice; remove one of the two")
         if self.terminal[state]:
             raise ModelError(
-                f"{place}: the state is terminal, where no action is taken; remove the line or the terminal mark"
+                f"{location}: the state is terminal, where no action is taken; remove the line or the terminal mark"
             )
-        self.read[row] = self._entries(transition.to, transition.reward, place)
+        self.read[row] = self._entries(transition.to, transition.reward, location)
         if transition.expected_reward is not None:
             self.expected[row] = transition.expected_reward
         if not self.prices_expected and transition.measuring_cost is not None:
             where = "the whole model" if self.cost is not None else "measurements"
-            raise ModelError(f"{place}: 'measuring_cost' is given here and for {where}; remove one of the two")
+            raise ModelError(f"{location}: 'measuring_cost' is given here and for {where}; remove one of the two")
         if self.prices_expected:
             if transition.measuring_cost is None:
                 raise ModelError(
-                    f"{place}: there is no 'measuring_cost', neither here nor for the whole model; add one"
+                    f"{location}: there is no 'measuring_cost', neither here nor for the whole model; add one"
                 )
             self.costs[row] = transition.measuring_cost
 
     def _entries(
-        self, to: dict[str, float], reward: float | dict[str, float], place: str
+        self, to: dict[str, float], reward: float | dict[str, float], location: str
     ) -> tuple[list[int], list[float], list[float]]:
         """Return successors in ascending order, their probabilities and rewards, without successors of probability 0."""
         if not to:
-            raise ModelError(f"{place}: 'to' is {{}}, expected an object such as {{state: probability}}")
+            raise ModelError(f"{location}: 'to' is {{}}, expected an object such as {{state: probability}}")
         if isinstance(reward, dict):
             self.by_successor = True
-            check_keys(reward, f"{place}: 'reward'", to)
+            check_keys(reward, f"{location}: 'reward'", to)
         entries = []
         for name, probability in to.items():
             if not 0 <= probability <= 1 + ACCEPTED_ERROR:
                 raise ModelError(
-                    f"{place}, to {quote(name)}: {probability} is not a probability between 0 and 1; correct it"
+                    f"{location}, to {quote(name)}: {probability} is not a probability between 0 and 1; correct it"
                 )
-            successor = self.states.key(name, f"{place}, to")
+            successor = self.states.key(name, f"{location}, to")
             if probability > 0:
                 entries.append((successor, probability, reward[name] if isinstance(reward, dict) else reward))
         entries.sort()
@@ -472,27 +470,27 @@ class _Measurement(Strict):
     probabilities_by_action: dict[str, Any] | None = None
 
 
-def _read_measurement(value: Any, place: str, states: Names, actions: Names) -> Measurement:
+def _read_measurement(value: Any, location: str, states: Names, actions: Names) -> Measurement:
     """Return the measurement that an object describes; a `ModelError` names the key that is wrong."""
     if isinstance(value, dict) and isinstance(value.get("name"), str):
-        place = f"{place} ({quote(value['name'])})"
-    given = converted(value, _Measurement, place)
+        location = f"{location} ({quote(value['name'])})"
+    given = converted(value, _Measurement, location)
     with_actions = None
     if given.with_actions is not None:
-        with_actions = tuple(actions.index(action, f"{place}, with_actions") for action in given.with_actions)
-    cost = _read_prices(given.cost, place, states, actions) if isinstance(given.cost, dict) else given.cost
-    outcomes, law = _read_law(given, place, states, actions)
+        with_actions = tuple(actions.index(action, f"{location}, with_actions") for action in given.with_actions)
+    cost = _read_prices(given.cost, location, states, actions) if isinstance(given.cost, dict) else given.cost
+    outcomes, law = _read_law(given, location, states, actions)
     try:
         return stored_measurement(given.name, cost, outcomes, with_actions, law)
     except ModelError as error:
-        raise ModelError(f"{place}: {error}") from error
+        raise ModelError(f"{location}: {error}") from error
 
 
-def _read_prices(cost: dict[str, Any], place: str, states: Names, actions: Names) -> FloatArray:
+def _read_prices(cost: dict[str, Any], location: str, states: Names, actions: Names) -> FloatArray:
     """Return the prices by state and action, shape (S, A); 0 where none is given."""
     table = np.zeros((states.count, actions.count))
     for name, row in cost.items():
-        where = f"{place}, cost of {quote(name)}"
+        where = f"{location}, cost of {quote(name)}"
         state = states.key(name, where)
         for action, price in _object_at(row, where).items():
             table[state, actions.key(action, where)] = number(price, f"{where}, {quote(action)}")
@@ -500,7 +498,7 @@ def _read_prices(cost: dict[str, Any], place: str, states: Names, actions: Names
 
 
 def _read_law(
-    given: _Measurement, place: str, states: Names, actions: Names
+    given: _Measurement, location: str, states: Names, actions: Names
 ) -> tuple[tuple[str, ...] | None, Law | None]:
     """Return the names of the outcomes, or None, and the law, None where the measurement is exact."""
     laws = {"probabilities": given.probabilities, "probabilities_by_action": given.probabilities_by_action}
@@ -508,21 +506,21 @@ def _read_law(
     if given.kind == EXACT:
         if stated or given.outcomes is not None:
             raise ModelError(
-                f"{place}: it is exact, and {quote((stated or ['outcomes'])[0])} is given; remove it, or let 'kind' be "
+                f"{location}: it is exact, and {quote((stated or ['outcomes'])[0])} is given; remove it, or let 'kind' be "
                 f"{OUTCOMES!r}"
             )
         return None, None
     if given.kind != OUTCOMES:
-        raise ModelError(f"{place}: 'kind' is {quote(given.kind)}, expected {EXACT!r} or {OUTCOMES!r}")
+        raise ModelError(f"{location}: 'kind' is {quote(given.kind)}, expected {EXACT!r} or {OUTCOMES!r}")
     if len(stated) != 1 or given.outcomes is None:
         raise ModelError(
-            f"{place}: expected 'outcomes' and one of 'probabilities' and 'probabilities_by_action'; complete it"
+            f"{location}: expected 'outcomes' and one of 'probabilities' and 'probabilities_by_action'; complete it"
         )
     if isinstance(given.outcomes, int):
         names = Names("outcome", given.outcomes, None, {})
     else:
         names = Names.of(given.outcomes, "outcome", most=len(given.outcomes))
-    where = f"{place}, {stated[0]}"
+    where = f"{location}, {stated[0]}"
     if given.probabilities is not None:
         rows = _read_rows(given.probabilities, where, states, names)
     else:
@@ -532,16 +530,16 @@ def _read_law(
             inside = f"{where} of {quote(name)}"
             read_rows = _read_rows(_object_at(of_action, inside), inside, states, names)
             rows[action * states.count : (action + 1) * states.count] = read_rows
-    law = law_of_rows(names.count, given.probabilities is None, rows, place)
+    law = law_of_rows(names.count, given.probabilities is None, rows, location)
     return (None if names.names is None else tuple(names.names)), law
 
 
-def _read_rows(value: dict[str, Any], place: str, states: Names, outcomes: Names) -> list[dict[int, float]]:
+def _read_rows(value: dict[str, Any], location: str, states: Names, outcomes: Names) -> list[dict[int, float]]:
     """Return the row of every state, empty where there is none."""
     rows: list[dict[int, float]] = [{} for _ in range(states.count)]
     for name, row in value.items():
-        where = f"{place}, {quote(name)}"
-        state = states.key(name, place)
+        where = f"{location}, {quote(name)}"
+        state = states.key(name, location)
         for outcome, chance in _object_at(row, where).items():
             probability = number(chance, f"{where}, {quote(outcome)}")
             if not 0 <= probability <= 1 + ACCEPTED_ERROR:
@@ -552,7 +550,7 @@ def _read_rows(value: dict[str, Any], place: str, states: Names, outcomes: Names
     return rows
 
 
-def _object_at(value: Any, place: str) -> dict[str, Any]:
+def _object_at(value: Any, location: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise ModelError(f"{place} is {quote(value)}, expected an object {{...}}")
+        raise ModelError(f"{location} is {quote(value)}, expected an object {{...}}")
     return value

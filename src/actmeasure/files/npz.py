@@ -166,7 +166,7 @@ def _measurements(about: _About, arrays: Arrays) -> tuple[list[Measurement], Mea
         raise ModelError("'law_offsets' are not ascending numbers of entries; the file is damaged")
     row = 0
     described = _described(about)
-    for index, (place, given) in enumerate(described):
+    for index, (location, given) in enumerate(described):
         is_passive = index == len(about.measurements or ())
         with_actions = None
         if not is_passive and not arrays["allowed"][index].all():
@@ -179,14 +179,14 @@ def _measurements(about: _About, arrays: Arrays) -> tuple[list[Measurement], Mea
             entries = slice(int(own[0]), int(own[-1]))
             law = stored_law(
                 len(given.outcomes) if isinstance(given.outcomes, list) else given.outcomes,
-                given.by_action, own - own[0], arrays["law_outcomes"][entries], arrays["law_probabilities"][entries], place,
+                given.by_action, own - own[0], arrays["law_outcomes"][entries], arrays["law_probabilities"][entries], location,
             )  # fmt: skip
             row = last
         try:
             price = given.cost if given.cost is not None else next(tables)
             found.append(stored_measurement(given.name, price, names, with_actions, law))
         except ModelError as error:
-            raise ModelError(f"{place}: {error}") from error
+            raise ModelError(f"{location}: {error}") from error
     return (found, None) if about.passive is None else (found[:-1], found[-1])
 
 
@@ -194,7 +194,7 @@ def _described(about: _About) -> list[tuple[str, _Measurement]]:
     """Return what `about` says about the measurements and, last, about the passive one, each with its place in messages."""
     values = [(f"measurements[{index}]", value) for index, value in enumerate(about.measurements or ())]
     values += [] if about.passive is None else [("passive", about.passive)]
-    return [(place, converted(value, _Measurement, f"'about': {place}")) for place, value in values]
+    return [(location, converted(value, _Measurement, f"'about': {location}")) for location, value in values]
 
 
 def _check_about(about: dict[str, Any], shapes: Shapes) -> None:

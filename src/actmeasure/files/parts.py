@@ -136,7 +136,7 @@ def n_law_rows(by_action: bool, n_states: int, n_actions: int) -> int:
 
 
 def stored_law(
-    n_outcomes: int, by_action: bool, offsets: IntArray, outcomes: IntArray, probabilities: FloatArray, place: str
+    n_outcomes: int, by_action: bool, offsets: IntArray, outcomes: IntArray, probabilities: FloatArray, location: str
 ) -> Law:
     """Return a law whose arrays are compressed rows; a `ModelError` says what is damaged.
 
@@ -145,15 +145,15 @@ def stored_law(
     size = len(outcomes)
     # Compared pairwise: differences of damaged offsets could overflow.
     if offsets[0] != 0 or offsets[-1] != size or np.any(offsets[1:] < offsets[:-1]):
-        raise ModelError(f"{place}: the row offsets are not ascending from 0 to {size}; the file is damaged")
+        raise ModelError(f"{location}: the row offsets are not ascending from 0 to {size}; the file is damaged")
     if size and (outcomes.min() < 0 or outcomes.max() >= n_outcomes):
-        raise ModelError(f"{place}: an outcome is not a number from 0 to {n_outcomes - 1}; the file is damaged")
+        raise ModelError(f"{location}: an outcome is not a number from 0 to {n_outcomes - 1}; the file is damaged")
     within_row = np.ones(size, dtype=bool)
     within_row[offsets[:-1][np.diff(offsets) > 0]] = False
     if np.any((np.diff(outcomes) <= 0) & within_row[1:]):
-        raise ModelError(f"{place}: a row is not sorted by outcome or has an outcome twice; the file is damaged")
+        raise ModelError(f"{location}: a row is not sorted by outcome or has an outcome twice; the file is damaged")
     if np.any(probabilities == 0):
-        raise ModelError(f"{place}: a probability is 0, expected positive ones only; the file is damaged")
+        raise ModelError(f"{location}: a probability is 0, expected positive ones only; the file is damaged")
     return Law(
         n_outcomes,
         by_action,
@@ -163,13 +163,13 @@ def stored_law(
     )
 
 
-def law_of_rows(n_outcomes: int, by_action: bool, rows: list[dict[int, float]], place: str) -> Law:
+def law_of_rows(n_outcomes: int, by_action: bool, rows: list[dict[int, float]], location: str) -> Law:
     """Return the law with these rows, mappings from outcome to probability; probabilities of 0 are left out."""
     entries = [[(outcome, chance) for outcome, chance in sorted(row.items()) if chance != 0] for row in rows]
     offsets: npt.NDArray[Any] = np.concatenate([[0], np.cumsum([len(row) for row in entries])]).astype(np.int64)
     outcomes = np.array([outcome for row in entries for outcome, _ in row], dtype=np.int64)
     chances = np.array([chance for row in entries for _, chance in row], dtype=np.float64)
-    return stored_law(n_outcomes, by_action, offsets, outcomes, chances, place)
+    return stored_law(n_outcomes, by_action, offsets, outcomes, chances, location)
 
 
 def stored_measurement(

@@ -48,8 +48,8 @@ def save_policy_xml(
         Lower bound on what any behaviour earns, from any state.
     path : str or path
     """
-    place = Path(path)
-    check_place(place, "the policy", ModelError)
+    path = Path(path)
+    check_place(path, "the policy", ModelError)
     states, pairs = state_and_pair_numbers(model)
     number = {pair: position for position, pair in enumerate(pairs)}
     # States of the file, by state of the model; -1 is `begin`, from which the first state is shown.
@@ -64,10 +64,10 @@ def save_policy_xml(
     values = np.full(model.n_states, worst)
     dense = np.zeros(len(states))
     try:
-        with replacing(place) as file:
+        with replacing(path) as file:
             head = (
                 '<?xml version="1.0" encoding="ISO-8859-1"?>\n'
-                f'<Policy version="0.1" type="value" model={quoteattr(place.with_suffix(".pomdp").name)}>\n'
+                f'<Policy version="0.1" type="value" model={quoteattr(path.with_suffix(".pomdp").name)}>\n'
                 f'<AlphaVector vectorLength="{len(states)}" numObsValue="1" numVectors="{len(listed) + begins}">\n'
             )
             file.write(head.encode("iso-8859-1", "xmlcharrefreplace"))
@@ -84,7 +84,7 @@ def save_policy_xml(
                 values[members] = worst
             file.write(b"</AlphaVector>\n</Policy>\n")
     except OSError as error:
-        raise explain(error, place, "write") from error
+        raise explain(error, path, "write") from error
 
 
 def _line(action: int, values: FloatArray) -> bytes:

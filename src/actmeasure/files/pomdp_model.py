@@ -47,7 +47,7 @@ BoolArray = npt.NDArray[np.bool_]
 T = TypeVar("T")
 
 #: Largest accepted difference between numbers that should be equal, relative to their size where that is above 1.
-ROUNDING = 1e-9
+EQUAL_WITHIN = 1e-9
 #: Name of the passive measurement whose outcomes are the observations of a plain POMDP.
 OBSERVATION = "observation"
 BLIND_NAME = re.compile(r"[-_](blind|unmeasured|no-?measure|no-?look)$", re.IGNORECASE)
@@ -195,7 +195,7 @@ def _cost(rows: IndexArray, paid: FloatArray, measured: FloatArray, shape: tuple
     """
     costs = np.maximum(paid - measured, 0.0)
     best = costs[np.argmin(np.abs(paid))]
-    if np.all(np.abs(costs - best) <= ROUNDING * np.maximum(1.0, np.abs(paid) + np.abs(measured))):
+    if np.all(np.abs(costs - best) <= EQUAL_WITHIN * np.maximum(1.0, np.abs(paid) + np.abs(measured))):
         return float(best)
     table = np.zeros(shape[0] * shape[1])
     smallest_last = np.lexsort((-np.abs(paid), rows))
@@ -308,7 +308,7 @@ def _check_cost(parts: Parts, measured: FloatArray, cost: float | FloatArray) ->
     if paid is None:
         paid = np.asarray(parts.rewards).ravel()[rows]
     price = np.broadcast_to(np.asarray(cost, dtype=np.float64), shape).ravel()[rows]
-    wrong = np.abs(paid - price - measured) > ROUNDING * np.maximum(1.0, np.abs(paid) + np.abs(price))
+    wrong = np.abs(paid - price - measured) > EQUAL_WITHIN * np.maximum(1.0, np.abs(paid) + np.abs(price))
     if wrong.any():
         entry = int(np.argmax(wrong))
         raise ModelError(
@@ -341,7 +341,7 @@ def _shown(pomdp: Pomdp, tables: Tables) -> IndexArray:
     likeliest = rows.values == most[rows.row_of_entry()]
     shown = np.empty(len(most), dtype=np.int64)
     shown[rows.row_of_entry()[likeliest][::-1]] = rows.columns[likeliest][::-1]  # of equal ones the first stays
-    uncertain = most < 1 - ROUNDING
+    uncertain = most < 1 - EQUAL_WITHIN
     if uncertain.any():
         row = int(np.argmax(uncertain))
         action, state = divmod(row, pomdp.states.count)
@@ -450,7 +450,7 @@ def _why_not_over(pomdp: Pomdp, moves: list[Moves], state: int) -> str:
         for successor, probability, paid in zip(
             move.columns[entries].tolist(), move.values[entries], move.rewards[entries], strict=True
         ):
-            if successor != state and probability > ROUNDING:
+            if successor != state and probability > EQUAL_WITHIN:
                 return f"{rule} action {pomdp.actions[action]!r} leads from there to state {pomdp.states[successor]!r}"
             if paid != 0:
                 return f"{rule} action {pomdp.actions[action]!r} pays {paid:.6g} there"
@@ -516,7 +516,7 @@ def _mismatch(pomdp: Pomdp, moves: list[Moves], blind: int, measuring: int) -> s
                     f"from state {states[state]!r}, {actions[goes]!r} may lead to {states[successor]!r} "
                     f"and {actions[stays]!r} not"
                 )
-    apart = np.abs(one.values - other.values) > ROUNDING
+    apart = np.abs(one.values - other.values) > EQUAL_WITHIN
     if apart.any():
         entry = int(np.argmax(apart))
         return (
@@ -529,7 +529,7 @@ def _mismatch(pomdp: Pomdp, moves: list[Moves], blind: int, measuring: int) -> s
 def _cost_problem(pomdp: Pomdp, one: Moves, other: Moves) -> str:
     """Return why the difference of rewards is not a measuring cost; empty if it is."""
     cost = one.rewards - other.rewards
-    allowed = ROUNDING * np.maximum(1.0, np.abs(one.rewards) + np.abs(other.rewards))
+    allowed = EQUAL_WITHIN * np.maximum(1.0, np.abs(one.rewards) + np.abs(other.rewards))
     rows = np.repeat(np.arange(len(one.offsets) - 1), np.diff(one.offsets))
     negative = cost < -allowed
     if negative.any():
@@ -706,7 +706,7 @@ def _check_written_again(pomdp: Pomdp, tables: Tables, model: Model) -> None:
         return
     again = read(text.encode())
     written = tables_of(again)
-    if np.any(np.abs(again.start - pomdp.start) > ROUNDING):
+    if np.any(np.abs(again.start - pomdp.start) > EQUAL_WITHIN):
         raise ModelError("the start is another one")
     for what, mine, found in (
         ("transitions", written.moves, tables.moves),
@@ -716,7 +716,7 @@ def _check_written_again(pomdp: Pomdp, tables: Tables, model: Model) -> None:
         if row >= 0:
             raise ModelError(f"the {what} {_of_row(pomdp, row)} are others than those that the comment implies")
     size = np.maximum(1.0, np.abs(written.rewards))
-    wrong = ~(np.abs(written.rewards - tables.rewards) <= ROUNDING * size)
+    wrong = ~(np.abs(written.rewards - tables.rewards) <= EQUAL_WITHIN * size)
     if wrong.any():
         entry = int(np.argmax(wrong))
         row = int(tables.moves.row_of_entry()[entry])
@@ -734,7 +734,7 @@ def _of_row(pomdp: Pomdp, row: int) -> str:
 def _first_difference(one: Rows, other: Rows) -> int:
     """Return the first row that differs by more than rounding, or -1."""
     if np.array_equal(one.offsets, other.offsets) and np.array_equal(one.columns, other.columns):
-        apart = np.abs(one.values - other.values) > ROUNDING
+        apart = np.abs(one.values - other.values) > EQUAL_WITHIN
         return int(one.row_of_entry()[np.argmax(apart)]) if apart.any() else -1
     sizes = np.flatnonzero(one.offsets != other.offsets)
     row = int(sizes[0]) - 1 if sizes.size else len(one.offsets) - 2

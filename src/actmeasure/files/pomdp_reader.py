@@ -452,18 +452,18 @@ class RewardTable:
         self._count = 0
         self._sorted: dict[tuple[bool, ...], tuple[IndexArray, IndexArray, FloatArray]] = {}
 
-    def set(self, place: tuple[int | None, ...], value: float) -> None:
+    def set(self, indices: tuple[int | None, ...], value: float) -> None:
         """Set the reward of (action, state, successor, observation), where None stands for all."""
-        places = tuple(index is not None for index in place)
-        key = tuple(index for index in place if index is not None)
+        given = tuple(index is not None for index in indices)
+        key = tuple(index for index in indices if index is not None)
         self._count += 1
         self._sorted.clear()
-        self._by_places.setdefault(places, {})[key] = (self._count, value)
+        self._by_places.setdefault(given, {})[key] = (self._count, value)
 
     @property
     def by_observation(self) -> bool:
         """Whether a line of the file gives the reward of one observation."""
-        return any(places[3] for places in self._by_places)
+        return any(given[3] for given in self._by_places)
 
     def at(self, points: tuple[IndexArray, ...], sizes: tuple[int, ...]) -> FloatArray:
         """Return for each point the reward of the last line of the file that matches, or 0.

@@ -91,10 +91,10 @@ class _Variable:
         """The number of each value."""
         return {value: number for number, value in enumerate(self.values)}
 
-    def index(self, word: str, place: str) -> int:
+    def index(self, word: str, location: str) -> int:
         """Return the number of a value; a `ModelError` if there is no such value."""
         if word not in self.number_of:
-            raise ModelError(f"{place}: {unknown(f'value of {self.name}', word, self.values)}")
+            raise ModelError(f"{location}: {unknown(f'value of {self.name}', word, self.values)}")
         return self.number_of[word]
 
 
@@ -295,23 +295,28 @@ class _Network:
                 f"<{section}>, {name!r}: <Parameter> has type {kind!r}, expected 'TBL'; write it as a table"
             )
         for number, entry in enumerate(parameter.findall("Entry")):
-            place = f"<{section}>, {name!r}, entry {number}"
+            location = f"<{section}>, {name!r}, entry {number}"
             instance = _text(self._one(entry, "Instance")).split()
             numbers = _text(self._one(entry, tag))
-            self._set_entry(values, axes, instance, numbers, place, probabilities=tag == "ProbTable")
+            self._set_entry(values, axes, instance, numbers, location, probabilities=tag == "ProbTable")
         return _Table(parents, values)
 
     @staticmethod
     def _set_entry(
-        values: FloatArray, axes: Sequence[_Variable], instance: list[str], text: str, place: str, probabilities: bool
+        values: FloatArray,
+        axes: Sequence[_Variable],
+        instance: list[str],
+        text: str,
+        location: str,
+        probabilities: bool,
     ) -> None:
         """Set the part of a table that an instance names: values by name, `-` for each value in turn, `*` for all alike."""
         if len(instance) != len(axes) and not (not axes and instance == ["-"]):
             raise ModelError(
-                f"{place}: <Instance> has {len(instance)} words, expected {len(axes)}, one for each variable"
+                f"{location}: <Instance> has {len(instance)} words, expected {len(axes)}, one for each variable"
             )
         named = [
-            slice(None) if word in ("*", "-") else axis.index(word, place)
+            slice(None) if word in ("*", "-") else axis.index(word, location)
             for word, axis in zip(instance, axes, strict=False)
         ]
         pairs = list(zip(instance, axes, strict=False))
@@ -322,17 +327,21 @@ class _Network:
             given = np.full(math.prod(listed), 1 / len(axes[-1].values))
         elif words == ["identity"] and probabilities:
             if len(listed) != 2 or listed[0] != listed[1]:
-                raise ModelError(f"{place}: 'identity' needs two variables of one size marked '-'; write out the table")
+                raise ModelError(
+                    f"{location}: 'identity' needs two variables of one size marked '-'; write out the table"
+                )
             given = np.eye(listed[0]).ravel()
         else:
             try:
                 given = np.array([float(word) for word in words])
             except ValueError as error:
-                raise ModelError(f"{place}: {quote(text)} is not a list of numbers ({error})") from error
+                raise ModelError(f"{location}: {quote(text)} is not a list of numbers ({error})") from error
         if len(given) != math.prod(listed):
-            raise ModelError(f"{place}: the table has {len(given)} numbers, expected {math.prod(listed)}")
+            raise ModelError(f"{location}: the table has {len(given)} numbers, expected {math.prod(listed)}")
         if not np.isfinite(given).all() or (probabilities and (given.min() < 0 or given.max() > 1 + ROW_ERROR)):
-            raise ModelError(f"{place}: a number of the table is not {'a probability' if probabilities else 'finite'}")
+            raise ModelError(
+                f"{location}: a number of the table is not {'a probability' if probabilities else 'finite'}"
+            )
         values[tuple(named)] = given.reshape(shape)
 
     def _rewards(self, moves: Rows) -> FloatArray:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -12,23 +13,32 @@ import numpy as np
 from actmeasure.errors import import_extra
 from actmeasure.evaluation import Evaluation
 from actmeasure.inspection.diagnostics import Diagnostic
-from actmeasure.inspection.economics import Units
+from actmeasure.inspection.economics import Economics, Units
+from actmeasure.inspection.figures import Figures, HistoryPeriod, PlanStep
+from actmeasure.inspection.plan_text import graph_advice_text, step_words
+from actmeasure.inspection.problem import Problem
 from actmeasure.inspection.schedules import PricedSchedule, discounted_visits, is_rounding, own_price, plan_of
 from actmeasure.inspection.text import advice_text, plan_words
 from actmeasure.inspection.usual_policies import ComparedPolicy
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
 from actmeasure.planning.frontier import Frontier
+from actmeasure.policy_graph import PolicyGraph
 from actmeasure.schedule import BlindPlan, Schedule
+from actmeasure.statistics import quantile_interval
 from actmeasure.text import plain_number
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from actmeasure.inspection.fit_result import Fit
+
 __all__ = [
     "Advice",
     "Agreement",
     "Confidence",
+    "FailureLimit",
+    "MethodWorth",
     "StatePlan",
     "confidence_record",
     "plan_record",
@@ -39,6 +49,18 @@ __all__ = [
 
 #: Largest number of expected states that are shown in the order of their numbers; more are sorted by visits.
 MOST_IN_ORDER = 30
+#: Largest number of states whose transition matrices are part of the data.
+MOST_STATES = 100
+#: Codes of diagnostics that speak against using a plan.
+UNUSABLE = frozenset(
+    ("model-does-not-fit", "estimation-not-converged", "several-chains", "failed-units-left", "plan-far-from-bound")
+)
+#: Codes of diagnostics that are read first: those, and what else limits what the plan means.
+FIRST = UNUSABLE | {
+    "misfit-gap", "misfit-history", "misfit-age", "difference-gap", "difference-history", "difference-age",
+    "failure-without-running-cost", "noticed-state-in-plan", "flat-directions", "gaps-with-common-factor", "errors-confounded",
+    "intensity-at-limit", "assumption", "assumed-transitions", "fit-not-tested", "plan-never-acts", "limit-in-weighted-mean-only",
+}  # fmt: skip
 #: Quantiles of the middle 90 % of the models.
 LOW, HIGH = 0.05, 0.95
 
@@ -72,36 +94,88 @@ class Confidence:
     values : float64 array, shape (n_models,)
         Discounted return of the plan in each model, exactly.
     best : float64 array, shape (n_models,)
-        Discounted return of each model's best plan.
+        Discounted return of each model's best plan; NaN where a policy graph was evaluated only, for lack of time.
     asked : int
         Number of resampled models; fewer are solved if time is short.
+    failures : float64 array, shape (n_models,)
+        Failures per period of a plan that is a policy graph, in each model; empty otherwise.
     """
 
     agreement: dict[int | None, Agreement]
     values: FloatArray
     best: FloatArray
     asked: int
+    failures: FloatArray = field(default_factory=lambda: np.zeros(0))
 
     @property
     def losses(self) -> FloatArray:
-        """Loss of the plan against the best plan of each model, shape (n_models,)."""
-        return np.maximum(self.best - self.values, 0.0)
+        """Loss of the plan against the best plan of each model that was solved, shape (n_solved,)."""
+        losses: FloatArray = np.maximum(self.best - self.values, 0.0)[~np.isnan(self.best)]
+        return losses
 
     @property
     def value_range(self) -> tuple[float, float]:
         """Ends of the middle 90 % of the plan's discounted returns in the models."""
-        low, high = np.quantile(self.values, [1 - HIGH, HIGH])
+        low, high = quantile_interval(self.values, HIGH - LOW)
         return float(low), float(high)
 
     @property
     def high_loss(self) -> float:
         """The 95 % quantile of the losses."""
-        return float(np.quantile(self.losses, HIGH))
+        return float(quantile_interval(self.losses, HIGH - LOW)[1]) if len(self.losses) else math.nan
 
     @property
     def same_schedule(self) -> float:
         """Mean over the plans of the fraction of models with the same plan."""
-        return float(np.mean([one.same_plan for one in self.agreement.values()]))
+        return float(np.mean([one.same_plan for one in self.agreement.values()])) if self.agreement else math.nan
+
+
+@dataclass(frozen=True)
+class MethodWorth:
+    """What an inspection method is worth.
+
+    Attributes
+    ----------
+    name : str
+    price : float
+    break_even : (float, float) or None
+        Up to the first price it is certified to pay; from the second on it pays next to nothing. None if there was no time.
+    qualities : tuple of (float, float, float)
+        A factor on the probability of detection, and bounds on the price that an instrument with it may have. Empty without time.
+    now : (float, float) or None
+        Bounds on the gain of this inspection at the end of the first period over none, its price subtracted; negative for a loss.
+    """
+
+    name: str
+    price: float
+    break_even: tuple[float, float] | None = None
+    qualities: tuple[tuple[float, float, float], ...] = ()
+    now: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True)
+class FailureLimit:
+    """A limit on the failures per year, and what it costs.
+
+    Attributes
+    ----------
+    limit : float
+        Largest expected number of failures per period.
+    least : float
+        No policy has fewer failures per period, weighted as money.
+    price : float
+        Price of a failure above its own at which the plan was found.
+    upper : float
+        No plan that keeps the limit is worth more: the Lagrangian bound.
+    without : float
+        Value of the best plan found without the limit.
+    """
+
+    limit: float
+    least: float
+    price: float
+    upper: float
+    without: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,7 +220,7 @@ class Advice:
     units : Units
         Currency and period, and whether figures are shown as costs. The attributes here are returns: costs are negative.
     schedule : Schedule
-        A plan for every expected state and, if there was time, for all others.
+        A plan for every expected state and, if there was time, for all others. None where the plan is a policy graph.
     expected : frozenset of int
         The states that can be observed when the schedule is followed.
     evaluation : Evaluation
@@ -167,6 +241,24 @@ class Advice:
         Parts for which there was no time, the diagnostics of a fit, and assumptions of the plan.
     title : str
     seconds : float
+    problem : Problem or None
+        What states and costs stand for.
+    figures : Figures or None
+        Costs by cause, failures and inspections of the plan; None where they are not known.
+    economics : Economics or None
+    fit : Fit or None
+    graph : PolicyGraph or None
+        The plan where inspections are imperfect, or there are several, a life, a limit or components; every node belongs to one
+        of `steps`. The attributes below are for such plans.
+    steps : tuple of PlanStep
+    history : tuple of HistoryPeriod
+        The course of things in which every inspection reports what is likeliest.
+    n_nodes : int
+        Number of nodes of the plan, before each step got its own.
+    best_found : float
+        Discounted return of the best policy found, which may need more nodes.
+    worth : tuple of MethodWorth
+    limit : FailureLimit or None
     """
 
     model: Model
@@ -183,6 +275,32 @@ class Advice:
     notes: tuple[Diagnostic, ...]
     title: str
     seconds: float
+    problem: Problem | None = None
+    figures: Figures | None = None
+    economics: Economics | None = None
+    fit: Fit | None = None
+    graph: PolicyGraph | None = None
+    steps: tuple[PlanStep, ...] = ()
+    history: tuple[HistoryPeriod, ...] = ()
+    n_nodes: int = 0
+    best_found: float = math.nan
+    worth: tuple[MethodWorth, ...] = ()
+    limit: FailureLimit | None = None
+
+    @property
+    def first_notes(self) -> tuple[Diagnostic, ...]:
+        """The notes to read before anything else: misfit, missing prices, unsettled estimates and assumptions."""
+        return tuple(note for note in self.notes if note.code in FIRST)
+
+    @property
+    def other_notes(self) -> tuple[Diagnostic, ...]:
+        """The notes that do not have to be read first."""
+        return tuple(note for note in self.notes if note.code not in FIRST)
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether nothing speaks against using the plan: the model fits, estimates are settled, no price seems to be missing."""
+        return not any(note.code in UNUSABLE for note in self.notes)
 
     @property
     def value(self) -> float:
@@ -212,8 +330,10 @@ class Advice:
     def rows(self) -> list[StatePlan]:
         """The plans: of a start that is not shown, then of the states that are expected, then of the others.
 
-        If many states are expected, those with the most visits come first.
+        None where the plan is a policy graph, which has `steps`. If many states are expected, the most visited ones come first.
         """
+        if self.graph is not None:
+            return []
         schedule = self.schedule
         order = sorted(set(schedule) & self.expected)
         if len(order) > MOST_IN_ORDER:
@@ -238,7 +358,8 @@ class Advice:
         )
 
     def records(self) -> Iterator[dict[str, Any]]:
-        """Yield the rows of the table of plans as mappings; keys contain the units."""
+        """Yield the rows of the table of plans, or of the steps of a policy graph, as mappings; keys contain the units."""
+        yield from step_records(self)
         for row in self.rows:
             record: dict[str, Any] = {
                 "state": row.name,
@@ -254,9 +375,10 @@ class Advice:
             yield record
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the schedule as a table with a row per state (needs the extra `data`); costs are positive."""
+        """Return the schedule or the steps of the plan as a table (needs the extra `data`); costs are positive."""
         pandas = import_extra("pandas", "Advice.to_frame", "data")
-        frame: pd.DataFrame = pandas.DataFrame(list(self.records())).set_index("state")
+        index = "state" if self.graph is None else "step"
+        frame: pd.DataFrame = pandas.DataFrame(list(self.records())).set_index(index)
         return frame
 
     def compare(self) -> pd.DataFrame:
@@ -266,7 +388,7 @@ class Advice:
         return frame
 
     def lost(self, policy: ComparedPolicy) -> float:
-        """Return how much less a policy is worth than the plan; not negative, as the plan is the best of all."""
+        """Return how much less a policy is worth than the plan; not negative, unless the plan is restricted to few nodes."""
         lost = self.value - policy.value
         return 0.0 if is_rounding(lost, self.value) else lost
 
@@ -278,11 +400,11 @@ class Advice:
         return (1 - discount) * evaluation.discounted_return
 
     def __str__(self) -> str:
-        return advice_text(self)
+        return advice_text(self) if self.graph is None else graph_advice_text(self)
 
     def __repr__(self) -> str:
-        shown = self.units.money(self.value)
-        return f"Advice({self.title}: {self.units.figure} {shown}, {len(self.schedule)} states planned, {self.seconds:.2g} s)"
+        size = f"{len(self.schedule)} states planned" if self.graph is None else f"{len(self.steps)} steps"
+        return f"Advice({self.title}: {self.units.figure} {self.units.money(self.value)}, {size}, {self.seconds:.2g} s)"
 
 
 def _word(text: str) -> str:
@@ -299,11 +421,15 @@ def summary(advice: Advice) -> dict[str, Any]:
         "currency": units.currency,
         "period": units.period,
         "figures_are": units.figure + "s",
-        "price_of_an_inspection": advice.price if advice.has_one_price else None,
+        "price_of_an_inspection": advice.price if advice.graph is None and advice.has_one_price else None,
         "discount": advice.model.discount,
         **_figures(advice, advice.evaluation),
         "best_possible": units.shown(advice.upper),
         "gap": advice.gap,
+        "usable": advice.is_usable,
+        "read_first": [str(note) for note in advice.first_notes],
+        **({} if advice.figures is None else figures_record(advice.figures, advice)),
+        **({} if advice.graph is None else graph_record(advice)),
         "schedule": [plan_record(advice, row) for row in advice.rows],
         "policies": [policy_record(advice, policy) for policy in advice.policies],
         "break_even": None if frontier is None else list(frontier.break_even),
@@ -367,7 +493,101 @@ def policy_record(advice: Advice, policy: ComparedPolicy) -> dict[str, Any]:
         "lost_discounted": advice.lost(policy),
         "note": "" if policy.note is None else str(policy.note),
         "note_code": None if policy.note is None else policy.note.code,
+        **({} if policy.figures is None else figures_record(policy.figures, advice)),
     }
+
+
+def figures_record(found: Figures, advice: Advice) -> dict[str, Any]:
+    """Return failures, costs by cause and inspections of each kind as plain data."""
+    result = found.evaluation
+    names = [one.name for one in advice.model.measurements]
+    in_all = result.looks if np.isfinite(result.steps) else [math.nan] * len(names)
+    per_period = [math.nan] * len(names) if result.average_looks is None else result.average_looks
+    return {
+        "failures": found.failures,
+        "failures_per_period": found.failures_per_period,
+        "failures_per_period_weighted_as_money": found.weighted_failures_per_period,
+        "failures_in_each_period": found.risk.tolist(),
+        "cost_by_cause_discounted": found.costs,
+        "inspections_of_each_kind": {
+            name: {"in_all": float(total), "per_period": float(average), "discounted": float(discounted)}
+            for name, total, average, discounted in zip(names, in_all, per_period, result.discounted_looks, strict=True)
+        },
+    }
+
+
+def graph_record(advice: Advice) -> dict[str, Any]:
+    """Return the steps of a plan that is a policy graph, and what belongs to them, as plain data."""
+    units, problem = advice.units, advice.problem
+    assert problem is not None
+    base = problem.base
+    limit = advice.limit
+    return {
+        "life": problem.periods,
+        "longest_interval": None if problem.limited is None else problem.limited.longest,
+        "nodes": advice.n_nodes,
+        "best_found": units.shown(advice.best_found),
+        "steps": [step_record(advice, step) for step in advice.steps],
+        "likeliest_course": [
+            {
+                "period": period, "step": one.step + 1, "action": base.action_name(one.action),
+                "inspection": None if not one.measurement else base.measurements[one.measurement - 1].name,
+                "outcome": None if one.outcome is None else base.outcome_name(one.measurement, one.outcome),
+                "chance": one.chance, "belief": dict(zip(_names(base), one.belief.tolist(), strict=True)),
+            }
+            for period, one in enumerate(advice.history, start=1)
+        ],
+        "inspections_worth": [
+            {"inspection": one.name, "price": one.price, "break_even": one.break_even, "gain_now": one.now,
+             "may_cost_at_other_probabilities_of_detection": [list(point) for point in one.qualities]}
+            for one in advice.worth
+        ],
+        "failure_limit": None if limit is None else {
+            "failures_per_period": limit.limit, "least_possible": limit.least, "added_price_of_a_failure": limit.price,
+            "no_plan_below": units.shown(limit.upper), "without_the_limit": units.shown(limit.without),
+        },
+        "transitions": {
+            base.action_name(action): base.transitions.matrix(action).toarray().tolist() for action in range(base.n_actions)
+        } if base.n_states <= MOST_STATES else None,
+        "states": _names(base),
+    }  # fmt: skip
+
+
+def _names(model: Model) -> list[str]:
+    return [model.state_name(state) for state in range(model.n_states)]
+
+
+def step_record(advice: Advice, step: PlanStep) -> dict[str, Any]:
+    """Return a step of a policy graph as plain data; steps are numbered from 1."""
+    assert advice.problem is not None
+    base = advice.problem.base
+    return {
+        "step": step.number + 1,
+        "do": step_words(advice, step),
+        "actions": [base.action_name(action) for action in step.plan.actions],
+        "then": step.plan.then,
+        "inspection": None if not step.measurement else base.measurements[step.measurement - 1].name,
+        "outcomes": [
+            {
+                "reported": [base.outcome_name(step.measurement, outcome) for outcome in branch.outcomes],
+                "chance": branch.chance,
+                "go_to": branch.target + 1,
+            }
+            for branch in step.branches
+        ],
+        "times_discounted": step.times,
+        "failed_at_the_end": step.failed,
+    }
+
+
+def step_records(advice: Advice) -> Iterator[dict[str, Any]]:
+    """Yield a row for every step and outcome of a policy graph."""
+    for step in advice.steps:
+        record = step_record(advice, step)
+        outcomes = record.pop("outcomes") or [{"reported": [], "chance": None, "go_to": None}]
+        kept = {key: record[key] for key in ("step", "do", "inspection")}
+        for one in outcomes:
+            yield kept | {"reported": " or ".join(one["reported"]), "chance": one["chance"], "go_to": one["go_to"]}
 
 
 def price_record(advice: Advice, one: PricedSchedule) -> dict[str, Any]:
@@ -389,8 +609,10 @@ def price_record(advice: Advice, one: PricedSchedule) -> dict[str, Any]:
 def confidence_record(sure: Confidence, units: Units) -> dict[str, Any]:
     """Return the comparison with the resampled models as plain data."""
     losses = sure.losses
+    if not len(losses):
+        losses = np.array([math.nan])
     return {
-        "models": len(losses),
+        "models": len(sure.values),
         "models_asked_for": sure.asked,
         "same_plan_on_average": sure.same_schedule,
         f"{units.figure}_in_the_models_90_percent": sorted(map(units.shown, sure.value_range)),
@@ -399,4 +621,5 @@ def confidence_record(sure: Confidence, units: Units) -> dict[str, Any]:
             "95_percent_below": sure.high_loss,
             "largest": float(losses.max()),
         },
+        "failures_per_period_in_the_models": sure.failures.tolist(),
     }

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from actmeasure.errors import PlanError, quoted, shown
-from actmeasure.evaluation import evaluate
+from actmeasure.evaluation import evaluate, values_of
 from actmeasure.inspection.advice import HIGH, LOW, Advice, Agreement, Confidence
 from actmeasure.inspection.diagnostics import Diagnostic, diagnostic
 from actmeasure.inspection.economics import Economics, Units
+from actmeasure.inspection.figures import Figures, figures
 from actmeasure.inspection.fitting import Fit
+from actmeasure.inspection.graph_advising import GraphAdviceRun, compared_graph, fit_diagnostics, has_time, present_rule
+from actmeasure.inspection.problem import Problem, problem_of_model
 from actmeasure.inspection.schedules import (
     PricedSchedule,
     at_price,
@@ -28,14 +31,15 @@ from actmeasure.inspection.schedules import (
 )
 from actmeasure.inspection.usual_policies import ComparedPolicy, usual_policies
 from actmeasure.model import Model
-from actmeasure.planning.baselines import Control, values_of
+from actmeasure.planning.baselines import Control
 from actmeasure.planning.budget import Budget, why_open
 from actmeasure.planning.frontier import Frontier
 from actmeasure.planning.solution import Solution
 from actmeasure.planning.solve import solve
 from actmeasure.planning.tradeoff import tradeoff
+from actmeasure.policy_graph import PolicyGraph
 from actmeasure.schedule import BlindPlan, Schedule
-from actmeasure.settings import amount
+from actmeasure.settings import amount, whole
 
 __all__ = ["advise"]
 
@@ -51,6 +55,10 @@ PLAN_SHARE, POLICY_SHARE, FRONTIER_SHARE = 0.4, 0.35, 0.4
 LAST_SHARE = 0.9
 #: Seconds for a part of the advice, even where less time remains.
 LEAST_PART_SECONDS = 0.2
+#: What a price that is given to `advise` is called in messages.
+PRICE = "the price of an inspection"
+#: Largest number of states for which failures of schedules are computed, on the policy graph of each.
+MOST_STATES_OF_FIGURES = 200
 
 
 def advise(
@@ -64,6 +72,10 @@ def advise(
     time_limit: float | None = DEFAULT_SECONDS,
     progress: Callable[[str], None] | None = None,
     budget: Budget | None = None,
+    nodes: int | None = None,
+    rule: PolicyGraph | None = None,
+    failures: Sequence[str | int] = (),
+    assumptions: Sequence[str] = (),
 ) -> Advice:
     """Plan when to inspect and what to do, with exact costs, a comparison with usual policies and the uncertainty of the plan.
 
@@ -83,10 +95,20 @@ def advise(
         Called with the name of each step.
     budget : Budget, optional
         Instead of `time_limit`; a limit on work holds for each search. Its clock starts anew.
+    nodes : int, optional
+        Most nodes of a plan that is a policy graph; by default as many as are needed to lose at most 1 %.
+    rule : PolicyGraph, optional
+        Your present rule, which the plan is compared with, in place of the one in the prices. Its actions and measurements are
+        those of the model of one period.
+    failures : sequence of states, by name or number
+        For a model: the states that are failures, which are then counted.
+    assumptions : sequence of str
+        What was assumed, such as prices that are not known; the advice and its page begin with it.
 
     Returns
     -------
     Advice
+        With a `schedule` where inspections are exact and there is no end; otherwise with `graph` and `steps`.
 
     Examples
     --------
@@ -98,21 +120,41 @@ def advise(
     True
     """
     prices = Economics.load(economics) if isinstance(economics, (str, os.PathLike)) else economics
-    model, units = _model_and_units(problem, prices, price, currency, period)
+    if isinstance(problem, Fit) and prices is not None and price is not None:
+        prices = _at(prices, price)
+    asked, units = _problem_and_units(problem, prices, price, currency, period, failures)
+    present = present_rule(asked, prices, rule)
+    if isinstance(assumptions, str) or not all(isinstance(one, str) for one in assumptions):
+        raise PlanError(f"the assumptions are {quoted(assumptions)}, expected a list of sentences")
+    assumed = [diagnostic("assumption", text=one) for one in assumptions]
+    if nodes is not None:
+        nodes = whole(nodes, "nodes", 1, error=PlanError, what="a number of nodes")
     budget = Budget.of(None if budget is not None and time_limit == DEFAULT_SECONDS else time_limit, budget=budget)
     fit = problem if isinstance(problem, Fit) else None
+    tell = progress or (lambda _: None)
     with budget.deferred_interrupts():
-        return _AdviceRun(model, units, budget, progress or (lambda _: None)).advice(title, fit, prices)
+        if asked.model.is_exact_look_model:
+            found = _AdviceRun(asked, units, budget, tell).advice(title, fit, prices, present)
+        else:
+            found = GraphAdviceRun(asked, units, budget, tell, nodes, prices, fit, present).advice(title)
+    return replace(found, notes=(*assumed, *found.notes))
 
 
-def _model_and_units(
-    problem: Model | Fit, economics: Economics | None, price: float | None, currency: str, period: str
-) -> tuple[Model, Units]:
-    """Return the model to plan for and its units; raise a `PlanError` if the arguments of `advise` do not go together."""
+def _problem_and_units(
+    problem: Model | Fit,
+    economics: Economics | None,
+    price: float | None,
+    currency: str,
+    period: str,
+    failures: Sequence[str | int],
+) -> tuple[Problem, Units]:
+    """Return the problem to plan for and its units; raise a `PlanError` if the arguments of `advise` do not go together."""
     if isinstance(problem, Fit):
         if economics is None:
             raise PlanError("a fit has no prices; give them too, economics=Economics.load('prices.toml')")
-        model = problem.model(economics)
+        if len(failures):
+            raise PlanError("failures are for models; the failures of a fit are in its prices, failure_states=[...]")
+        asked = problem.problem(economics)
         currency, period = economics.currency, economics.period
     elif isinstance(problem, Model):
         if economics is not None:
@@ -120,28 +162,46 @@ def _model_and_units(
                 "prices go with a fit, but this is a model, which has its rewards already; leave them out, and name its "
                 "units with currency and period"
             )
-        model = problem
+        model = problem if price is None else at_price(problem, amount(price, PRICE, error=PlanError))
+        asked = problem_of_model(model, failures)
         if not isinstance(period, str) or not period.strip():
             raise PlanError(f"the period is {quoted(period)}, expected the name of a step, such as 'year'")
     else:
         raise PlanError(f"the problem is {quoted(problem)}, expected a Model or a Fit")
-    return _at(model, price), Units.of(model, currency, period)
+    return asked, Units.of(asked.model, currency, period)
 
 
-def _at(model: Model, price: float | None) -> Model:
-    """Return the model with a price of an inspection, or with its own if that is None."""
-    return model if price is None else at_price(model, amount(price, "the price of an inspection", error=PlanError))
+def _at(economics: Economics, price: float) -> Economics:
+    """Return the prices with another price of an inspection, which multiplies prices by state or action."""
+    factor = amount(price, PRICE, error=PlanError)
+    if economics.inspections:
+        names = ", ".join(economics.inspections)
+        raise PlanError(
+            f"a price of an inspection was given, but there are the methods {names}; change their prices in the file of prices"
+        )
+    by_state, by_action = economics.inspection_by_state, economics.inspection_by_action
+    if not by_state and not by_action:
+        return replace(economics, inspection=factor)
+    return replace(
+        economics,
+        inspection=factor * (economics.inspection or 0.0),
+        inspection_by_state={name: factor * value for name, value in by_state.items()},
+        inspection_by_action={name: factor * value for name, value in by_action.items()},
+    )
 
 
 class _AdviceRun:
     """The parts of the advice in order, each with its fraction of the remaining time."""
 
-    def __init__(self, model: Model, units: Units, budget: Budget, tell: Callable[[str], None]) -> None:
-        self.model, self.units, self.budget, self.tell = model, units, budget, tell
+    def __init__(self, problem: Problem, units: Units, budget: Budget, tell: Callable[[str], None]) -> None:
+        model = problem.model
+        self.problem, self.model, self.units, self.budget, self.tell = problem, model, units, budget, tell
         self.notes: list[Diagnostic] = []
         self.tolerance = PLAN_TOLERANCE * (float(np.abs(model.rewards).max()) or 1.0)
 
-    def advice(self, title: str, fit: Fit | None, economics: Economics | None) -> Advice:
+    def advice(
+        self, title: str, fit: Fit | None, economics: Economics | None, rule: PolicyGraph | None = None
+    ) -> Advice:
         """Compute all parts; those for which there is no time are left out, with a diagnostic."""
         self.tell("planning")
         solved = self._plan()
@@ -153,11 +213,16 @@ class _AdviceRun:
         others = [self._as_on_frontier(policy, frontier) for policy in others]
         own = self._best(solved, others, frontier)
         schedule = Schedule(dict(anywhere) | dict(own.schedule), anywhere.n_states, own.schedule.start)
-        policies = [ComparedPolicy("plan", schedule, own.evaluation, self.units.period), *others]
+        policies = [
+            replace(policy, figures=self._figures(policy))
+            for policy in (ComparedPolicy("plan", schedule, own.evaluation, self.units.period), *others)
+        ]
+        if rule is not None:
+            policies.append(compared_graph(self.problem, "present-rule", rule, self.units.period))
         prices = self._prices(own, frontier)
         sure = self._confidence(schedule, fit, economics)
         if fit is not None and economics is not None:
-            self.notes += fit_diagnostics(fit, economics)
+            self.notes += fit_diagnostics(fit, economics, policies[0].figures)
         if len(schedule) < np.count_nonzero(~self.model.terminal):
             self.notes.append(diagnostic("states-without-plan"))
         return Advice(
@@ -175,7 +240,17 @@ class _AdviceRun:
             notes=tuple(dict.fromkeys(self.notes)),
             title=shown(title),
             seconds=self.budget.elapsed,
+            problem=self.problem,
+            figures=policies[0].figures,
+            economics=economics,
+            fit=fit,
         )
+
+    def _figures(self, policy: ComparedPolicy) -> Figures | None:
+        """Return failures and costs by cause of a schedule; None where failures are not known, or there are too many states."""
+        if not self.problem.failed.any() or self.model.n_states > MOST_STATES_OF_FIGURES:
+            return None
+        return figures(self.problem, policy.schedule.policy_graph(self.model), policy.evaluation)
 
     def _plan(self) -> Solution:
         """Solve the model in a fraction of the time or, if that is too short for any bound, in all of it."""
@@ -190,17 +265,9 @@ class _AdviceRun:
         """Return a budget for one part of the advice, with a fraction of the remaining time."""
         return self.budget.separate(share, at_least=LEAST_PART_SECONDS)
 
-    def _has_time(self, part: str) -> bool:
-        """Return whether there is time for a part of the advice; if not, note a diagnostic."""
-        if not self.budget.is_over:
-            return True
-        code = "part-interrupted" if self.budget.is_interrupted else "part-out-of-time"
-        self.notes.append(diagnostic(code, part=part))
-        return False
-
     def _policies(self, own: Solution) -> list[ComparedPolicy]:
         """Return the policies that the plan is compared with, those for which there was time."""
-        if not self._has_time("policies"):
+        if not has_time(self.budget, self.notes, "policies"):
             return []
         part = self.budget.part(POLICY_SHARE)
         policies, notes = usual_policies(self.model, own.schedule, self.units.period, part, self.tell)
@@ -230,7 +297,7 @@ class _AdviceRun:
 
     def _frontier(self, solved: Solution, others: list[ComparedPolicy], share: float) -> Frontier | None:
         """Return the frontier over prices of an inspection, with the schedules found so far; None without time or if it fails."""
-        if not self._has_time("prices"):
+        if not has_time(self.budget, self.notes, "prices"):
             return None
         self.tell("other prices of an inspection")
         try:
@@ -276,7 +343,7 @@ class _AdviceRun:
         if fit.bootstrap is None:
             self.notes.append(diagnostic("no-resampled-models"))
             return None
-        if not self._has_time("resampled"):
+        if not has_time(self.budget, self.notes, "resampled"):
             return None
         cost = self.model.measuring_cost
         others = (other.replace(measuring_cost=cost) for other in fit.models(economics))
@@ -288,20 +355,6 @@ class _AdviceRun:
                 diagnostic("resampled-models-incomplete", done=len(comparison.values), requested=comparison.asked)
             )
         return comparison
-
-
-def fit_diagnostics(fit: Fit, economics: Economics) -> Iterator[Diagnostic]:
-    """Yield the diagnostics of a fit that concern a plan, and what the plan assumes about failed and noticed states."""
-    if fit.goodness is not None and fit.goodness.findings:
-        yield diagnostic("model-does-not-fit")
-        yield from fit.goodness.findings
-    yield from (*fit.warnings, *fit.identifiability, *fit.notes)
-    for state in economics.failure_states:
-        if state not in economics.terminal and not economics.running.get(state):
-            yield diagnostic("failure-without-running-cost", state=state)
-    for state in fit.noticed:
-        if state not in economics.terminal:
-            yield diagnostic("noticed-state-in-plan", state=state)
 
 
 def confidence(

@@ -87,8 +87,11 @@ class PeriodCalendar:
             numeric = isinstance(period, (int, float)) and not isinstance(period, bool)
             if not numeric or not math.isfinite(period) or period <= 0:
                 raise FitError(f"period is {quoted(period)}, expected a number above 0 or one of: {', '.join(DAYS)}")
-        if date_format is not None and (not isinstance(date_format, str) or "%" not in date_format):
-            raise FitError(f"date_format is {quoted(date_format)}, expected a format such as %d.%m.%Y")
+        if date_format is not None and not _is_format(date_format):
+            raise FitError(
+                f"date_format is {quoted(date_format)}, expected a format with a year such as {DAY_FIRST} or %d.%m.%y, in "
+                "the notation of Python's strptime"
+            )
 
     @property
     def name(self) -> str | None:
@@ -160,7 +163,7 @@ class PeriodCalendar:
             return date(int(match[1]), int(match[2]), int(match[3]))
         if match := SLASHED.fullmatch(text):
             first, second, year = (int(part) for part in match.groups())
-            if first <= 12 and second <= 12 and first != second:
+            if first <= 12 and second <= 12 and first != second and date(year, first, second):
                 raise _TwoReadingsError((first, second, year))
             if first != second:
                 self._readings.setdefault(DAY_FIRST if first > 12 else MONTH_FIRST, text)
@@ -201,9 +204,16 @@ class PeriodCalendar:
         """Return the times with those of dates with two readings; raise a `FitError` if nothing tells which one is meant."""
         if not self._pending:
             return times
-        first, second, year = next(iter(self._pending))
-        written = f"{first:02d}/{second:02d}/{year}"
+        month_first = self._month_first()
+        days = [date(y, a, b) if month_first else date(y, b, a) for a, b, y in self._pending]
+        values = np.array([self._of_day(day) for day in days])
+        return np.where(times < 0, values[np.minimum(-1 - times, len(values) - 1).astype(np.int64).clip(0)], times)
+
+    def _month_first(self) -> bool:
+        """Return whether dates with two readings begin with the month; raise a `FitError` if nothing tells."""
         if len(self._readings) != 1:
+            first, second, year = next(iter(self._pending))
+            written = f"{first:02d}/{second:02d}/{year}"
             one, other = (date(year, first, second), date(year, second, first))
             proof = f", and others prove both ({' and '.join(self._readings.values())})" if self._readings else ""
             raise FitError(
@@ -211,27 +221,35 @@ class PeriodCalendar:
                 f"{proof}; say which with date_format={MONTH_FIRST!r} or {DAY_FIRST!r} "
                 f"(--date-format {MONTH_FIRST} or {DAY_FIRST})"
             )
-        month_first = MONTH_FIRST in self._readings
-        days = [date(y, a, b) if month_first else date(y, b, a) for a, b, y in self._pending]
-        values = np.array([self._of_day(day) for day in days])
-        return np.where(times < 0, values[np.minimum(-1 - times, len(values) - 1).astype(np.int64).clip(0)], times)
+        return MONTH_FIRST in self._readings
 
     def diagnostics(self) -> list[Diagnostic]:
-        """Return how the times were converted; nothing if they were whole numbers of periods."""
+        """Return how the times were converted; nothing if they were whole numbers of periods.
+
+        Raises a `FitError` if a date has two readings and nothing tells which one is meant.
+        """
         found = []
         if self.has_dates and not self.continuous and isinstance(self.period, str):
             found.append(diagnostic("dates-to-periods", period=self.period))
         elif isinstance(self.period, (int, float)) and not self.continuous:
             found.append(diagnostic("times-divided", length=self.period))
         if self._pending:
-            form, example = next(iter(self._readings.items()))
-            reading = "month" if form == MONTH_FIRST else "day"
-            found.append(
-                diagnostic("dates-with-two-readings", dates=len(self._pending), first=reading, example=example)
-            )
+            first = "month" if self._month_first() else "day"
+            (example,) = self._readings.values()
+            found.append(diagnostic("dates-with-two-readings", dates=len(self._pending), first=first, example=example))
         if self._months and (self.continuous or self.period in ("day", "week")):
             found.append(diagnostic("months-without-day", day=MIDDLE_OF_MONTH))
         return found
+
+
+def _is_format(text: object) -> bool:
+    """Return whether a text is a format of dates that tells the year."""
+    example = datetime(2012, 4, 13)
+    try:
+        found = datetime.strptime(example.strftime(str(text)), str(text))
+    except (ValueError, re.error):
+        return False
+    return found.year == example.year
 
 
 class _TwoReadingsError(Exception):

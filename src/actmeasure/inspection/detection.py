@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -23,13 +24,23 @@ Kind = Literal["log-normal", "log-logistic", "exponential"]
 LOGARITHMS: dict[str, tuple[Callable[[FloatArray], FloatArray], Callable[[FloatArray], FloatArray]]] = {
     "log-normal": (special.log_ndtr, lambda z: special.log_ndtr(-z)),
     "log-logistic": (special.log_expit, lambda z: special.log_expit(-z)),
-    # 1 - exp(-size / scale), with z = log(size / scale)
-    "exponential": (lambda z: np.log(-np.expm1(-np.exp(z))), lambda z: -np.exp(z)),
+    # 1 - exp(-size / scale), with z = log(size / scale); for small z it is size / scale
+    "exponential": (
+        lambda z: np.where(z < -40.0, z, np.log(-np.expm1(-np.exp(np.clip(z, -40.0, 700.0))))),
+        lambda z: -np.exp(np.minimum(z, 700.0)),
+    ),
 }
-#: Smallest and largest spread of the logarithm of the size; at the smallest, hits and misses are separated by their size.
+#: Smallest and largest spread of the logarithm of the size: at the smallest, hits and misses are separated by their size; at the
+#: largest, hits do not become more frequent with size.
 SPREADS = (1e-6, 1e3)
 #: Smallest size; sizes of 0 are never found.
 SMALLEST = 1e-300
+#: How far from all trials, as a logarithm, the size found with probability 0.5 is searched.
+FARTHEST = 50.0
+#: Accuracy of logarithms of sizes and spreads.
+ACCURACY = 1e-9
+#: An interval that is wider than this many standard deviations of the curve has no end on that side.
+WIDEST = 1e6
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,19 +50,26 @@ class DetectionFit:
     The probability of a hit at size `a` is F((log a - location) / spread) with the normal distribution function F (log-normal) or
     the logistic one (log-logistic), or 1 - exp(-a / exp(location)) (exponential, whose spread is 1).
 
+    Intervals hold what the likelihood ratio does not reject. In the slope 1 / spread and the standardised size at any one size
+    the log-likelihood is concave, so that these are intervals, and the largest likelihood given a point of the curve is
+    found by a search in one dimension.
+
     Attributes
     ----------
     kind : {"log-normal", "log-logistic", "exponential"}
     location, spread : float
     covariance : float64 array, shape (2, 2)
         Of the estimates of `location` and log `spread`, from the curvature of the likelihood; 0 for a spread that is not
-        estimated.
+        estimated, infinite where there is no maximum.
     level : float
         Coverage probability of the intervals.
     log_likelihood : float
     converged : bool
-        Whether the likelihood has a maximum that was found; False where hits and misses are separated by their size.
-    trials, hits : int
+        Whether the likelihood has a maximum that was found; False where hits and misses are separated by their size, or hits
+        do not become more frequent with it.
+    sizes : float64 array, shape (n,)
+    found : bool array, shape (n,)
+        The trials.
     """
 
     kind: Kind
@@ -61,8 +79,18 @@ class DetectionFit:
     level: float
     log_likelihood: float
     converged: bool
-    trials: int
-    hits: int
+    sizes: FloatArray
+    found: npt.NDArray[np.bool_]
+
+    @property
+    def trials(self) -> int:
+        """The number of trials."""
+        return len(self.found)
+
+    @property
+    def hits(self) -> int:
+        """The number of trials in which something was found."""
+        return int(self.found.sum())
 
     def pod(self, sizes: npt.ArrayLike) -> FloatArray:
         """Return the probability of a hit for each size."""
@@ -70,17 +98,19 @@ class DetectionFit:
 
     def interval(self, sizes: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
         """Return the low and high ends of the intervals of `pod` for each size."""
-        z = (_logarithm(sizes) - self.location) / self.spread
-        if not self.converged:
-            return np.zeros_like(z), np.ones_like(z)
-        # The standardised size is nearly normally distributed, with derivatives -1 / spread and -z by the two parameters.
-        rates = np.stack([np.full_like(z, -1.0 / self.spread), -z * (self.kind != "exponential")])
-        error = np.sqrt(np.einsum("i...,ij,j...->...", rates, self.covariance, rates))
-        width = error * stats.norm.ppf((1 + self.level) / 2)
-        return self._pod(z - width), self._pod(z + width)
+        logs = _logarithm(sizes)
+        best = (logs - self.location) / self.spread
+        ends = np.array(
+            [
+                [self._end(lambda z, at=at: self._profile(at, z), z, side) for side in (-1.0, 1.0)]  # type: ignore[misc]
+                for at, z in zip(logs.ravel(), best.ravel(), strict=True)
+            ]
+        ).reshape(*logs.shape, 2)
+        chances = np.where((np.asarray(sizes) == 0)[..., None], 0.0, self._pod(ends))
+        return chances[..., 0], chances[..., 1]
 
     def size(self, probability: float = 0.9) -> tuple[float, float, float]:
-        """Return the size that is found with a probability, and the ends of its interval."""
+        """Return the size that is found with a probability, and the ends of its interval, which may be 0 and infinity."""
         chance = real(probability, "the probability", FitError)
         if not 0 < chance < 1:
             raise FitError(f"the probability is {quoted(probability)}, expected a number between 0 and 1 such as 0.9")
@@ -90,12 +120,24 @@ class DetectionFit:
             "exponential": lambda p: float(np.log(-np.log1p(-p))),
         }
         z = float(inverse[self.kind](chance))
-        rates = np.array([1.0, z * self.spread * (self.kind != "exponential")])
         centre = self.location + self.spread * z
-        if not self.converged:
-            return float(np.exp(centre)), 0.0, np.inf
-        width = float(stats.norm.ppf((1 + self.level) / 2) * np.sqrt(rates @ self.covariance @ rates))
-        return float(np.exp(centre)), float(np.exp(centre - width)), float(np.exp(centre + width))
+        low, high = (self._end(lambda log: self._profile(log, z), centre, side) for side in (-1.0, 1.0))
+        with np.errstate(over="ignore"):
+            return float(np.exp(centre)), float(np.exp(low)), float(np.exp(high))
+
+    def _profile(self, at: float, z: float) -> float:
+        """Return the largest log-likelihood of curves with the standardised size `z` at a log size."""
+        return _profile(self.kind, np.log(self.sizes), self.found, at, z)[0]
+
+    def _end(self, profile: Callable[[float], float], best: float, side: float) -> float:
+        """Return the value at which the likelihood ratio test begins to reject, on one side of the best; or infinity."""
+        limit = self.log_likelihood - stats.chi2.ppf(self.level, 1) / 2
+        step = 0.5
+        while profile(best + side * step) > limit:
+            step *= 2
+            if step > WIDEST:
+                return side * np.inf
+        return float(optimize.brentq(lambda x: profile(best + side * x) - limit, 0.0, step, xtol=1e-6)) * side + best
 
     def measurement(
         self,
@@ -114,15 +156,19 @@ class DetectionFit:
     def summary(self) -> str:
         """Return the curve in words."""
         size, low, high = self.size(0.9)
+        ends = f"{low:.4g} to {high:.4g}" if high < np.inf else f"{low:.4g} or larger"
         lines = [
             f"{self.kind} curve of {self.trials:,} trials with {self.hits:,} hits, log-likelihood {self.log_likelihood:.2f}",
             f"found with probability 0.5 from size {self.size(0.5)[0]:.4g}, with 0.9 from {size:.4g} "
-            f"({100 * self.level:g} % interval {low:.4g} to {high:.4g})",
+            f"({100 * self.level:g} % interval {ends})",
         ]
         if not self.converged:
-            lines.insert(
-                0, "Not settled: hits and misses are separated by their size, so that the curve may be any steeper one."
+            reason = (
+                "hits do not become more frequent with size, so that there is no such curve"
+                if self.spread > 1
+                else "hits and misses are separated by their size, so that the curve may be any steeper one"
             )
+            lines.insert(0, f"Not settled: {reason}.")
         return "\n".join(lines)
 
     def __repr__(self) -> str:
@@ -198,43 +244,59 @@ def _logarithm(sizes: npt.ArrayLike) -> FloatArray:
     return np.log(np.maximum(size, SMALLEST))
 
 
-def _fit_kind(kind: str, sizes: FloatArray, hits: npt.NDArray[np.bool_], level: float) -> DetectionFit:
-    """Return the curve of one kind; parameters are the location and log spread of the logarithm of the size."""
-    logs = np.log(sizes)
+def _log_likelihood(kind: str, z: FloatArray, hits: npt.NDArray[np.bool_]) -> float:
+    """Return the log-likelihood of trials with these standardised sizes, (n,)."""
     log_hit, log_miss = LOGARITHMS[kind]
-    free = 1 if kind == "exponential" else 2
+    return float(log_hit(z[hits]).sum() + log_miss(z[~hits]).sum())
 
-    def loss(x: FloatArray) -> float:
-        z = (logs - x[0]) / (np.exp(x[1]) if free == 2 else 1.0)
-        with np.errstate(divide="ignore", over="ignore"):
-            value = -float(np.where(hits, log_hit(z), log_miss(z)).sum())
-        return value if np.isfinite(value) else 1e10
 
-    starts = [
-        (np.median(logs) + shift, np.log(max(logs.std(), 0.05) * scale)) for shift in (-1, 0, 1) for scale in (0.3, 1.0)
-    ]
-    bounds = [(logs.min() - 50, logs.max() + 50), tuple(np.log(SPREADS))][:free]
-    results = [optimize.minimize(loss, np.array(one)[:free], method="L-BFGS-B", bounds=bounds) for one in starts]
-    best = min(results, key=lambda one: float(one.fun))
-    polished = optimize.minimize(
-        loss, best.x, method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-12, "maxiter": 4000}
+def _profile(kind: str, logs: FloatArray, hits: npt.NDArray[np.bool_], at: float, z: float) -> tuple[float, float]:
+    """Return the largest log-likelihood of curves with the standardised size `z` at the log size `at`, and its log spread.
+
+    With the slope b = 1 / spread the standardised sizes are z + b (log a - at). The log-likelihood is concave in b, and so has
+    one maximum in log b.
+    """
+    if kind == "exponential":
+        return _log_likelihood(kind, z + logs - at, hits), 0.0
+    found = optimize.minimize_scalar(
+        lambda log_spread: -_log_likelihood(kind, z + (logs - at) * np.exp(-log_spread), hits),
+        bounds=(math.log(SPREADS[0]), math.log(SPREADS[1])),
+        method="bounded",
+        options={"xatol": ACCURACY},
     )
-    x = polished.x if polished.fun < best.fun else best.x
-    curvature = _curvature(loss, x)
-    settled = bool(np.linalg.eigvalsh(curvature).min() > 1e-6 and -loss(x) < -1e-6)
+    return -float(found.fun), float(found.x)
+
+
+def _fit_kind(kind: str, sizes: FloatArray, hits: npt.NDArray[np.bool_], level: float) -> DetectionFit:
+    """Return the curve of one kind: the best location, each with its best spread."""
+    logs = np.log(sizes)
+    free = 1 if kind == "exponential" else 2
+    found = optimize.minimize_scalar(
+        lambda at: -_profile(kind, logs, hits, at, 0.0)[0],
+        bounds=(logs.min() - FARTHEST, logs.max() + FARTHEST),
+        method="bounded",
+        options={"xatol": ACCURACY},
+    )
+    location = float(found.x)
+    value, log_spread = _profile(kind, logs, hits, location, 0.0)
+    curvature = _curvature(
+        lambda x: -_log_likelihood(kind, (logs - x[0]) * np.exp(-(x[1] if free == 2 else 0.0)), hits),
+        np.array([location, log_spread])[:free],
+    )
+    inside = free == 1 or np.log(SPREADS[0]) + 1 < log_spread < np.log(SPREADS[1]) - 1
+    settled = bool(inside and np.linalg.eigvalsh(curvature).min() > 1e-6 and value < -1e-6)
     covariance = np.zeros((2, 2))
     covariance[:free, :free] = np.linalg.inv(curvature) if settled else np.inf
-    spread = float(np.exp(x[1])) if free == 2 else 1.0
     return DetectionFit(
         kind=kind,  # type: ignore[arg-type]
-        location=float(x[0]),
-        spread=spread,
+        location=location,
+        spread=float(np.exp(log_spread)),
         covariance=covariance,
         level=float(level),
-        log_likelihood=-loss(x),
+        log_likelihood=value,
         converged=settled,
-        trials=len(hits),
-        hits=int(hits.sum()),
+        sizes=sizes,
+        found=hits,
     )
 
 

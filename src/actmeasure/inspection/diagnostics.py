@@ -23,11 +23,11 @@ CODES: dict[Severity, tuple[str, ...]] = {
         "lines-skipped", "dates-to-periods", "times-divided", "dates-with-two-readings", "months-without-day", "cells-missing",
         "columns-ignored", "states-sorted", "contradicted-records-left-out", "records-merged", "default-action-not-recorded",
         "actions-filled-in", "actions-filled-in-between", "contradictions-left-out",
-        "units-without-change", "assumed-transitions", "assumption-not-needed",
+        "units-without-change", "assumption", "assumed-transitions", "assumption-not-needed",
         "age-matters", "age-does-not-matter",
         # Parts of the fit and of the advice that were left out.
-        "intervals-incomplete", "goodness-incomplete", "flat-directions-not-checked", "plan-from-other-search",
-        "states-without-plan", "longer-intervals-not-tried",
+        "intervals-incomplete", "few-replicates", "goodness-incomplete", "flat-directions-not-checked", "plan-from-other-search",
+        "states-without-plan", "worth-not-computed", "longer-intervals-not-tried", "no-such-rule", "best-of-those-tried",
         # A sentence of a fit that was saved before diagnostics were stored as records.
         "stored-text",
     ),
@@ -43,9 +43,12 @@ CODES: dict[Severity, tuple[str, ...]] = {
         # The plan and the policies that it is compared with.
         "model-does-not-fit", "failure-without-running-cost", "noticed-state-in-plan", "plan-not-closed", "policy-not-closed",
         "policy-search-stopped", "longest-interval-is-best",
+        "failed-units-left", "plan-far-from-bound", "other-policy-is-better", "longest-interval-exceeded",
+        "failure-limit-exceeded", "fit-not-tested",
+        "plan-never-acts", "limit-in-weighted-mean-only",
         # Parts of the advice that are incomplete.
         "part-interrupted", "part-out-of-time", "policy-out-of-time", "frontier-not-closed", "plans-at-prices-incomplete",
-        "no-resampled-models", "resampled-models-incomplete",
+        "no-resampled-models", "resampled-models-incomplete", "resampled-not-solved", "worth-incomplete",
     ),
     "error": ("policy-failed", "frontier-failed"),
 }  # fmt: skip

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import chain, combinations, pairwise
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,7 @@ __all__ = [
     "persistent_start",
     "random_start",
     "refine",
+    "starts_without",
 ]
 
 FloatArray = npt.NDArray[np.float64]
@@ -53,6 +54,8 @@ INWARD = 1e-3
 LEAST_IMPROVEMENT = 1e-4
 #: Largest number of quasi-Newton searches of `refine`, and iterations of each.
 MOST_SEARCHES, MOST_ITERATIONS = 4, 500
+#: Largest number of errors of which every combination is left out in one of the searches.
+FEW_ERRORS = 3
 #: Probability of a correct record at the start of a search.
 START_CORRECT = 0.9
 
@@ -411,8 +414,31 @@ def _shortest_paths(allowed: BoolArray) -> dict[tuple[int, int], tuple[int, ...]
     return paths
 
 
+def starts_without(estimate: ChainEstimate, fixed: FloatArray, rarely: float) -> Iterator[FloatArray]:
+    """Yield the parameters of an estimate with one of them 0, for each that is expected less than `rarely`, the rarest first.
+
+    The most frequent probability of a row is not set to 0.
+    """
+    free = np.isnan(fixed) & ~(estimate.rates & np.eye(fixed.shape[1], dtype=bool)) & (estimate.parameters > 0)
+    most = np.where(free, estimate.transitions, -1.0).max(axis=2, keepdims=True)
+    rare = free & (estimate.transitions < rarely) & (estimate.rates | (estimate.transitions < most))
+    places = np.argwhere(rare)
+    for block, state, to in places[np.argsort(estimate.transitions[rare], kind="stable")]:
+        start = estimate.parameters.copy()
+        row = np.isnan(fixed[block, state])
+        before = start[block, state, row].sum()
+        start[block, state, to] = 0.0
+        if not estimate.rates[block, 0, 0]:
+            start[block, state, row] *= before / start[block, state, row].sum()
+        yield start
+
+
 def nested_masks(allowed: BoolArray, n_dynamic: int, n_actions: int) -> Iterator[BoolArray]:
-    """Yield the allowed parameters of smaller structures: each named one, for all actions, and for each action alone."""
+    """Yield the allowed parameters of smaller structures and of fewer errors.
+
+    The structures are each named one, for all actions, and for each action alone. Of the errors of records, if there are any,
+    every combination is left out if there are at most `FEW_ERRORS`, otherwise each one and all.
+    """
     size = allowed.shape[1]
     seen = {allowed.tobytes()}
     diagonal = np.eye(size, dtype=bool)
@@ -425,3 +451,11 @@ def nested_masks(allowed: BoolArray, n_dynamic: int, n_actions: int) -> Iterator
             if nested.tobytes() not in seen and (nested.any(axis=2) | ~allowed.any(axis=2)).all():
                 seen.add(nested.tobytes())
                 yield nested
+    if len(allowed) == n_dynamic:
+        return
+    errors = np.argwhere(allowed[n_dynamic] & ~diagonal)
+    numbers = [1, len(errors)] if len(errors) > FEW_ERRORS else range(1, len(errors) + 1)
+    for chosen in chain.from_iterable(combinations(errors.tolist(), number) for number in numbers):
+        nested = allowed.copy()
+        nested[n_dynamic][tuple(np.transpose(chosen))] = False
+        yield nested

@@ -19,6 +19,7 @@ from actmeasure.inspection.economics import DAYS, Economics
 from actmeasure.inspection.flows import generator, transition_probabilities
 from actmeasure.inspection.gaps import SAME_AGE
 from actmeasure.inspection.goodness import Goodness
+from actmeasure.inspection.problem import INSPECTION, Problem, priced_problem
 from actmeasure.inspection.text import fit_text
 from actmeasure.model import Measurement, Model
 
@@ -26,8 +27,6 @@ __all__ = ["Fit", "age_names", "over_period"]
 
 FloatArray = npt.NDArray[np.float64]
 
-#: The name of the measurement of a fit.
-INSPECTION = "inspection"
 #: Largest age in periods of a model with breaks of age.
 MOST_AGES = 1000
 
@@ -183,16 +182,24 @@ class Fit:
         discount are converted. The start is distributed as the states at first inspections. Where records may be wrong,
         inspections of the model are, too. With breaks of age, a state of the model is an age in periods and a state, named `3,
         age 12`, and the age is always known; only actions of `at_once` or an assumption with the first state as target start a
-        new life at age 0.
+        new life at age 0. With inspection methods, a life, limits or components in the prices, it is the model of all that.
 
         Raises `FitError` if the prices do not match the fit, or if a row of probabilities is not known: then drop the action, or
         give an assumption, when fitting.
         """
+        return self.problem(economics, period).model
+
+    def problem(self, economics: Economics | str | os.PathLike[str], period: str | None = None) -> Problem:
+        """Return the model together with its costs by cause, its failures and what its states stand for; see `model`."""
         prices = self._checked(economics, period)
-        return self._model(prices, self._over(prices, self.dynamics, self.probabilities), self.errors)
+        return self._problem(prices, self._over(prices, self.dynamics, self.probabilities), self.errors)
 
     def models(self, economics: Economics | str | os.PathLike[str], period: str | None = None) -> Iterator[Model]:
         """Return an iterator over the models of all bootstrap replicates, built as by `model`."""
+        return (one.model for one in self.problems(economics, period))
+
+    def problems(self, economics: Economics | str | os.PathLike[str], period: str | None = None) -> Iterator[Problem]:
+        """Return an iterator over the problems of all bootstrap replicates, built as by `problem`."""
         prices = self._checked(economics, period)
         if self.bootstrap is None:
             raise FitError("the fit has no bootstrap replicates; fit with bootstrap=200 (--bootstrap 200)")
@@ -200,7 +207,7 @@ class Fit:
         dynamics = self.bootstrap_dynamics if self.bootstrap_dynamics is not None else [None] * count
         errors = self.bootstrap_errors if self.bootstrap_errors is not None else [None] * count
         return (
-            self._model(prices, self._over(prices, one, probabilities), wrong)
+            self._problem(prices, self._over(prices, one, probabilities), wrong)
             for one, probabilities, wrong in zip(dynamics, self.bootstrap, errors, strict=True)
         )
 
@@ -251,46 +258,14 @@ class Fit:
         default = np.arange(len(self.action_names)) // count * count + number
         return over_period(dynamics, self._acts_at_once, default, length)
 
-    def _model(self, prices: Economics, probabilities: FloatArray, errors: FloatArray | None) -> Model:
-        terminal = np.isin(self.state_names, prices.terminal)
-        initial = np.where(terminal, 0.0, self.initial)
-        if not initial.sum():
-            raise FitError("every unit was first inspected in a terminal state; leave some states non-terminal")
-        actions = self.plain_actions
-        rewards = prices.rewards(self.state_names, actions)
-        cost = prices.measuring_costs(self.state_names, actions)
-        names, copies = self.state_names, 1
+    def _problem(self, prices: Economics, probabilities: FloatArray, errors: FloatArray | None) -> Problem:
+        """Return the problem with transition probabilities, (A, S, S), and probabilities of recorded states, (S, S)."""
+        copies = 1
         if self.age_breaks:
             ages = self._ages(prices)
             copies = len(ages)
             probabilities = self._with_ages(probabilities, ages)
-            rewards = np.tile(rewards, (copies, 1, copies))
-            cost = cost if isinstance(cost, float) else np.tile(cost, (copies, 1))
-            names = tuple(f"{name}, age {age:g}" for age in range(copies) for name in self.state_names)
-            terminal, initial = np.tile(terminal, copies), np.r_[initial, np.zeros(len(initial) * (copies - 1))]
-        looks: dict[str, Any] = {"measuring_cost": cost}
-        if errors is not None:
-            # No outcome for states that end an episode, if nothing else is recorded as one.
-            seen = np.asarray((errors[~terminal[: len(errors)]] > 0).any(axis=0))
-            outcomes = tuple(name for name, possible in zip(self.state_names, seen, strict=True) if possible)
-            rows = np.where(terminal[: len(errors), None], seen / seen.sum(), errors)[:, seen]
-            looks = {
-                "measurements": [
-                    Measurement.noisy(
-                        INSPECTION, cost=cost, outcomes=outcomes, probabilities=np.tile(rows, (copies, 1))
-                    )
-                ]
-            }
-        return Model.from_arrays(
-            probabilities.transpose(1, 0, 2),
-            rewards,
-            discount=prices.discount,
-            initial=initial / initial.sum(),
-            terminal=terminal,
-            state_names=names,
-            action_names=actions,
-            **looks,
-        )
+        return priced_problem(probabilities, prices, self.state_names, self.plain_actions, self.initial, errors, copies)
 
     def _ages(self, prices: Economics) -> npt.NDArray[np.int64]:
         """Return the interval of each age in periods, up to the age from which nothing changes any more."""

@@ -24,6 +24,7 @@ from actmeasure.inspection.estimation import (
     nested_masks,
     persistent_start,
     refine,
+    starts_without,
 )
 from actmeasure.inspection.fit_result import Fit, age_names, over_period
 from actmeasure.inspection.gaps import Gaps, find_gaps, unit_events
@@ -33,6 +34,7 @@ from actmeasure.inspection.records import Progress, Records, ignore_progress, re
 from actmeasure.inspection.structures import allowed_transitions, assumed_rows, check_assumptions, possible_errors
 from actmeasure.inspection.uncertainty import (
     MOST_FREE,
+    ROUGH_GAIN,
     Confounded,
     Replication,
     confounded_errors,
@@ -44,6 +46,7 @@ from actmeasure.inspection.uncertainty import (
     resample,
 )
 from actmeasure.settings import amount, real, whole
+from actmeasure.statistics import quantile_interval
 
 __all__ = ["EstimationRun", "Fit", "FitSettings", "fit"]
 
@@ -52,14 +55,20 @@ MOST_REPLICATES = 10**6
 #: A row with less expected exposure, in periods or mean gaps, and without an inspection at its beginning is not estimated.
 LEAST_EXPOSURE = 5.0
 #: Number of random starts, the larger number where the gap lengths have a common factor: then roots of a matrix are estimated, of
-#: which there may be several; and the smaller number in continuous time and with errors, where there are other starts, too.
-STARTS, MORE_STARTS, FEW_STARTS = 4, 20, 2
+#: which there may be several; the smallest in continuous time, where there are other starts, too; and that where records may be
+#: wrong, which often makes several maxima.
+STARTS, MORE_STARTS, FEW_STARTS, ERROR_STARTS = 4, 20, 2, 20
 #: No other starts where every row was inspected this often one period later, which determines it.
 ENOUGH_SHORT_GAPS = 20
 #: A search from another start is continued if its log-likelihood is at most this much below the best.
 PROMISING = 50.0
+#: A transition or error is rare if it is expected less often than this in the records; the most searches without one,
+#: which go on if their log-likelihood is at most this much below the best.
+RARELY, MOST_WITHOUT, CLOSE = 10.0, 30, 6.0
 #: Rows with less exposure, in periods or mean gaps, get a diagnostic, and so do records with fewer units.
 LITTLE_EXPOSURE, FEW_UNITS = 10.0, 20
+#: Numbers of replicates that differ by less than this are the same; in floating point 1.9 / 0.1 is above 19.
+SAME_LEVEL = 1e-6
 #: Largest number of lines of contradictions that are kept in a diagnostic.
 SHOWN_LINES = 5
 #: The order of the states is asked about if reversing it leaves fewer contradictions than one in this many.
@@ -408,7 +417,7 @@ class EstimationRun:
         )
         tested = self._goodness(replication, goodness)
         missing = (unknown & ~assumed)[:, :, None]
-        drawn = self._resampled(replication, bootstrap)
+        drawn = self._resampled(replication, bootstrap, level)
         low, high = (None, None) if drawn is None else self._intervals(estimate, fixed, drawn, level)
         results = _Results(self._likelihood, missing, estimate, drawn, low, high, level)
         counts: dict[str, Any] = fit_counts(records, gaps)
@@ -585,13 +594,39 @@ class EstimationRun:
         for one in self._other_starts(fixed):
             if one.log_likelihood > best.log_likelihood - PROMISING:
                 best = better(best, refine(likelihood, data, one, self._allowed, fixed))
-        starts = FEW_STARTS
+        starts = FEW_STARTS if likelihood.errors is None else ERROR_STARTS
         if self._is_plain:
             starts = MORE_STARTS if np.gcd.reduce(self._gaps.length) > 1 else STARTS
         found, others = other_chains(likelihood, best, self._allowed, fixed, starts, self._starts_rng)
         if found is not best:
             best = better(best, refine(likelihood, data, found, self._allowed, fixed))
-        return best, others, starts
+        return self._without_rare(best, fixed), others, starts
+
+    def _without_rare(self, best: ChainEstimate, fixed: FloatArray) -> ChainEstimate:
+        """Return the best estimate of searches that start at the best one so far without a transition or error that is rare.
+
+        Of two ways that explain a few records, a search keeps the one it comes to first; without it, the other one can rise.
+        """
+        likelihood, data = self._likelihood, self._data
+        tried: set[bytes] = set()
+        while len(tried) < MOST_WITHOUT:
+            for start in starts_without(best, fixed, RARELY):
+                if start.tobytes() in tried or len(tried) == MOST_WITHOUT:
+                    continue
+                tried.add(start.tobytes())
+                if not np.isfinite(likelihood.gradient(start, data)[0]):
+                    continue
+                one = maximise(likelihood, data, start, fixed, least_gain=ROUGH_GAIN)
+                if one.log_likelihood < best.log_likelihood - CLOSE:
+                    continue
+                one = refine(likelihood, data, one, self._allowed & ~((start == 0) & (best.parameters > 0)), fixed)
+                one = refine(likelihood, data, one, self._allowed, fixed)
+                if better(best, one) is one:
+                    best = one
+                    break
+            else:
+                break
+        return best
 
     def _other_starts(self, fixed: FloatArray) -> Iterator[ChainEstimate]:
         """Yield the estimates of searches from the counts of transitions and within smaller structures."""
@@ -623,14 +658,20 @@ class EstimationRun:
             self._notes.append(diagnostic("goodness-incomplete", done=done, requested=replicates))
         return tested
 
-    def _resampled(self, replication: Replication, replicates: int) -> FloatArray | None:
+    def _resampled(self, replication: Replication, replicates: int, level: float) -> FloatArray | None:
         """Return the parameters of resampled units, (n, B, S, S); None if there are fewer than two."""
         if not replicates:
             return None
         drawn = resample(replication, replicates, self._bootstrap_rng)
         if len(drawn) < replicates:
             self._notes.append(diagnostic("intervals-incomplete", done=len(drawn), requested=replicates))
-        return drawn if len(drawn) >= 2 else None
+        if len(drawn) < 2:
+            return None
+        needed = math.ceil((1 + level) / (1 - level) - SAME_LEVEL)
+        if len(drawn) < needed:
+            held = (len(drawn) - 1) / (len(drawn) + 1)
+            self._notes.append(diagnostic("few-replicates", done=len(drawn), level=level, held=held, needed=needed))
+        return drawn
 
     def _intervals(
         self, estimate: ChainEstimate, fixed: FloatArray, drawn: FloatArray, level: float
@@ -697,8 +738,7 @@ class _Results:
         if drawn is None:
             return {"probabilities": probabilities, "low": None, "high": None, "bootstrap": None}
         replicates = np.array([over_period(one, jumps, default, 1.0) for one in drawn])
-        tail = (1 - self._level) / 2
-        low, high = np.quantile(replicates, [tail, 1 - tail], axis=0)
+        low, high = quantile_interval(replicates, self._level)
         return {
             "probabilities": probabilities,
             "low": np.minimum(low, probabilities),

@@ -18,8 +18,13 @@ FloatArray = npt.NDArray[np.float64]
 
 #: Largest q t of the series; longer durations are halved.
 LONGEST_SERIES = 8.0
-#: Number of terms: beyond it the Poisson probabilities with mean `LONGEST_SERIES` are below 1e-17.
-TERMS = 45
+#: The largest q t for which 1, 2, ... terms of the series leave out at most a probability of 1e-17; `LONGEST_SERIES` needs 43.
+LARGEST_MEANS = special.gammaincinv(np.arange(1.0, 46.0), 1e-17)
+#: At least this many terms more than states, so that the probability of passing through all of them soon is accurate, too.
+MORE_TERMS = 10
+#: Products of matrices are split so that each takes about this many multiplications: then BLAS computes it in one thread, which
+#: is faster than several that wait for each other.
+MOST_MULTIPLICATIONS = 100_000
 #: Smallest q: that of a matrix of zeros.
 SMALLEST_RATE = 1e-300
 
@@ -50,8 +55,6 @@ class Flows:
 
     def __init__(self, durations: FloatArray) -> None:
         self.durations = durations
-        self._number = np.arange(TERMS)
-        self._log_factorial = special.gammaln(self._number + 1.0)
 
     def matrices(self, intensities: FloatArray) -> FloatArray:
         """Return expm(Q t) for every duration, (D, S, S); Q, (S, S), may have rows that sum to less than 0."""
@@ -62,13 +65,17 @@ class Flows:
             halvings = np.ceil(np.log2(np.maximum(mean / LONGEST_SERIES, 1.0)))
         self._halvings = halvings.astype(np.int64)
         mean = mean / 2.0**self._halvings
-        self._weights = np.exp(special.xlogy(self._number, mean[:, None]) - mean[:, None] - self._log_factorial)
-        self._powers = np.empty((TERMS, size, size))
+        terms = max(int(np.searchsorted(LARGEST_MEANS, mean.max(initial=0.0))) + 1, size + MORE_TERMS)
+        count = np.arange(terms)
+        self._weights = np.exp(special.xlogy(count, mean[:, None]) - mean[:, None] - special.gammaln(count + 1.0))
+        self._powers = np.empty((terms, size, size))
         self._powers[0] = np.eye(size)
         self._step = np.eye(size) + intensities / self._rate
-        for number in range(1, TERMS):
-            self._powers[number] = self._powers[number - 1] @ self._step
-        result: FloatArray = (self._weights @ self._powers.reshape(TERMS, -1)).reshape(-1, size, size)
+        for one in range(1, terms):
+            self._powers[one] = self._powers[one - 1] @ self._step
+        flat = self._powers.reshape(terms, -1)
+        result = np.concatenate([self._weights[part] @ flat for part in self._parts(terms, size)])
+        result = result.reshape(-1, size, size)
         self._squared: list[tuple[npt.NDArray[np.int64], FloatArray]] = []
         for number in range(int(self._halvings.max(initial=0))):
             chosen = np.flatnonzero(self._halvings > number)
@@ -84,10 +91,18 @@ class Flows:
         for chosen, before in reversed(self._squared):
             turned = before.transpose(0, 2, 1)
             change[chosen] = change[chosen] @ turned + turned @ change[chosen]
-        by_power = (self._weights.T @ change.reshape(len(change), -1)).reshape(TERMS, size, size)
+        terms = len(self._powers)
+        flat = change.reshape(len(change), -1)
+        sums = [self._weights[part].T @ flat[part] for part in self._parts(terms, size)]
+        by_power = np.sum(sums, axis=0).reshape(terms, size, size)
         total = np.zeros((size, size))
         carried = np.zeros((size, size))
-        for number in range(TERMS - 1, 0, -1):
+        for number in range(terms - 1, 0, -1):
             carried = by_power[number] + carried @ self._step.T
             total += self._powers[number - 1].T @ carried
         return total / self._rate
+
+    def _parts(self, terms: int, size: int) -> list[slice]:
+        """Return the durations in parts, see `MOST_MULTIPLICATIONS`; one part if there are none."""
+        step = max(1, MOST_MULTIPLICATIONS // (terms * size * size))
+        return [slice(begin, begin + step) for begin in range(0, max(len(self.durations), 1), step)]

@@ -17,6 +17,7 @@ from actmeasure.inspection.fit_result import Fit
 from actmeasure.inspection.fitting import EstimationRun, check_numbers, fit, likelihood_ratio, prepared
 from actmeasure.inspection.goodness import SIGNIFICANT
 from actmeasure.inspection.records import Records
+from actmeasure.inspection.text import NOT_SETTLED
 
 __all__ = ["GroupFits", "fit_groups"]
 
@@ -81,7 +82,7 @@ class GroupFits:
 
     def summary(self) -> str:
         """Return the fits in words and tables."""
-        parts = [self.verdict()]
+        parts = [self.verdict()] if self.converged else [NOT_SETTLED, self.verdict()]
         parts += [f"Group {shown(name)}\n\n{one.summary()}" for name, one in self.fits.items()]
         return "\n\n".join([*parts, f"All groups together\n\n{self.shared.summary()}"])
 

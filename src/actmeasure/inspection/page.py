@@ -23,9 +23,10 @@ import numpy as np
 from actmeasure import __version__
 from actmeasure.belief import Belief
 from actmeasure.errors import MissingExtraError, PlanError, shown
-from actmeasure.evaluation import Evaluation
+from actmeasure.evaluation import Evaluation, values_of
 from actmeasure.files.atomic import check_place, check_suffix, explain, replacing
 from actmeasure.inspection.advice import Advice, StatePlan
+from actmeasure.inspection.graph_page import graph_page_data, graph_page_words
 from actmeasure.inspection.schedules import PricedSchedule, at_price, belief_after, plan_of
 from actmeasure.inspection.text import (
     agreement_words,
@@ -38,7 +39,6 @@ from actmeasure.inspection.text import (
 )
 from actmeasure.inspection.usual_policies import ComparedPolicy
 from actmeasure.model import Model
-from actmeasure.planning.baselines import values_of
 from actmeasure.planning.explain import LookValues
 from actmeasure.schedule import BlindPlan, Schedule
 from actmeasure.text import plain_number
@@ -60,8 +60,12 @@ MOST_ENTRIES = 100_000
 ENDLESS_LEAST, ENDLESS_MOST = 12, 80
 #: Steps that are drawn after the measurement of a plan, relative to its length.
 MORE_SHARE = 0.3
+#: Losses in resampled models below this share of the plan's value are none.
+NOTHING_LOST = 1e-6
 #: Scripts in the order in which the page runs them.
 SCRIPTS = ("numbers.js", "beliefs.js", "drawing.js", "belief_chart.js", "price_charts.js", "page.js")
+#: The same, of the page of a plan that is a policy graph.
+GRAPH_SCRIPTS = ("numbers.js", "beliefs.js", "drawing.js", "belief_chart.js", "plan.js")
 
 
 def check_page_path(path: str | os.PathLike[str]) -> Path:
@@ -97,15 +101,19 @@ def page_html(advice: Advice) -> str:
         from markupsafe import Markup
     except ImportError as error:
         raise MissingExtraError("the page of an inspection plan", "report") from error
-    style, script = _text("page.css"), "\n".join(["'use strict';", "{", *map(_text, SCRIPTS), "}"])
-    template = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(_text("page.html"))
+    is_graph = advice.graph is not None
+    scripts, page = (GRAPH_SCRIPTS, "plan.html") if is_graph else (SCRIPTS, "page.html")
+    data = _displayed(graph_page_data(advice)) if is_graph else page_data(advice)
+    words = graph_page_words(advice) if is_graph else page_words(advice)
+    style, script = _text("page.css"), "\n".join(["'use strict';", "{", *map(_text, scripts), "}"])
+    template = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(_text(page))
     return template.render(
         policy=f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; base-uri 'none'; "
         "form-action 'none'",
         style=Markup(style),  # files of this package need no escaping
         script=Markup(script),
-        data=Markup(embedded_json(page_data(advice))),  # escaped by embedded_json
-        **_displayed(page_words(advice)),
+        data=Markup(embedded_json(data)),  # escaped by embedded_json
+        **_displayed(words),
     )
 
 
@@ -252,9 +260,15 @@ def _row(advice: Advice, row: StatePlan, is_drawn: bool) -> dict[str, Any]:
         "drawn": is_drawn,
         "gain": _gain(advice, row),
     }
-    if row.agreement is not None:
+    if row.agreement is not None and _other_plans_matter(advice):
         record["samePlan"], record["sameAction"] = row.agreement.same_plan, row.agreement.same_action
     return record
+
+
+def _other_plans_matter(advice: Advice) -> bool:
+    """Return whether the plan loses anything in resampled models; if not, it does not matter that their plans differ."""
+    sure = advice.confidence
+    return sure is not None and bool(len(sure.losses)) and float(sure.losses.max()) > NOTHING_LOST * abs(advice.value)
 
 
 def _gain(advice: Advice, row: StatePlan) -> float | None:
@@ -385,7 +399,10 @@ def page_words(advice: Advice) -> dict[str, Any]:
         "left_out": len(rows) - MOST_ROWS if len(rows) > MOST_ROWS else 0,
         "policies": [_policy_words(advice, policy, is_endless) for policy in advice.policies],
         "sure": confidence_words(advice),
-        "notes": [str(note) for note in advice.notes],
+        "other_plans": _other_plans_matter(advice),
+        "usable": advice.is_usable,
+        "first": [str(note) for note in advice.first_notes],
+        "notes": [str(note) for note in advice.other_notes],
         "assumptions": _assumptions(advice),
     }
 

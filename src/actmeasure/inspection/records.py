@@ -32,6 +32,8 @@ NONE = -1
 ROW = "row"
 #: Cells that are empty, in small letters.
 MISSING = frozenset({"na", "n/a", "#n/a", "-", "nan", "null"})
+#: Errors of formulas of spreadsheets.
+CELL_ERRORS = frozenset({"#REF!", "#VALUE!", "#DIV/0!", "#NAME?", "#NUM!", "#NULL!"})
 #: Similarity of names (1: equal) from which a default action counts as a misspelt recorded one.
 MISSPELT = 0.7
 #: Largest number of different states or actions.
@@ -455,6 +457,8 @@ def _missing(column: str, name: str, names: Sequence[str], delimiter: str) -> st
             f"(--delimiter {other[0]!r})"
         )
     remedy = f"name the column that holds it with columns={{{column!r}: '...'}} (--column {column}=...)"
+    if column == "by":
+        remedy = "name the column of the groups, or leave it out (--by)"
     if column == "action":
         remedy += ", or say what was always done with default_action='nothing' (--default-action nothing)"
     meant = unknown_name("column", name, names).partition("; did you mean ")[2].partition("?")[0]
@@ -496,6 +500,8 @@ class NameCodes:
         return number
 
     def _new(self, name: str) -> int:
+        if name in CELL_ERRORS:
+            raise BrokenLineError("cell-error", kind=self.kind, name=name)
         if "\0" in name or any("\ud800" <= sign <= "\udfff" for sign in name):
             raise BrokenLineError("not-text", kind=self.kind, name=_shown(name))
         if self.closed:

@@ -12,10 +12,9 @@ import numpy as np
 from actmeasure import markov
 from actmeasure.belief import Belief
 from actmeasure.errors import PlanError
-from actmeasure.evaluation import Evaluation, PlanChain, evaluate, plan_chain
+from actmeasure.evaluation import Evaluation, PlanChain, evaluate, plan_chain, values_of
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
-from actmeasure.planning.baselines import values_of
 from actmeasure.planning.budget import Budget
 from actmeasure.planning.frontier import Frontier, FrontierPiece
 from actmeasure.planning.solution import Solution

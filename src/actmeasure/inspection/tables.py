@@ -113,7 +113,7 @@ def _with_header(rows: Iterator[Row], layout: Layout, source: str, where: str, d
             break
     if len(header) < layout.header:
         raise FitError(f"{where} is empty; expected a first line with the columns {','.join(COLUMNS)}")
-    place = where if source == "row" else f"{where}, line {line}"
+    place = f"{where}, line {line}" if line else where  # names of columns that are not in a line have the number 0
     return Table(tuple(_joined(header)), rows, source, place, delimiter)
 
 
@@ -206,8 +206,12 @@ def _excel_rows(path: Path, sheet: str | None) -> Iterator[Row]:
         book = openpyxl.load_workbook(path, read_only=True, data_only=True)
         if sheet is not None and sheet not in book.sheetnames:
             raise FitError(f"{path}: {unknown_name('sheet', sheet, book.sheetnames)}")
-        chosen = book[sheet] if sheet is not None else book.worksheets[0]
-        for number, cells in enumerate(chosen.iter_rows(values_only=True), start=1):
+        chosen = sheet if sheet is not None else book.worksheets[0].title
+        rows = book[chosen].iter_rows(values_only=True)
+        if _has_formulas(path):
+            formulas = openpyxl.load_workbook(path, read_only=True)
+            rows = _computed(path, rows, formulas[chosen].iter_rows(values_only=True))
+        for number, cells in enumerate(rows, start=1):
             texts = [_excel_cell(cell) for cell in cells]
             if any(texts):
                 yield number, texts
@@ -216,6 +220,32 @@ def _excel_rows(path: Path, sheet: str | None) -> Iterator[Row]:
         raise
     except Exception as error:  # openpyxl raises many kinds of errors at damaged files
         raise FitError(f"{path} is not a sound Excel workbook ({error}); save it again, or as CSV") from error
+
+
+def _has_formulas(path: Path) -> bool:
+    """Return whether a sheet of a workbook has a formula."""
+    with zipfile.ZipFile(path) as archive:
+        for name in archive.namelist():
+            if name.startswith("xl/worksheets/") and name.endswith(".xml"):
+                with archive.open(name) as file:
+                    end = b""
+                    while part := file.read(1 << 20):
+                        if b"<f>" in end + part or b"<f " in end + part:
+                            return True
+                        end = part[-2:]
+    return False
+
+
+def _computed(path: Path, rows: Iterator[Any], formulas: Iterator[Any]) -> Iterator[Any]:
+    """Yield the rows of values; raise a `FitError` at a formula without a value, which would look like an empty cell."""
+    for number, (values, texts) in enumerate(zip(rows, formulas, strict=True), start=1):
+        for value, text in zip(values, texts, strict=True):
+            if value is None and text is not None:
+                raise FitError(
+                    f"{path}, line {number:,}: the value of the formula {quoted(str(text))} is not stored in the workbook; open "
+                    "it in a spreadsheet program and save it, or save it as CSV"
+                )
+        yield values
 
 
 def _excel_cell(value: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -11,13 +12,16 @@ from actmeasure.errors import quoted, shown, unknown_name
 from actmeasure.inspection.economics import DAYS, Units
 from actmeasure.inspection.schedules import belief_after, plan_of
 from actmeasure.planning.budget import why_open
+from actmeasure.statistics import quantile_interval
 from actmeasure.text import break_even_text, name_value_lines, percent, plain_number, shortened, text_table
 
 if TYPE_CHECKING:
     from actmeasure.evaluation import Evaluation
-    from actmeasure.inspection.advice import Advice, StatePlan
+    from actmeasure.inspection.advice import Advice, Confidence, StatePlan
     from actmeasure.inspection.diagnostics import Diagnostic
+    from actmeasure.inspection.figures import Figures
     from actmeasure.inspection.fitting import Fit
+    from actmeasure.inspection.imperfect_rules import ComparedRule
     from actmeasure.inspection.schedules import PricedSchedule
     from actmeasure.inspection.usual_policies import ComparedPolicy
     from actmeasure.model import Model
@@ -26,20 +30,27 @@ if TYPE_CHECKING:
 __all__ = [
     "POLICIES",
     "PROBLEMS",
+    "RULES",
     "SENTENCES",
     "advice_text",
     "agreement_words",
     "break_even",
     "certificate",
+    "confidence_lines",
     "confidence_words",
     "counted",
+    "failures_words",
+    "first_notes",
     "fit_text",
     "inspection_rate",
+    "notes_text",
     "plan_words",
     "policy_name",
     "policy_rule",
     "price_words",
     "problem_text",
+    "rule_name",
+    "rule_words",
     "sentence",
 ]
 
@@ -51,6 +62,8 @@ PLAN_WIDTH = 78
 SMALLEST_SHOWN = 0.0005
 #: The first line of a fit whose conditions of a maximum do not hold.
 NOT_SETTLED = "NOT SETTLED: the likelihood is not at a maximum, so that these figures are rough; see the warnings."
+#: Prices below this share of the plan's value may come from rounding, and are shown as 0.
+ROUNDING = 1e-9
 #: Largest number of states that are named for each action in the words of a rule.
 STATES_NAMED = 12
 
@@ -105,6 +118,7 @@ def _time_problem(words: str) -> Callable[[Mapping[str, Any]], str]:
 PROBLEMS: dict[str, str | Callable[[Mapping[str, Any]], str]] = {
     "wrong-width": _wrong_width,
     "not-text": _not_text,
+    "cell-error": "the {kind} is {name!r}, an error of a spreadsheet; correct the cell, or leave it empty",
     "unknown-name": lambda details: unknown_name(details["kind"], details["name"], details["choices"]),
     "unit-empty": "the unit is empty; name the unit",
     "time-empty": "the time is empty; give the period of the record",
@@ -246,6 +260,7 @@ PARTS = {
     "policies": "the comparison with other policies",
     "prices": "other prices of an inspection were tried",
     "resampled": "the resampled models were solved",
+    "worth": "it was computed what the inspections are worth",
 }
 #: The policies that a plan is compared with, as they are named in a sentence.
 POLICIES = {
@@ -255,6 +270,25 @@ POLICIES = {
     "one-interval": "one interval",
     "by-condition": "intervals by condition",
 }
+#: Rules that are compared with where inspections are imperfect.
+RULES = {
+    "calendar-kept": "a calendar that repairs do not shift",
+    "calendar-restarted": "a calendar that begins anew after a repair",
+    "by-outcome": "intervals and inspections by outcome",
+    "threshold": "a threshold on the believed probability of failure",
+    "two-thresholds": "two thresholds on the believed probability of failure",
+    "always": "inspecting every period",
+    "never": "never inspecting",
+}
+#: Why there is no rule of a kind.
+NO_RULE = {
+    "time": "there was no time for any; allow more",
+    "measurement": "no inspection can be made while waiting",
+    "failed": "it is not known which states are failures; name them",
+    "no failure": "a unit that is left alone never fails",
+    "outcomes": "the inspections have too many outcomes for a rule by outcome",
+    "beliefs": "such rules reach too many beliefs to list them",
+}
 #: Searches that found the plan, other than the one for the plan itself.
 SOURCES = POLICIES | {"frontier": "the search over other prices"}
 
@@ -262,6 +296,10 @@ SOURCES = POLICIES | {"frontier": "the search over other prices"}
 def _longest_interval(words: str) -> Callable[[Mapping[str, Any]], str]:
     """Return a function that words a statement on the longest interval that was tried."""
     return lambda details: words.format(counted(details["tried"], details["period"]))
+
+
+def _longest_interval_exceeded(details: Mapping[str, Any]) -> str:
+    return f"It exceeds the longest interval of {counted(details['longest'], details['period'])} between inspections."
 
 
 #: The sentence of every diagnostic: a format of its numbers and names, or a function of them.
@@ -310,6 +348,8 @@ SENTENCES: dict[str, str | Callable[[Mapping[str, Any]], str]] = {
     "error of {standard_error:.2f}. Give the probability of that error, if it is known, or add pairs "
     "of inspections soon after each other.",
     "intervals-incomplete": "Intervals come from {done} of {requested} replicates: stopped early.",
+    "few-replicates": "Intervals are the smallest and largest of {done} replicates, which is a level of {held:.1%}; {level:.1%} "
+    "takes at least {needed:,}: bootstrap={needed} (--bootstrap {needed}).",
     "goodness-incomplete": "Goodness of fit: {done} of {requested} simulated sets of records; too few gaps, or stopped early.",
     "flat-directions": _flat_directions,
     "flat-directions-not-checked": "Not checked: with more than {most:,} probabilities it would take too long to find directions "
@@ -332,25 +372,48 @@ SENTENCES: dict[str, str | Callable[[Mapping[str, Any]], str]] = {
     "give that a price under [running].",
     "noticed-state-in-plan": "State {state!r} is noticed at once in the records, but the plan assumes that it is not noticed "
     "before the next inspection; what is done when it is noticed is not in the figures.",
+    "failed-units-left": "By these prices failed units are left as they are: {share:.0%} of the time a unit is in a "
+    "failed state under this plan. A price seems to be missing: give what a failed unit costs per period under [running], or a "
+    "higher price under [failure].",
+    "plan-far-from-bound": "The bounds on the best plan are {share:.0%} apart, so that a much better one may exist; allow more "
+    "time (--time-limit 300).",
+    "other-policy-is-better": "The policy '{policy}' is better than this plan, which has few nodes; allow more (--nodes 60) or "
+    "more time.",
+    "longest-interval-exceeded": _longest_interval_exceeded,
+    "failure-limit-exceeded": "It exceeds the limit on failures.",
+    "resampled-not-solved": "The best plans of {left} of {requested} resampled models were not searched, for lack of time; this "
+    "plan was evaluated in all of them.",
+    "worth-incomplete": "There was no time to find out what the inspection {method!r} is worth; allow more.",
+    "worth-not-computed": "Break-even prices of inspections are not computed for systems, and where intervals or failures are "
+    "limited.",
+    "fit-not-tested": "It was not tested whether a Markov chain fits the records; fit with goodness=100 (--goodness 100).",
+    "plan-never-acts": "By these prices it is best never to do anything but {action!r}; check that no price is missing, "
+    "such as that of a failure.",
+    "limit-in-weighted-mean-only": "The limit on failures is kept in the mean in which a period counts as much as money does "
+    "then, but not in the plain mean over the periods.",
     "plan-not-closed": lambda details: why_open(details["stopped"], details["discount"]),
     "plan-from-other-search": lambda details: f"The plan is the best schedule found, by {SOURCES[details['source']]}; the search "
     "for the plan itself found none as good in its time.",
     "states-without-plan": "States that are not in the table are never seen when the plan is followed.",
     "part-interrupted": lambda details: f"Stopped with Ctrl-C before {PARTS[details['part']]}; allow more time for it.",
     "part-out-of-time": lambda details: f"The time limit was reached before {PARTS[details['part']]}; allow more time for it.",
-    "policy-out-of-time": lambda details: f"There was no time to compare with {POLICIES[details['policy']]}; allow more.",
+    "policy-out-of-time": lambda details: "There was no time to compare with "
+    f"{(RULES | POLICIES)[details['policy']]}; allow more.",
     "policy-failed": lambda details: f"No comparison with {POLICIES[details['policy']]}: {_no_result(details)}",
     "policy-not-closed": "The best found; a better way that never inspects may exist.",
     "policy-search-stopped": "The search was stopped before it was done; more time may find a better rule.",
     "longest-interval-is-best": _longest_interval(
         "The best interval is the longest that was tried, {}; longer ones may be better."
     ),
+    "best-of-those-tried": "The best of {rules:,} rules of its kind that were tried; a better one may exist.",
+    "no-such-rule": lambda details: f"No comparison with {RULES[details['policy']]}: {NO_RULE[details['reason']]}.",
     "longer-intervals-not-tried": _longest_interval("Intervals above {} were not tried, to save time."),
     "frontier-failed": lambda details: f"Other prices of an inspection could not be tried: {_no_result(details)}",
     "frontier-not-closed": _frontier_not_closed,
     "plans-at-prices-incomplete": "There was no time for the plans of unexpected states at every price; allow more.",
     "no-resampled-models": "The fit has no resampled models, so the uncertainty of the plan is not known; fit with a bootstrap.",
     "resampled-models-incomplete": "There was time for {done} of {requested} resampled models; allow more for the rest.",
+    "assumption": "Assumed: {text}",
     "stored-text": "{text}",
 }  # fmt: skip
 
@@ -417,10 +480,11 @@ def _state_rows(fit: Fit, action: int, state: int, rates: bool) -> Iterator[Sequ
     values, low, high = fit.probabilities, fit.low, fit.high
     if fit.dynamics is not None:
         values, low, high = fit.dynamics, fit.dynamics_low, fit.dynamics_high
-    smallest = SMALLEST_SHOWN
-    if rates:  # an intensity is small or large beside the others
-        smallest *= float(np.nan_to_num(values[action]).max()) or 1.0
-    number = _number_words if rates else "{:.3f}".format
+    # Intensities, and probabilities over a short period such as a day, are small or large beside the others.
+    changes = float(np.nan_to_num(values[action] * ~np.eye(len(values[action]), dtype=bool)).max()) or 1.0
+    decimals = 3 + max(0, math.floor(-math.log10(changes)))
+    smallest = SMALLEST_SHOWN * (changes if rates else 10.0 ** (3 - decimals))
+    number = _number_words if rates else f"{{:.{decimals}f}}".format
     row = values[action, state]
     if np.isnan(row).any():
         yield (*begin, "?", "not known")
@@ -497,6 +561,7 @@ POLICY_WORDS = {
         "this plan",
         "The certified plan: actions and times of inspections may depend on everything since the last inspection.",
     ),
+    "present-rule": ("your present rule", "The rule that was given, evaluated as it is."),
     "always": (
         "inspect every {period}",
         "Inspect at the end of every {period} and do what is best for what was seen.",
@@ -545,6 +610,65 @@ def _policy_details(policy: ComparedPolicy) -> dict[str, str | None]:
     }
 
 
+def rule_name(rule: ComparedRule) -> str:
+    """Return a rule for imperfect inspections in a few words."""
+    return RULES[rule.key]
+
+
+def rule_words(rule: ComparedRule, period: str) -> str:
+    """Return what a rule for imperfect inspections does, in sentences."""
+    looks = f"({rule.measurement}) " if rule.measurement else ""
+    acts = "; ".join(_grouped_actions(rule.actions)) or "no action follows"
+    match rule.key:
+        case "never":
+            regular = rule.actions.get("")
+            words = "Never inspect" + (f"; {regular} every {_every(rule.interval or 1, period)}" if regular else "")
+            seen = "; ".join(_grouped_actions({outcome: a for outcome, a in rule.actions.items() if outcome}))
+            return f"{words}; {seen}." if seen else f"{words}."
+        case "calendar-kept" | "calendar-restarted":
+            clock = "and the interval begins anew" if rule.key == "calendar-restarted" else "and the calendar goes on"
+            return f"Inspect {looks}every {_every(rule.interval or 1, period)}; {acts}, {clock}."
+        case "always":
+            return f"Inspect {looks}every {period}; {acts}."
+        case "threshold":
+            (low,) = rule.thresholds
+            return f"Inspect {looks}when {_risk(period)} exceeds {plain_number(low)}; {acts}."
+        case "two-thresholds":
+            low, high = rule.thresholds
+            return (
+                f"When {_risk(period)} exceeds {plain_number(high)}: {rule.actions['']}; when it exceeds "
+                f"{plain_number(low)}: inspect {looks.strip()}."
+            )
+    return " ".join(_plan_sentences(rule, period))
+
+
+def _risk(period: str) -> str:
+    return f"the believed probability of having failed after another {period}"
+
+
+def _every(interval: int, period: str) -> str:
+    """Return an interval as it follows *every*: "year", "2 years"."""
+    return period if interval == 1 else counted(interval, period)
+
+
+def _grouped_actions(actions: Mapping[str, str]) -> Iterator[str]:
+    """Yield, for each action, the outcomes after which a rule takes it."""
+    for action in dict.fromkeys(actions.values()):
+        outcomes = [outcome for outcome in actions if actions[outcome] == action]
+        more = f" and {len(outcomes) - STATES_NAMED} more" if len(outcomes) > STATES_NAMED else ""
+        yield f"after {', '.join(map(shown, outcomes[:STATES_NAMED]))}{more}: {action}"
+
+
+def _plan_sentences(rule: ComparedRule, period: str) -> Iterator[str]:
+    """Yield the sentences of a rule by outcome."""
+    for made, outcome, action, wait, then in rule.plans:
+        when = f"after {counted(wait, period)}" if wait else "at once"
+        first = "" if action == rule.waiting else f"{action}, then "
+        after = f"After {shown(outcome)} ({made}): " if made else ""
+        words = f"{first}inspect ({then}) {when}"
+        yield f"{after}{words if after else words.capitalize()}."
+
+
 def _first_actions(policy: ComparedPolicy) -> Iterator[str]:
     """Yield, for each action, the states after which a policy takes it."""
     for action, states in policy.first_actions.items():
@@ -555,19 +679,32 @@ def _first_actions(policy: ComparedPolicy) -> Iterator[str]:
 def advice_text(advice: Advice) -> str:
     """Return advice in words and tables."""
     parts = [
+        advice.title,
+        *([first_notes(advice)] if advice.first_notes else []),
         _facts(advice),
         _schedule(advice),
         _comparison(advice),
         *([_prices(advice)] if advice.frontier is not None else []),
-        *([_confidence(advice)] if advice.confidence is not None else []),
-        *(["\n".join(["Notes", *(f"- {note}" for note in advice.notes)])] if advice.notes else []),
+        *(["\n".join(confidence_lines(advice))] if advice.confidence is not None else []),
+        *([notes_text(advice)] if advice.other_notes else []),
     ]
     return "\n\n".join(parts)
 
 
+def first_notes(advice: Advice) -> str:
+    """Return what has to be read before the plan is used."""
+    head = "Read this first" + ("" if advice.is_usable else ": the plan should not be used as it is")
+    return "\n".join([head, *(f"- {note}" for note in advice.first_notes)])
+
+
+def notes_text(advice: Advice) -> str:
+    """Return the other notes."""
+    return "\n".join(["Notes", *(f"- {note}" for note in advice.other_notes)])
+
+
 def _facts(advice: Advice) -> str:
     """Return the main figures, one line each."""
-    return "\n".join([advice.title, "", *name_value_lines(_fact_rows(advice))])
+    return "\n".join(name_value_lines(_fact_rows(advice)))
 
 
 def _fact_rows(advice: Advice) -> Iterator[tuple[str, str]]:
@@ -582,6 +719,20 @@ def _fact_rows(advice: Advice) -> Iterator[tuple[str, str]]:
     if result.average_return is not None:
         yield "in the long run", f"{units.money(result.average_return)} per {units.period}"
     yield "inspections", _inspections(advice, result)
+    if advice.figures is not None:
+        yield "failures", failures_words(advice, advice.figures)
+
+
+def failures_words(advice: Advice, found: Figures) -> str:
+    """Return the failures of a policy: over the life, or in the long run, and per period."""
+    units, problem = advice.units, advice.problem
+    per_period = plain_number(found.failures_per_period)
+    if problem is not None and problem.periods is not None:
+        return f"{plain_number(found.failures)} in {units.periods(problem.periods)}, {per_period} per {units.period}"
+    if math.isnan(found.failures_per_period):
+        return f"{plain_number(found.failures)}, discounted"
+    often = "" if not found.failures_per_period else f", one in {units.about(1 / found.failures_per_period)}"
+    return f"{per_period} per {units.period}{often}, in the long run"
 
 
 def price_words(advice: Advice) -> str:
@@ -650,6 +801,7 @@ def _comparison(advice: Advice) -> str:
         more,
         f"long run per {units.period}",
         f"inspections per {units.period}",
+        *([f"failures per {units.period}"] if advice.figures is not None else []),
     ]
     cells = [
         (
@@ -658,11 +810,12 @@ def _comparison(advice: Advice) -> str:
             units.amount(advice.lost(policy)),
             "-" if policy.evaluation.average_return is None else units.money(policy.evaluation.average_return),
             _looks(policy.evaluation),
+            *([] if policy.figures is None else [plain_number(policy.figures.failures_per_period)]),
         )
         for policy in advice.policies
     ]
     notes = [f"{policy.name}: {policy.note}" for policy in advice.policies if policy.note is not None]
-    return "\n".join([*text_table(head, cells, "<>>>>"), *notes])
+    return "\n".join([*text_table(head, cells, "<>>>>>"[: len(head)]), *notes])
 
 
 def _looks(result: Evaluation) -> str:
@@ -713,7 +866,9 @@ def _pieces_shown(advice: Advice) -> list[PricedSchedule]:
 def break_even(advice: Advice) -> str:
     """Return the price up to which inspecting pays as a sentence; the advice must have a frontier."""
     assert advice.frontier is not None
-    return break_even_text(*advice.frontier.break_even, "Inspecting", advice.price_text)
+    noise = ROUNDING * (1 + abs(advice.value)) if math.isfinite(advice.value) else 0.0
+    low, high = (0.0 if price <= noise else price for price in advice.frontier.break_even)
+    return break_even_text(low, high, "Inspecting", advice.price_text)
 
 
 def confidence_words(advice: Advice) -> dict[str, str] | None:
@@ -727,25 +882,44 @@ def confidence_words(advice: Advice) -> dict[str, str] | None:
     if confidence is None:
         return None
     low, high = sorted(confidence.value_range, key=units.shown)
+    losses = confidence.losses if len(confidence.losses) else np.array([math.nan])
     return {
-        "models": f"{len(confidence.losses):,}",
+        "models": f"{len(confidence.values):,}",
         "cost": f"{units.money(low)} to {units.money(high)}",
-        "mean": units.amount(float(confidence.losses.mean())),
+        "mean": units.amount(float(losses.mean())),
         "most": units.amount(confidence.high_loss),
-        "worst": units.amount(float(confidence.losses.max())),
-        "same": percent(confidence.same_schedule),
+        "worst": units.amount(float(losses.max())),
+        "same": percent(confidence.same_schedule) if confidence.agreement else "?",
     }
 
 
-def _confidence(advice: Advice) -> str:
-    words = confidence_words(advice)
-    assert words is not None  # called only if there is a confidence
-    return "\n".join(
-        [
-            f"Uncertainty: the best plans of {words['models']} models fitted to resampled records",
-            f"the plan's {advice.units.figure} in them  {words['cost']} (the middle 90 %)",
+def confidence_lines(advice: Advice) -> list[str]:
+    """Return how sure the plan is, from resampled models; the advice must have a confidence."""
+    words, sure = confidence_words(advice), advice.confidence
+    assert words is not None
+    assert sure is not None
+    if advice.graph is not None:
+        return list(_graph_confidence(advice, sure, words))
+    return [
+        f"Uncertainty: the best plans of {words['models']} models fitted to resampled records",
+        f"the plan's {advice.units.figure} in them  {words['cost']} (the middle 90 %)",
+        f"lost by the plan if one of them is the true one  {words['mean']} on average, {words['most']} or less in 95 %, "
+        f"{words['worst']} at most",
+        f"plans that are the same  {words['same']} on average",
+    ]
+
+
+def _graph_confidence(advice: Advice, sure: Confidence, words: Mapping[str, str]) -> Iterator[str]:
+    units, period = advice.units, advice.units.period
+    yield f"Uncertainty: the plan in {words['models']} models fitted to resampled records"
+    yield f"the plan's {units.figure} in them  {words['cost']} (the middle 90 %)"
+    if np.isfinite(sure.failures).all() and len(sure.failures):
+        low, high = quantile_interval(sure.failures, 0.9)
+        yield f"failures per {period} in them  {plain_number(float(low))} to {plain_number(float(high))} (the middle 90 %)"
+    count = len(sure.losses)
+    if count:
+        solved = "all of them" if count == len(sure.values) else f"the {count:,} of them that were solved"
+        yield (
             f"lost by the plan if one of them is the true one  {words['mean']} on average, {words['most']} or less in 95 %, "
-            f"{words['worst']} at most",
-            f"plans that are the same  {words['same']} on average",
-        ]
-    )
+            f"{words['worst']} at most, in {solved}"
+        )

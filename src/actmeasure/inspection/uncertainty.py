@@ -10,13 +10,23 @@ import numpy as np
 import numpy.typing as npt
 from scipy import linalg
 
-from actmeasure.inspection.estimation import ChainEstimate, Data, FloatArray, counted_start, maximise, random_start
+from actmeasure.inspection.estimation import (
+    ChainEstimate,
+    Data,
+    FloatArray,
+    counted_start,
+    maximise,
+    random_start,
+    refine,
+)
 from actmeasure.inspection.likelihood import Likelihood
 from actmeasure.inspection.records import Progress
 from actmeasure.interrupts import deferred_interrupts
+from actmeasure.statistics import quantile_interval
 
 __all__ = [
     "MOST_FREE",
+    "ROUGH_GAIN",
     "Confounded",
     "Replication",
     "confounded_errors",
@@ -62,6 +72,9 @@ DIFFERENT = 0.02
 #: `least_gain` of the first search from a random start, and the largest difference in log-likelihood to the best chain at which
 #: that search is continued to convergence.
 ROUGH_GAIN, CONTINUED = 1e-2, 1.0
+#: The same difference where recorded states may be wrong, in which case the first search ends further below a maximum, and the
+#: fraction of parameters that a search without some of them keeps.
+CONTINUED_WITH_ERRORS, KEPT = 5.0, 0.7
 
 
 @dataclass(frozen=True)
@@ -137,9 +150,9 @@ def intervals(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the low and high ends, shape (B, S, S), of intervals with coverage probability `level`.
 
-    They are quantiles of the replicates, widened to contain the estimate. A transition that the records do not show may be
-    impossible, so its interval begins at 0; the interval of the only transition that they show ends at 1, unless it is an
-    intensity.
+    They are those of the replicates, see `quantile_interval`, widened to contain the estimate. A transition that the records do
+    not show may be impossible, so its interval begins at 0; the interval of the only transition that they show ends at 1, unless
+    it is an intensity.
 
     Parameters
     ----------
@@ -150,8 +163,7 @@ def intervals(
     rates : bool array, shape (B, 1, 1), optional
         Which blocks hold intensities.
     """
-    tail = (1 - level) / 2
-    low, high = np.quantile(replicates, [tail, 1 - tail], axis=0)
+    low, high = quantile_interval(replicates, level)
     low, high = np.minimum(low, fitted), np.maximum(high, fitted)
     others = transitions.sum(axis=2, keepdims=True) - transitions
     only = others < RARE if rates is None else (others < RARE) & ~rates
@@ -347,18 +359,29 @@ def other_chains(
     starts: int,
     rng: np.random.Generator,
 ) -> tuple[ChainEstimate, list[ChainEstimate]]:
-    """Return the best estimate of several random starts, and different ones that are as likely."""
+    """Return the best estimate of several random starts, and different ones that are as likely.
+
+    Where recorded states may be wrong, every other search is one without some of the parameters, at random: the EM algorithm
+    comes closest to a maximum on the boundary if it starts there. Searches are continued from further below then, too.
+    """
     data = likelihood.data()
     best, estimates = estimate, [estimate]
+    wrong = likelihood.errors is not None
+    diagonal = np.eye(allowed.shape[1], dtype=bool)
     typical = counted_start(likelihood, allowed, fixed) if likelihood.rates.any() else None
     with deferred_interrupts() as interrupts:
-        for _ in range(starts):
+        for number in range(starts):
             if interrupts.requested:
                 break
-            start = random_start(allowed, fixed, rng)
+            fewer = allowed & ((rng.random(allowed.shape) < KEPT) | diagonal) if wrong and number % 2 else allowed
+            start = random_start(fewer, fixed, rng)
             if typical is not None:  # random intensities are of the order of magnitude of the counted ones
-                start = np.where(likelihood.rates, typical * rng.lognormal(sigma=1.0, size=typical.shape), start)
+                start = np.where(likelihood.rates, typical * fewer * rng.lognormal(sigma=1.0, size=fewer.shape), start)
+            if not np.isfinite(likelihood.gradient(start, data)[0]):  # the records need what was left out
+                continue
             one = maximise(likelihood, data, start, fixed, least_gain=ROUGH_GAIN)
+            if wrong and one.log_likelihood > best.log_likelihood - CONTINUED_WITH_ERRORS:
+                one = refine(likelihood, data, one, allowed, fixed)
             if _is_other(one, best, CONTINUED):
                 one = maximise(likelihood, data, one.parameters, fixed)
                 estimates.append(one)

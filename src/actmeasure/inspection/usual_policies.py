@@ -14,6 +14,7 @@ from actmeasure.belief import Belief
 from actmeasure.errors import PlanError
 from actmeasure.evaluation import Evaluation, evaluate
 from actmeasure.inspection.diagnostics import Diagnostic, diagnostic
+from actmeasure.inspection.figures import Figures
 from actmeasure.inspection.schedules import belief_after, best_of, discounted_value, discounted_values
 from actmeasure.inspection.text import POLICIES, policy_name, policy_rule
 from actmeasure.model import Model
@@ -21,6 +22,7 @@ from actmeasure.model.transitions import FloatArray
 from actmeasure.planning.baselines import Control
 from actmeasure.planning.budget import Budget
 from actmeasure.planning.solve import solve
+from actmeasure.policy_graph import PolicyGraph
 from actmeasure.schedule import BlindPlan, Schedule
 
 __all__ = ["Calendars", "ComparedPolicy", "ConditionRule", "ConditionRules", "best_rounds", "usual_policies"]
@@ -45,8 +47,10 @@ class ComparedPolicy:
     Attributes
     ----------
     key : str
-        `plan`, `always`, `never`, `every-k`, `one-interval` or `by-condition`.
+        `plan`, `always`, `never`, `every-k`, `one-interval` or `by-condition`; `present-rule` and the kinds of
+        `imperfect_rules` where policies are graphs.
     schedule : Schedule
+        None where policies are graphs.
     evaluation : Evaluation
     period : str
         The name of a step, such as year.
@@ -58,7 +62,13 @@ class ComparedPolicy:
     waiting : str or None
         The action of such a rule until the next inspection.
     note : Diagnostic or None
-        Why it may not be the best of its kind; None if it is.
+        Why it may not be the best of its kind, or breaks a limit; None otherwise.
+    graph : PolicyGraph or None
+        On the model, where policies are graphs.
+    figures : Figures or None
+        Failures, and costs by cause; None where it is not known what a failure is, or there was no time.
+    given_name, given_rule : str
+        Name and words of a policy that has its own.
     """
 
     key: str
@@ -70,16 +80,20 @@ class ComparedPolicy:
     first_actions: dict[str, tuple[str, ...]] = field(default_factory=dict)
     waiting: str | None = None
     note: Diagnostic | None = None
+    graph: PolicyGraph | None = None
+    figures: Figures | None = None
+    given_name: str = ""
+    given_rule: str = ""
 
     @property
     def name(self) -> str:
         """The policy in a few words."""
-        return policy_name(self)
+        return self.given_name or policy_name(self)
 
     @property
     def rule(self) -> str:
         """What the policy does, and what it is the best of, in sentences."""
-        return policy_rule(self)
+        return self.given_rule or policy_rule(self)
 
     @property
     def value(self) -> float:

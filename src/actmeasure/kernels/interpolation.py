@@ -8,6 +8,9 @@ w_i >= 0 with sum_i w_i b_i <= b in every state, V is convex and homogeneous, so
 The best weights solve max g . w subject to B w <= b. The simplex method starts from the slack basis and stops after a number of
 pivots: any feasible weights are valid, so that optimality is never needed, and what rounding did to feasibility is undone by
 scaling the weights at the end. Only points whose support lies in that of b can have a positive weight.
+
+The inverse of the basis is a product of matrices that differ from the identity in the column of the row that left. So only the
+columns of rows whose slack has left differ from those of the identity, at most one for each pivot, and only these are kept.
 """
 
 from __future__ import annotations
@@ -39,7 +42,9 @@ class Programme(NamedTuple):
     points: Any  # int64 (n,): numbers of the candidates, for the caller
     weights: Any  # float64 (n,): the result
     basis: Any  # int64 (m,): the candidate of each row, -1 for a slack
-    inverse: Any  # float64 (m, m)
+    left: Any  # int64 (most pivots,): the rows whose slack has left the basis
+    column_of: Any  # int64 (m,): the number of a row in `left`, -1 if its slack has not left
+    inverse: Any  # float64 (most pivots, m): the columns of these rows of the inverse of the basis
     right: Any  # float64 (m,)
     duals: Any  # float64 (m,)
     column: Any  # float64 (m,)
@@ -50,7 +55,8 @@ def make_programme(most_states: int, most_points: int, most_entries: int) -> Pro
     m, n = most_states, most_points
     return Programme(
         np.zeros(n + 1, np.int64), np.zeros(most_entries, np.int32), np.zeros(most_entries), np.zeros(n), np.zeros(n, np.int64),
-        np.zeros(n), np.zeros(m, np.int64), np.zeros((m, m)), np.zeros(m), np.zeros(m), np.zeros(m),
+        np.zeros(n), np.zeros(m, np.int64), np.zeros(MOST_PIVOTS, np.int64), np.zeros(m, np.int64),
+        np.zeros((MOST_PIVOTS, m)), np.zeros(m), np.zeros(m), np.zeros(m),
     )  # fmt: skip
 
 
@@ -72,8 +78,8 @@ def solve_packing(lp: Programme, belief: Any, first: int, m: int, n: int) -> flo
         lp.basis[i] = -1
         lp.right[i] = belief[first + i]
         lp.duals[i] = 0.0
-        for j in range(m):
-            lp.inverse[i, j] = 1.0 if i == j else 0.0
+        lp.column_of[i] = -1
+    n_left = 0
     for _ in range(min(MOST_PIVOTS, 4 * m)):
         entering, best = -1, 0.0
         for i in range(n):
@@ -85,28 +91,39 @@ def solve_packing(lp: Programme, belief: Any, first: int, m: int, n: int) -> flo
                 entering, best = i, reduced
         if entering < 0:
             break
+        for i in range(m):
+            lp.column[i] = 0.0
+        for k in range(lp.offsets[entering], lp.offsets[entering + 1]):
+            place, value = lp.places[k], lp.values[k]
+            number = lp.column_of[place]
+            if number < 0:
+                lp.column[place] += value
+            else:
+                for i in range(m):
+                    lp.column[i] += lp.inverse[number, i] * value
         leaving, ratio = -1, np.inf
         for i in range(m):
-            total = 0.0
-            for k in range(lp.offsets[entering], lp.offsets[entering + 1]):
-                total += lp.inverse[i, lp.places[k]] * lp.values[k]
-            lp.column[i] = total
-            if total > LEAST_PIVOT and lp.right[i] < ratio * total:
-                leaving, ratio = i, lp.right[i] / total
+            if lp.column[i] > LEAST_PIVOT and lp.right[i] < ratio * lp.column[i]:
+                leaving, ratio = i, lp.right[i] / lp.column[i]
         if leaving < 0:
             break
+        if lp.column_of[leaving] < 0:
+            lp.column_of[leaving] = n_left
+            lp.left[n_left] = leaving
+            for i in range(m):
+                lp.inverse[n_left, i] = 1.0 if i == leaving else 0.0
+            n_left += 1
         pivot = lp.column[leaving]
-        for j in range(m):
-            lp.inverse[leaving, j] /= pivot
-        lp.right[leaving] = ratio
+        for number in range(n_left):
+            factor = lp.inverse[number, leaving] / pivot
+            if factor != 0.0:
+                for i in range(m):
+                    lp.inverse[number, i] -= lp.column[i] * factor
+                lp.inverse[number, leaving] = factor
+                lp.duals[lp.left[number]] += best * factor
         for i in range(m):
-            if i != leaving and lp.column[i] != 0.0:
-                factor = lp.column[i]
-                for j in range(m):
-                    lp.inverse[i, j] -= factor * lp.inverse[leaving, j]
-                lp.right[i] = max(0.0, lp.right[i] - factor * ratio)
-        for j in range(m):
-            lp.duals[j] += best * lp.inverse[leaving, j]
+            lp.right[i] = max(0.0, lp.right[i] - lp.column[i] * ratio)
+        lp.right[leaving] = ratio
         lp.basis[leaving] = entering
     for i in range(m):
         if lp.basis[i] >= 0:

@@ -13,7 +13,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 import numba
 import numpy as np
 
-__all__ = ["compiled", "inner", "no_refcount", "running_time", "spent", "timed"]
+__all__ = ["compiled", "inlined", "inner", "no_refcount", "running_time", "spent", "timed"]
 
 
 def running_time() -> float:
@@ -71,6 +71,14 @@ def no_refcount(function: Callable[P, R]) -> Callable[P, R]:
     Numba counts references at every call, for every array in a named tuple, which takes ten times as long as a simulated step.
     """
     return _kernel(function, {"_nrt": False})
+
+
+def inlined(function: Callable[P, R]) -> Callable[P, R]:
+    """As `no_refcount`, for functions that are called once or twice, in an innermost loop: their code is copied into the callers.
+
+    A call passes every array of a named tuple as seven words, so that calls with several tuples take longer than short functions.
+    """
+    return _kernel(function, {"_nrt": False, "forceinline": True})
 
 
 def inner(function: Callable[P, R]) -> Callable[P, R]:

@@ -22,13 +22,22 @@ Vectors are rounded downwards; one that is nowhere above another is dropped.
 over decisions, and for independent components the bound of a grid. Only decisions whose bound is the highest are followed. With
 F <= V(b) for all b (`Rows.floor`), bounds on Q are bounds on max(Q, F), which is convex as well and has the same maximum over d.
 
+An interpolation is kept as a *mixture*: weights w_i of expanded nodes b_i with sum_i w_i b_i <= b, which do not depend on bounds.
+When the bounds u_i(d) of the nodes fall, the bound of b falls with them,
+
+    Q(b, d)  <=  c_d . b - sum_i w_i (c_d . b_i - u_i(d)) ,                     c_d the linear bound of the decision,       (3)
+
+at the price of a sum instead of a linear programme. A *renewal* applies (3) to all nodes and then (1) to all that are expanded:
+value iteration on the finite model that the nodes and mixtures make up. Each bound is a proof by itself, whatever the order in
+which they are renewed and however old the weights are.
+
 **Merging.** Two beliefs are one node if they have the same support and each probability agrees to a relative DELTA. If a is best
 in b, then |a . (b - b')| <= DELTA sum_s b(s) |a(s)| <= DELTA (2 max(C, 0) - V(b)), where C bounds all values from above. This,
 and what rounding does to beliefs and sums, is `Rows.slack`, which is added to every bound that is computed from others.
 
 A *trial* follows from the start the decisions with the highest upper bound and the outcomes that contribute most to the gap,
 until the gap is below a share of that at the start; on the way back both bounds are improved. A *sweep* improves the bounds of
-all expanded nodes.
+all expanded nodes as a trial does.
 """
 
 from __future__ import annotations
@@ -46,13 +55,13 @@ from actmeasure.kernels.tensor_grid import Grid, grid_bound
 
 __all__ = [
     "CHILDREN", "DELTA", "ENTRIES", "FULL", "NODES", "PLANS", "ROWS", "VALUES", "VECTORS", "Points", "Vectors", "Work",
-    "add_node", "add_vector", "look_ahead", "rehash", "run_trials", "sweep",
+    "add_node", "add_vector", "look_ahead", "rehash", "renew", "run_trials", "sweep",
 ]  # fmt: skip
 
 #: Beliefs whose probabilities differ by less than this, relative, may be merged.
 DELTA = 2.0**-39
 #: Entries of `Points.counts`.
-NODES, ENTRIES, ROWS, CHILDREN = range(4)
+NODES, ENTRIES, ROWS, CHILDREN, MIXTURES, WEIGHTS = range(6)
 #: Entries of `Vectors.counts`.
 VECTORS, VALUES, PLANS = range(3)
 #: Results of `run_trials` and `sweep`.
@@ -69,14 +78,14 @@ LEAST_IMPROVEMENT = 0.02
 STALE_LEAF, STALE_ROW = 0.05, 0.2
 #: In sweeps, children whose gap is below this share of the gap at the start are not bounded anew.
 SWEEP_GAP = 0.1
-#: Rounds in which the child to be followed is bounded anew and the choice is made again.
-MOST_CHOICES = 8
+#: Most children that are bounded by interpolation in one step.
+MOST_TIGHTENED = 64
 
 
 class Points(NamedTuple):
     """Nodes and their bounds; N nodes, Y layers, D decisions, R nodes that are expanded (*rows*)."""
 
-    counts: Any  # int64 (4,)
+    counts: Any  # int64 (6,)
     begin: Any  # int64 (N + 1,): the belief of a node
     states: Any  # int32 (n_entries,), ascending in a belief
     probabilities: Any  # float64 (n_entries,)
@@ -100,6 +109,17 @@ class Points(NamedTuple):
     child_node: Any  # int32 (n_children,): -1 where the outcome is impossible
     child_chance: Any  # float64 (n_children,)
     node_of_row: Any  # int32 (R,)
+    # The mixtures of rows that bound a node by interpolation, one for each decision that mattered; K mixtures, W weights:
+    mix_first: Any  # int64 (N,)
+    mix_number: Any  # int32 (N,): 0 where there is none
+    mix_others: Any  # float64 (N, Y): the largest linear bound of decisions without a mixture
+    mix_decision: Any  # int32 (K,)
+    mix_linear: Any  # float64 (K, Y): the linear bound of the decision at the node
+    mix_begin: Any  # int64 (K,): the weights, which mixtures of a node may share
+    mix_end: Any  # int64 (K,)
+    mix_shared: Any  # bool (K,): whether the weights were computed for another decision
+    mix_row: Any  # int32 (W,)
+    mix_weight: Any  # float64 (W,)
 
 
 class Vectors(NamedTuple):
@@ -131,6 +151,7 @@ class Work(NamedTuple):
     bounds: Any  # float64 (D, Y)
     order: Any  # bool (D,)
     totals: Any  # float64 (Y,)
+    highest: Any  # float64 (Y,)
     ratio: Any  # float64 (R,)
     tally: Any  # int64 (some bins,)
 
@@ -210,6 +231,7 @@ def _node(rows: Rows, points: Points, grid: Grid | None, work: Work, size: int) 
     points.row[node] = -1
     points.interpolated[node] = -1
     points.visited[node] = -1
+    points.mix_number[node] = 0
     for layer in range(points.upper.shape[1]):
         points.lower[node, layer] = -np.inf
         points.best[node, layer] = -1
@@ -386,7 +408,8 @@ def _interpolate(rows: Rows, points: Points, lp: Programme, work: Work, node: in
     """Lower the bounds of a node by interpolation between the rows of its slice, with weights that are good in one layer.
 
     The decision with the highest bound is bounded by a linear programme, until it is one that has been: other decisions cannot
-    matter. The weights are feasible in every layer. If the node is expanded, the bounds of its decisions fall as well.
+    matter. Weights of another decision do as well where their bound is not in the way. Weights are feasible in every layer. If
+    the node is expanded, the bounds of its decisions fall as well.
     """
     n, n_layers = rows.n_decisions, points.upper.shape[1]
     first, size = points.begin[node], points.begin[node + 1] - points.begin[node]
@@ -396,6 +419,9 @@ def _interpolate(rows: Rows, points: Points, lp: Programme, work: Work, node: in
         work.place[points.states[first + i]] = i
     count = _candidates(points, lp, work, node)
     if count > 0:
+        mixture, entry = points.counts[MIXTURES], points.counts[WEIGHTS]
+        points.mix_first[node], points.mix_number[node] = mixture, 0
+        settled = -np.inf  # the highest bound of decisions that have a mixture
         for decision in range(n):
             work.order[decision] = False
             for y in range(rows.shift, n_layers):
@@ -411,27 +437,96 @@ def _interpolate(rows: Rows, points: Points, lp: Programme, work: Work, node: in
             if work.order[best]:
                 break
             work.order[best] = True
-            for i in range(count):
-                cell = points.row[lp.points[i]] * n + best
-                lp.gains[i] = points.linear[cell, layer] - points.bound[cell, layer]
-            solve_packing(lp, points.probabilities, first, size, count)
+            points.mix_decision[mixture] = best
             for y in range(rows.shift, n_layers):
-                gain = 0.0
+                points.mix_linear[mixture, y] = _linear(rows, points, node, best, y)
+            points.mix_shared[mixture] = _share(rows, points, work, node, mixture, layer, settled)
+            if not points.mix_shared[mixture]:
+                for i in range(count):
+                    cell = points.row[lp.points[i]] * n + best
+                    lp.gains[i] = points.linear[cell, layer] - points.bound[cell, layer]
+                solve_packing(lp, points.probabilities, first, size, count)
+                points.mix_begin[mixture] = entry
                 for i in range(count):
                     if lp.weights[i] > 0.0:
-                        cell = points.row[lp.points[i]] * n + best
-                        gain += lp.weights[i] * (points.linear[cell, y] - points.bound[cell, y])
-                value = _linear(rows, points, node, best, y) - gain + rows.slack
-                work.bounds[best, y] = min(work.bounds[best, y], value)
-                if row >= 0:
-                    points.bound[row * n + best, y] = work.bounds[best, y]
+                        points.mix_row[entry], points.mix_weight[entry] = points.row[lp.points[i]], lp.weights[i]
+                        entry += 1
+                points.mix_end[mixture] = entry
+            points.counts[MIXTURES] = mixture + 1
+            points.counts[WEIGHTS] = entry
+            points.mix_number[node] += 1
+            _mix(rows, points, work, mixture)
+            for y in range(rows.shift, n_layers):
+                work.bounds[best, y] = min(work.bounds[best, y], work.totals[y])
+            settled = max(settled, work.bounds[best, layer])
+            mixture += 1
         for y in range(rows.shift, n_layers):
-            highest = work.bounds[0, y]
-            for decision in range(1, n):
+            others, highest = -np.inf, -np.inf
+            for decision in range(n):
                 highest = max(highest, work.bounds[decision, y])
+                if not work.order[decision]:
+                    others = max(others, work.bounds[decision, y])
+                elif row >= 0:
+                    points.bound[row * n + decision, y] = work.bounds[decision, y]
+            points.mix_others[node, y] = others
             points.upper[node, y] = min(points.upper[node, y], highest)
     for i in range(size):
         work.place[points.states[first + i]] = -1
+
+
+@no_refcount
+def _share(rows: Rows, points: Points, work: Work, node: int, mixture: int, layer: int, settled: float) -> bool:
+    """Give a mixture the weights of another one of the node if its bound is at most `settled` then; returns whether it was.
+
+    Not where nodes have several layers: what is not in the way in one layer may be so in others.
+    """
+    if rows.shift == 1:
+        return False
+    for other in range(mixture - 1, points.mix_first[node] - 1, -1):
+        if not points.mix_shared[other]:
+            points.mix_begin[mixture], points.mix_end[mixture] = points.mix_begin[other], points.mix_end[other]
+            _mix(rows, points, work, mixture)
+            if work.totals[layer] <= settled:
+                return True
+    return False
+
+
+@no_refcount
+def _mix(rows: Rows, points: Points, work: Work, mixture: int) -> None:
+    """Write the bounds of a mixture with the present bounds of its rows to `work.totals`, in all layers."""
+    decision, n_layers = points.mix_decision[mixture], points.upper.shape[1]
+    for y in range(rows.shift, n_layers):
+        work.totals[y] = points.mix_linear[mixture, y] + rows.slack
+    for entry in range(points.mix_begin[mixture], points.mix_end[mixture]):
+        cell, weight = points.mix_row[entry] * rows.n_decisions + decision, points.mix_weight[entry]
+        for y in range(rows.shift, n_layers):
+            work.totals[y] -= weight * (points.linear[cell, y] - points.bound[cell, y])
+
+
+@no_refcount
+def _renew_mixed(rows: Rows, points: Points, work: Work, node: int) -> None:
+    """Lower the bounds of a node by its mixtures with the present bounds of their rows."""
+    first, number, n_layers = points.mix_first[node], points.mix_number[node], points.upper.shape[1]
+    if number == 0:
+        return
+    row = points.row[node]
+    for y in range(rows.shift, n_layers):
+        work.highest[y] = points.mix_others[node, y]
+    own = -np.inf  # the highest bound of weights that were computed for their decision
+    for mixture in range(first, first + number):
+        _mix(rows, points, work, mixture)
+        if not points.mix_shared[mixture]:
+            own = max(own, work.totals[rows.shift])
+        cell = row * rows.n_decisions + points.mix_decision[mixture]
+        for y in range(rows.shift, n_layers):
+            work.highest[y] = max(work.highest[y], work.totals[y])
+            if row >= 0:
+                points.bound[cell, y] = min(points.bound[cell, y], work.totals[y])
+    if row < 0:
+        for y in range(rows.shift, n_layers):
+            points.upper[node, y] = min(points.upper[node, y], work.highest[y])
+        if rows.shift == 0 and own < work.highest[0]:
+            points.interpolated[node] = -1  # a decision without weights of its own is in the way
 
 
 @no_refcount
@@ -653,6 +748,8 @@ def _has_room(rows: Rows, points: Points, vectors: Vectors, work: Work, eager: b
         and points.counts[ENTRIES] + slots < points.states.shape[0]
         and points.counts[ROWS] + 1 < points.node_of_row.shape[0]
         and points.counts[CHILDREN] + groups < points.child_node.shape[0]
+        and points.counts[MIXTURES] + rows.n_decisions < points.mix_decision.shape[0]
+        and points.counts[WEIGHTS] + rows.n_decisions * work.vector.shape[0] < points.mix_row.shape[0]
         and vectors.counts[VECTORS] + 1 < vectors.begin.shape[0]
         and vectors.counts[VALUES] + work.vector.shape[0] < vectors.values.shape[0]
         and vectors.counts[PLANS] + work.chosen.shape[0] < vectors.plans.shape[0]
@@ -695,7 +792,7 @@ def _step(
     """
     if points.row[node] < 0:
         _expand(rows, points, grid, work, node, eager)
-    for _ in range(MOST_CHOICES):
+    for _ in range(MOST_TIGHTENED):
         decision = _highest(rows, points, node, layer)
         cell = points.row[node] * rows.n_decisions + decision
         while True:
@@ -713,14 +810,28 @@ def _step(
         _renew_upper(rows, points, node)
         if layer - rows.shift < 0 or (rows.shift == 1 and layer == 1):
             return -1
-        child = _best_child(rows, points, vectors, node, decision, layer, least)
-        if child < 0 or not interpolates or not _is_stale(points, child):
-            return child
-        before = points.upper[child, layer - rows.shift]
+        if not interpolates:
+            break
+        child = _loosest(rows, points, vectors, node, decision, layer)
+        if child < 0 or not _has_room(rows, points, vectors, work, False):
+            break
         _interpolate(rows, points, lp, work, child, layer - rows.shift)
-        if before - points.upper[child, layer - rows.shift] < 0.01 * (before - points.lower[child, layer - rows.shift]):
-            return child
-    return child
+    return _best_child(rows, points, vectors, node, decision, layer, least)
+
+
+@no_refcount
+def _loosest(rows: Rows, points: Points, vectors: Vectors, node: int, decision: int, layer: int) -> int:
+    """Return the child that contributes most to the gap among those to be interpolated anew, -1 if there is none."""
+    index, cell = points.slice_of[node] * rows.n_decisions + decision, points.row[node] * rows.n_decisions + decision
+    best, highest = -1, 0.0
+    for i in range(rows.groups[index + 1] - rows.groups[index]):
+        follower = points.child_node[points.child[cell] + i]
+        if follower >= 0 and _is_stale(points, follower):
+            _renew_lower(rows, points, vectors, follower, layer - rows.shift)
+            share = points.child_chance[points.child[cell] + i] * _gap(points, follower, layer - rows.shift)
+            if share > highest:
+                best, highest = follower, share
+    return best
 
 
 @no_refcount
@@ -807,6 +918,24 @@ def sweep(
         row -= 1
         times -= 1
     return row
+
+
+@compiled
+def renew(rows: Rows, points: Points, work: Work, place: int, times: int) -> int:
+    """Lower bounds by those of other nodes, without following or interpolating anything anew; returns the place to go on with.
+
+    A renewal goes over all nodes, by their mixtures, and then over all rows, by their children: places count both, from
+    `n_nodes + n_rows` down to 0, where it is done.
+    """
+    n_rows = points.counts[ROWS]
+    while place > 0 and times > 0:
+        place -= 1
+        times -= 1
+        if place >= n_rows:
+            _renew_mixed(rows, points, work, place - n_rows)
+        else:
+            _renew_followed(rows, points, work, points.node_of_row[place])
+    return place
 
 
 @compiled

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from actmeasure.kernels.jit import no_refcount
+from actmeasure.kernels.jit import inlined, no_refcount
 from actmeasure.kernels.outcomes import LAW, draw_outcome, outcome_probability
 from actmeasure.kernels.simulate import MeasuredWorld, World, move
 from actmeasure.kernels.streams import any_of, random
@@ -209,7 +209,7 @@ def search(
         _back_up(tree, parameters, choices, path, length, tail)
 
 
-@no_refcount
+@inlined
 def _simulate(
     measured: MeasuredWorld,
     tree: Tree,
@@ -251,7 +251,7 @@ def edge_of(choices: Choices, choice: int, outcome: int) -> int:
     return choice * n_observations + (outcome if outcome >= 0 else n_observations - 1)
 
 
-@no_refcount
+@inlined
 def drawn_edge(measured: MeasuredWorld, choices: Choices, choice: int, state: int, stream: Any) -> int:
     """Draw the outcome of a choice in the running state that was reached; return the edge of both."""
     action, measurement = choices.actions[choice], choices.measurements[choice]
@@ -281,7 +281,7 @@ def choose(tree: Tree, parameters: Parameters, history: int, stream: Any) -> int
     return chosen
 
 
-@no_refcount
+@inlined
 def _sample_others(
     measured: MeasuredWorld,
     tree: Tree,

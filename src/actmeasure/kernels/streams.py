@@ -76,6 +76,13 @@ def random(stream: Any) -> float:
 
 
 @no_refcount
+def draw(numbers: Any, stream: Any) -> None:
+    """Fill an array, float64 (n,), with uniform numbers from [0, 1)."""
+    for i in range(numbers.shape[0]):
+        numbers[i] = random(stream)
+
+
+@no_refcount
 def _step(stream: Any) -> None:
     """Advance the generator: state = state * multiplier + increment, modulo 2**128."""
     high, low = stream[0], stream[1]

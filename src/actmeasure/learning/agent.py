@@ -19,7 +19,7 @@ from actmeasure.settings import whole
 __all__ = ["Agent", "CompiledAgent", "Task", "checked_decision", "checked_state"]
 
 #: What can be done with models on which an agent that needs exact looks cannot act; the end of an error's sentence.
-INSTEAD = "plan on the model with actmeasure.solve, or let the agent 'pomcp' plan and act on it"
+INSTEAD = "use the agent 'acno-pomcp', which learns on it too, or plan on the model with actmeasure.solve"
 
 
 @dataclass(frozen=True, eq=False)

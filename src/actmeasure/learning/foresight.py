@@ -84,6 +84,7 @@ from actmeasure.planning.solve import solve
 from actmeasure.policy import guide_for
 from actmeasure.schedule import BlindPlan, Schedule
 from actmeasure.settings import LARGEST_EXACT, whole
+from actmeasure.statistics import quantile_interval
 
 __all__ = ["FollowedPlan", "ForesightAgent", "ForesightSettings", "ForesightState", "Outlook", "Phase", "reliance"]
 
@@ -703,8 +704,10 @@ class ForesightAgent(CompiledLearner):
             drawn = self._learned_model(self._parameters.discount, None, ends, counts)
             values[i] = evaluate(drawn, schedule).discounted_return
             gains[i] = max(0.0, _solved(drawn, self.settings.tolerance, work).value - values[i])
-        value, (low, high) = evaluate(model, schedule).discounted_return, np.quantile(values, [0.05, 0.95]).tolist()
-        return Outlook(value, low, high, float(gains.mean()), float(np.quantile(gains, 0.95)), self._reach())
+        value = evaluate(model, schedule).discounted_return
+        low, high = quantile_interval(values, 0.9)
+        most = quantile_interval(gains, 0.9)[1]
+        return Outlook(value, float(low), float(high), float(gains.mean()), float(most), self._reach())
 
     def q_values(self) -> FloatArray:
         """Return the optimistic values of all actions in known states if looks were free, shape (S, A)."""

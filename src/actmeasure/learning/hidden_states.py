@@ -26,7 +26,7 @@ from actmeasure.model.transitions import FloatArray
 
 __all__ = ["HiddenStates", "Step"]
 
-#: Exponent of the number of episodes in the weight of all of them; between 1/2 and 1.
+#: Online EM: the step size after n episodes is n to the power of minus this, which is between 1/2 and 1.
 STEP_EXPONENT = 0.7
 
 

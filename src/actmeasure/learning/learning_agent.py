@@ -432,7 +432,7 @@ def _matrices(
 def entries_of_pairs(
     first: npt.NDArray[np.int64], following: npt.NDArray[np.int64]
 ) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
-    """Yield the pairs with their first entries in the lists of `Counts`, then those with a second entry and that, and so on."""
+    """Yield, for k = 1, 2, ..., the pairs that have a k-th entry in the lists of `Counts`, and that entry; shape (n,) each."""
     pairs = np.flatnonzero(first)
     entries = first[pairs]
     while len(entries):
@@ -445,7 +445,7 @@ def entries_of_pairs(
 def _corrections(
     pairs: npt.NDArray[np.int64], is_end: npt.NDArray[np.bool_], probabilities: FloatArray, ends: FloatArray
 ) -> FloatArray:
-    """Return factors for the measured probabilities with which the end has its known probability."""
+    """Return factors that scale the measured probabilities so that the end of the episode has its known probability."""
     measured = np.zeros(len(ends))
     measured[pairs[is_end]] = probabilities[is_end]
     # Where only the end was measured, there is no other successor to scale.

@@ -21,7 +21,7 @@ from actmeasure.learning.learning_agent import own_discount
 from actmeasure.model import Model
 from actmeasure.settings import LARGEST_RETURN, MOST_EPISODES, MOST_STEPS, real, whole
 
-__all__ = ["task_of", "train"]
+__all__ = ["check_can_act", "task_of", "train"]
 
 #: Seconds of a piece of a compiled run; between pieces, progress is reported and Ctrl-C has its effect.
 PIECE_SECONDS = 0.2
@@ -84,10 +84,7 @@ def train(
         remedy = f"use am.agents.make({quoted(agent)})" if isinstance(agent, str) else remedy
         raise AgentError(f"the agent is {quoted(agent)}, expected an actmeasure Agent; {remedy}")
     task = task_of(world, planned, own_discount(discount, "discount"))
-    if isinstance(world, Model):
-        agent.check_can_act_on(world)
-    elif isinstance(world.unwrapped, TabularEnv):
-        agent.check_can_act_on(world.unwrapped.model)
+    check_can_act(agent, world)
     _prepare(agent, task)
     try:
         results = Episodes.empty(episodes, task.n_measurements)
@@ -126,6 +123,14 @@ def _reports(progress: Progress | None, callback: Callable[[Episode], object] | 
             progress(done, so_far)
 
     return report
+
+
+def check_can_act(agent: Agent, world: Model | gym.Env[Any, Any]) -> None:
+    """Raise a `ModelError` if an agent cannot act on a model, or on the model of an environment."""
+    if isinstance(world, Model):
+        agent.check_can_act_on(world)
+    elif isinstance(world.unwrapped, TabularEnv):
+        agent.check_can_act_on(world.unwrapped.model)
 
 
 def task_of(world: Model | gym.Env[Any, Any], episodes: int, discount: float = DISCOUNT) -> Task:

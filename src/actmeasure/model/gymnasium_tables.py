@@ -45,36 +45,38 @@ def _table(env: Any) -> Any:
     return table
 
 
-def _listed(value: Any, place: str, kind: str, count: int | None = None) -> Any:
+def _listed(value: Any, location: str, kind: str, count: int | None = None) -> Any:
     """Return a value, if it is a dictionary or list with an entry for every state or action, from 0 up."""
     if not isinstance(value, (Mapping, list, tuple)):
-        raise ModelError(f"{place} is {quoted(value)}, expected a dictionary or list with an entry for every {kind}")
+        raise ModelError(f"{location} is {quoted(value)}, expected a dictionary or list with an entry for every {kind}")
     expected = max(1, len(value)) if count is None else count
     keys = set(value) if isinstance(value, Mapping) else set(range(len(value)))
     if keys != set(range(expected)):
-        raise ModelError(f"{place} does not list the {kind}s 0..{expected - 1}; complete the table")
+        raise ModelError(f"{location} does not list the {kind}s 0..{expected - 1}; complete the table")
     return value
 
 
-def _outcomes(value: Any, place: str, n_states: int) -> list[tuple[float, int, float, bool]]:
+def _outcomes(value: Any, location: str, n_states: int) -> list[tuple[float, int, float, bool]]:
     """Return the checked outcomes of an action: (probability, successor, reward, terminated), as plain numbers."""
     if not isinstance(value, (list, tuple)) or not value:
         raise ModelError(
-            f"{place} is {quoted(value)}, expected a list of (probability, next state, reward, terminated)"
+            f"{location} is {quoted(value)}, expected a list of (probability, next state, reward, terminated)"
         )
     outcomes = []
     for outcome in value:
         if not isinstance(outcome, (list, tuple)) or len(outcome) != 4:
-            raise ModelError(f"{place} has {quoted(outcome)}, expected (probability, next state, reward, terminated)")
+            raise ModelError(
+                f"{location} has {quoted(outcome)}, expected (probability, next state, reward, terminated)"
+            )
         p, to, reward, done = outcome
-        chance, paid = real(p, f"{place}: the probability"), real(reward, f"{place}: the reward")
+        chance, paid = real(p, f"{location}: the probability"), real(reward, f"{location}: the reward")
         if not 0 <= chance <= 1 + ACCEPTED_ERROR:
-            raise ModelError(f"{place}: the probability is {p!r}, expected a number from 0 to 1; correct the table")
+            raise ModelError(f"{location}: the probability is {p!r}, expected a number from 0 to 1; correct the table")
         if not math.isfinite(paid):
-            raise ModelError(f"{place}: the reward is {paid}, expected a finite number; correct the table")
+            raise ModelError(f"{location}: the reward is {paid}, expected a finite number; correct the table")
         if not isinstance(done, (bool, int, np.bool_, np.integer)) or done not in (0, 1):
-            raise ModelError(f"{place}: terminated is {quoted(done)}, expected True or False; correct the table")
-        outcomes.append((chance, whole(to, f"{place}: the next state", 0, n_states - 1), paid, bool(done)))
+            raise ModelError(f"{location}: terminated is {quoted(done)}, expected True or False; correct the table")
+        outcomes.append((chance, whole(to, f"{location}: the next state", 0, n_states - 1), paid, bool(done)))
     return outcomes
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from actmeasure.decision import Decision
-from actmeasure.errors import ModelError, first_repeated, quoted, shown, unknown_name
+from actmeasure.errors import ModelError, counted, first_repeated, quoted, shown, unknown_name
 from actmeasure.model import arrays, gymnasium_tables, structure
 from actmeasure.model.measurement import DEFAULT_NAME, Measurement, Sizes
 from actmeasure.model.transitions import FloatArray, Transitions
@@ -474,7 +474,7 @@ class Model:
 
     def __repr__(self) -> str:
         ends = int(self.terminal.sum())
-        actions = f"{self.n_actions} action" + "s" * (self.n_actions != 1)
+        actions = counted(self.n_actions, "action")
         ending = f"{ends:,} terminal" if ends else "never ends"
         return f"Model({self.n_states:,} states, {actions}, {self._measuring()}, discount={self.discount:g}, {ending})"
 

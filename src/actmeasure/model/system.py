@@ -182,8 +182,8 @@ class Factors:
                 f"{tuple((part.model.action_names or ('',))[0] for part in self.components)!r}"
             )
         numbers = [
-            options.index(part.choice(one, f"component {place}"))
-            for place, (part, options, one) in enumerate(zip(self.components, self.choices, given, strict=True))
+            options.index(part.choice(one, f"component {position}"))
+            for position, (part, options, one) in enumerate(zip(self.components, self.choices, given, strict=True))
         ]
         action, measurement = self.decisions[tuple(numbers)].tolist()
         return Decision(action, measurement)
@@ -393,7 +393,7 @@ def _joint_transitions(parts: tuple[Component, ...], actions: list[tuple[int, ..
             f"the joint transition table has {entries:,} entries, expected at most {MOST_ENTRIES:,}; use fewer components or "
             "actions"
         )
-    joint = [_product([matrices[place][a] for place, a in enumerate(action)]) for action in actions]
+    joint = [_product([matrices[position][a] for position, a in enumerate(action)]) for action in actions]
     return Transitions.from_sparse(joint, np.zeros(joint[0].shape[0], dtype=bool))
 
 
@@ -463,7 +463,7 @@ def _joint_measurement(
             "components or outcomes"
         )
     given: Any = (
-        tuple(_product([laws[place][a] for place, a in enumerate(action)]) for action in actions)
+        tuple(_product([laws[position][a] for position, a in enumerate(action)]) for action in actions)
         if by_action
         else _product([of_part[0] for of_part in laws])
     )

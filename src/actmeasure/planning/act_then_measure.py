@@ -6,6 +6,7 @@ equations as printed (`AtmLinear`).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,11 +14,12 @@ import numpy.typing as npt
 
 from actmeasure.belief import Belief
 from actmeasure.decision import Decision
+from actmeasure.evaluation import values_of
 from actmeasure.kernel_arrays import dynamics
 from actmeasure.kernels import stopping
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
-from actmeasure.planning.baselines import always_schedule, values_of
+from actmeasure.planning.baselines import always_schedule
 from actmeasure.planning.belief_plans import atm_plan, atm_qmdp_plan
 from actmeasure.planning.bounds import informed_bounds, start_bound
 from actmeasure.planning.budget import Budget, Stopped
@@ -36,7 +38,7 @@ LONGEST_CONTROL_PATH = 5_000
 BETTER = 1e-10
 #: States planned for between two checks of the budget.
 STATES_PER_CHECK = 32
-#: A state loses if its value is below minus this; what is above may be rounding.
+#: A state counts as losing if its value is below minus this; smaller losses may be rounding errors.
 LOSING = 1e-12
 #: Loss that stands for minus infinity while ways out of a state are compared, as a multiple of the largest value.
 LARGE_LOSS = 1e6
@@ -211,25 +213,30 @@ class _Stops:
         changed, looked_at = False, np.zeros(self.model.n_states, dtype=bool)
         while len(states := np.flatnonzero(self._paths.touched & ~looked_at)[:STATES_PER_CHECK]) and not budget.stops():
             looked_at[states] = True
-            plans, values = self._best_plans(self._paths, states)
+            plan_of, values = self._best_plans(self._paths, states)
             known = self._paths.known[states]
             better = values > known + BETTER * (1 + np.abs(known))
-            for state, plan, is_better in zip(states.tolist(), plans, better, strict=True):
-                chosen = plan if is_better else self._plans.get(state, self._always[state])
+            for number, state in enumerate(states.tolist()):
+                chosen = plan_of(number) if better[number] else self._plans.get(state, self._always[state])
                 changed |= self._plans.get(state) != chosen
                 self._plans[state] = chosen
             rising = self._lost[states] & better
             self._paths.known[states[rising]] = values[rising]
         return changed
 
-    def _best_plans(self, paths: stopping.Paths, states: IntArray) -> tuple[list[BlindPlan], FloatArray]:
-        """Return the best plan from each of `states`, shape (n,), and its value with `paths.known` at the look."""
+    def _best_plans(self, paths: stopping.Paths, states: IntArray) -> tuple[Callable[[int], BlindPlan], FloatArray]:
+        """Return the best plans from `states`, shape (n,), as a function of the number, and their values.
+
+        The values count `paths.known` at the look.
+        """
         out, values = np.empty((len(states), 4), np.int64), np.empty(len(states))
         actions = stopping.stops_from(self._arrays, self.model.discount, paths, self._buffers, states, out, values)
-        plans = [
-            _plan(actions[begin : begin + length], ending, period) for length, ending, period, begin in out.tolist()
-        ]
-        return plans, values
+
+        def plan_of(number: int) -> BlindPlan:
+            length, ending, period, begin = out[number].tolist()
+            return _plan(actions[begin : begin + length], ending, period)
+
+        return plan_of, values
 
     def _add_free_cycles(self, budget: Budget) -> None:
         """Without discount: where looking at every step loses, plan to stay in a cycle of plans that cost nothing, if there is
@@ -247,9 +254,9 @@ class _Stops:
             for piece in np.array_split(below, -(-len(below) // STATES_PER_CHECK)):
                 if budget.stops():
                     return
-                best, values = self._best_plans(paths, piece)
+                plan_of, values = self._best_plans(paths, piece)
                 free[piece[values < 0]] = False
-                plans.update(zip(piece.tolist(), best, strict=True))
+                plans.update({state: plan_of(number) for number, state in enumerate(piece.tolist())})
             if free[below].all():
                 self._plans.update(plans)
                 return

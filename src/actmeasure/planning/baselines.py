@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from actmeasure.belief import Belief
-from actmeasure.evaluation import evaluate
+from actmeasure.evaluation import values_of
 from actmeasure.model import Model
-from actmeasure.model.transitions import FloatArray
 from actmeasure.planning.belief_plans import always_plan, every_plan
 from actmeasure.planning.bounds import informed_bounds, start_bound
 from actmeasure.planning.budget import Budget
@@ -17,7 +14,7 @@ from actmeasure.planning.control import Control
 from actmeasure.planning.solution import Plan
 from actmeasure.schedule import BlindPlan, Schedule
 
-__all__ = ["Always", "Control", "Every", "always_schedule", "values_of"]
+__all__ = ["Always", "Control", "Every", "always_schedule"]
 
 
 @dataclass(frozen=True)
@@ -94,13 +91,3 @@ def always_schedule(control: Control) -> Schedule:
     """Return the schedule that takes the control action and looks, in every state."""
     start = None if control.model.start_is_known else control(Belief.start(control.model))
     return Schedule.always_measure(control.actions, start)
-
-
-def values_of(model: Model, schedule: Schedule) -> FloatArray:
-    """Return a schedule's discounted return from each known state, shape (S,): 0 if terminal, -infinity without a plan."""
-    planned = schedule.plan_of_state >= 0
-    values = np.where(model.terminal, 0.0, -np.inf)
-    if planned.any():
-        anywhere = model.replace(initial=planned / planned.sum(), reveal_start=True)
-        values[planned] = evaluate(anywhere, schedule).values[planned]
-    return values

@@ -54,7 +54,7 @@ MOST_VALUES = 50_000_000
 LEAST_WEIGHT = 1e-9
 #: Rounds of value iteration on the graph of beliefs, and the relative change at which they end.
 MOST_SWEEPS, SETTLED = 5_000, 1e-11
-#: Rounds in which edges behind the limit are led to the node that is best there.
+#: Most rounds in which edges to beliefs that are not expanded are led to the best node for them.
 MOST_RELINKINGS = 3
 #: Relative gain from which on a measurement or a graph is better than another.
 BETTER = 1e-9
@@ -227,14 +227,14 @@ def _closed_graph(model: Model, choices: Choices, tail: _Tail, budget: Budget, r
         stopped = beliefs.expand(budget, most)
         if beliefs.is_closed or stopped or resolution == RESOLUTIONS[-1]:
             break
-    place = beliefs.places(tail)
-    graph = _linked(beliefs, beliefs.best_choices(tail), place, tail, starts)
+    node_of = beliefs.graph_nodes(tail)
+    graph = _linked(beliefs, beliefs.best_choices(tail), node_of, tail, starts)
     merged = 0.0 if resolution == RESOLUTIONS[0] else resolution
     return _Found(graph, evaluate(model, graph), merged, stopped or ("done" if beliefs.is_closed else "memory"))
 
 
 def _fine_graphs(model: Model, choices: Choices, behind: Choices, tail: _Tail, budget: Budget) -> list[_Found]:
-    """Return the graph of the choices at fine beliefs that goes on with the graph of `behind`, and that graph itself."""
+    """Return two graphs: that of the choices `behind`, and one that chooses at unmerged beliefs and then follows the first."""
     rule = _closed_graph(model, behind, tail, budget, 0)
     if len(rule.graph) * model.n_states > MOST_VALUES:
         return [rule]
@@ -242,13 +242,15 @@ def _fine_graphs(model: Model, choices: Choices, behind: Choices, tail: _Tail, b
     beliefs = _Beliefs(model, choices, 0, RESOLUTIONS[0])
     starts = beliefs.begin()
     stopped = beliefs.expand(budget, MOST_NODES, LEAST_WEIGHT)
-    chosen, place = beliefs.best_choices(goes_on), beliefs.places(goes_on)
-    graph = _linked(beliefs, chosen, place, goes_on, starts)
+    chosen, node_of = beliefs.best_choices(goes_on), beliefs.graph_nodes(goes_on)
+    graph = _linked(beliefs, chosen, node_of, goes_on, starts)
     evaluation = evaluate(model, graph)
     for _ in range(0 if beliefs.is_closed or len(graph) * model.n_states > MOST_VALUES else MOST_RELINKINGS):
-        # Behind the limit: the node that is best in the belief, also among the fine ones.
+        # A belief that is not expanded is led to the best node of the whole graph.
         vectors = _vectors(evaluation, goes_on)
-        nearer = place | {number: _best_node(vectors, beliefs.nodes[number].belief)[0] for number in beliefs.unexpanded}
+        nearer = node_of | {
+            number: _best_node(vectors, beliefs.nodes[number].belief)[0] for number in beliefs.unexpanded
+        }
         other = _linked(beliefs, chosen, nearer, goes_on, starts)
         result = evaluate(model, other)
         if not _value(result) > _value(evaluation) + BETTER * (1 + abs(_value(evaluation))):
@@ -259,14 +261,14 @@ def _fine_graphs(model: Model, choices: Choices, behind: Choices, tail: _Tail, b
 
 @dataclass(frozen=True)
 class _Tail:
-    """A policy graph that others go on with, and lower bounds on the value of each of its nodes, shape (N, S)."""
+    """A policy graph that is followed from beliefs that are not expanded, and lower bounds on its nodes' values, shape (N, S)."""
 
     graph: PolicyGraph
     vectors: FloatArray
 
 
 def _known(evaluation: Evaluation) -> FloatArray:
-    """Return the values of nodes, shape (N, S), very low in pairs that are never reached."""
+    """Return the values of nodes, shape (N, S), with `VERY_LOW` for pairs of node and state that are never reached."""
     return np.nan_to_num(evaluation.node_values, nan=VERY_LOW, neginf=VERY_LOW)
 
 
@@ -283,7 +285,7 @@ def _value(evaluation: Evaluation | None) -> float:
 
 
 def _repeating(model: Model, budget: Budget) -> _Tail:
-    """Return the graph with a node for each action, which it repeats without end."""
+    """Return the graph that has a node for each action, in which that action is repeated without end."""
     graph = PolicyGraph(
         [Decision(action) for action in range(model.n_actions)], [{None: a} for a in range(model.n_actions)]
     )
@@ -426,12 +428,12 @@ class _Beliefs:
             self._expand(number)
         return None
 
-    def places(self, tail: _Tail) -> dict[int, int]:
+    def graph_nodes(self, tail: _Tail) -> dict[int, int]:
         """Return the number in the policy graph of every belief: expanded ones first, others as the best node of the tail."""
-        place = {number: position for position, number in enumerate(self.expanded)}
+        node_of = {number: position for position, number in enumerate(self.expanded)}
         for number in self.unexpanded:
-            place[number] = len(self.expanded) + _best_node(tail.vectors, self.nodes[number].belief)[0]
-        return place
+            node_of[number] = len(self.expanded) + _best_node(tail.vectors, self.nodes[number].belief)[0]
+        return node_of
 
     def _expand(self, number: int) -> None:
         node, model = self.nodes[number], self.model
@@ -464,26 +466,26 @@ class _Beliefs:
         rows: list[int] = []
         columns: list[int] = []
         weights: list[float] = []
-        for place, number in enumerate(self.expanded):
+        for position, number in enumerate(self.expanded):
             node = self.nodes[number]
             for payment, edges in zip(node.payments, node.edges, strict=True):
                 for _, weight, child in edges:
                     rows.append(len(owners))
                     columns.append(child)
                     weights.append(weight)
-                owners.append(place)
+                owners.append(position)
                 payments.append(payment)
         shape = (len(owners), len(self.nodes))
         moves = sparse.csr_array((weights, (rows, columns)), shape=shape)
         first = np.searchsorted(owners, np.arange(len(self.expanded)))
-        paid, places = np.array(payments), np.array(self.expanded)
+        paid, graph_nodes = np.array(payments), np.array(self.expanded)
         values = np.array([_best_node(tail.vectors, node.belief)[1] for node in self.nodes])
         ahead = paid
         for _ in range(MOST_SWEEPS):
             ahead = paid + moves @ values
             best = np.maximum.reduceat(ahead, first)
-            change = np.abs(best - values[places]).max()
-            values[places] = best
+            change = np.abs(best - values[graph_nodes]).max()
+            values[graph_nodes] = best
             if change <= SETTLED * (1 + np.abs(best).max()):
                 break
         last = np.append(first[1:], len(owners))
@@ -500,20 +502,20 @@ def _best_node(vectors: FloatArray, belief: Belief) -> tuple[int, float]:
 def _linked(
     beliefs: _Beliefs,
     chosen: npt.NDArray[np.int64],
-    place: dict[int, int],
+    node_of: dict[int, int],
     tail: _Tail,
     starts: int | dict[int, int],
 ) -> PolicyGraph:
     """Return the policy graph of expanded beliefs and their chosen decisions, followed by the nodes of `tail`.
 
-    `place` has the number in the graph of every belief.
+    `node_of` has the number in the graph of every belief.
     """
     decisions: list[Decision] = []
     edges: list[dict[int | str | None, int]] = []
     n_expanded = len(beliefs.expanded)
     for position, number in enumerate(beliefs.expanded):
         node, choice = beliefs.nodes[number], int(chosen[position])
-        to: dict[int | str | None, int] = {outcome: place[child] for outcome, _, child in node.edges[choice]}
+        to: dict[int | str | None, int] = {outcome: node_of[child] for outcome, _, child in node.edges[choice]}
         # Outcomes that rounding hid: as after the likeliest one.
         likeliest = max(node.edges[choice], key=lambda edge: edge[1], default=None)
         to.setdefault(None, n_expanded if likeliest is None else to[likeliest[0]])
@@ -522,5 +524,5 @@ def _linked(
     decisions += tail.graph.decisions
     edges += [{outcome: target + n_expanded for outcome, target in mapping.items()} for mapping in tail.graph.edges]
     if isinstance(starts, int):
-        return PolicyGraph(decisions, edges, place[starts])
-    return PolicyGraph(decisions, edges, {state: place[number] for state, number in starts.items()})
+        return PolicyGraph(decisions, edges, node_of[starts])
+    return PolicyGraph(decisions, edges, {state: node_of[number] for state, number in starts.items()})

@@ -158,7 +158,7 @@ def start_bound(model: Model, values: FloatArray, vectors: FloatArray) -> float:
 
 
 def mean_bound(probabilities: FloatArray, values: FloatArray) -> float:
-    """Return the mean of values, both of shape (n,), rounded upwards."""
+    """Return the mean of values with these weights, both of shape (n,), rounded upwards."""
     mean = float(probabilities @ values)
     if len(values) == 1:
         return mean
@@ -197,7 +197,7 @@ NO_GAIN = 1e-13
 MOST_EXACT = 10_000
 #: Most attempts to prove values without discount, and the factor by which the raise of the rewards grows with each.
 MOST_ATTEMPTS, RAISED = 20, 8.0
-#: Instead of a row for each state: the best row of each.
+#: Argument of `_settle` that stands for maximising over all rows of a state, in place of one given row for each state.
 ALL_ROWS: npt.NDArray[np.int64] = np.empty(0, np.int64)
 
 
@@ -326,9 +326,8 @@ def _undiscounted(model: Model) -> FloatArray:
     can_stay = np.zeros(n_groups, dtype=bool)
     can_stay[group_of[stays_free]] = True
     found = problem.best_values(can_stay)
-    if not np.any(
-        problem.rewards > 0
-    ):  # then 0 is a bound, which is below what rounding may leave where ends are unlikely
+    if not np.any(problem.rewards > 0):
+        # Without positive rewards 0 is a bound too, which may be tighter where rounding enters, as where ends are unlikely.
         found = np.zeros(n_groups) if found is None else np.minimum(found, 0.0)
     if found is None:
         raise PlanError(

@@ -25,11 +25,15 @@ Stopped = Literal["closed", "time", "beliefs", "interrupted", "memory", "exhaust
 
 @dataclass(frozen=True)
 class Progress:
-    """Bounds on the optimum after some seconds."""
+    """Bounds on the optimum after some seconds; `str` gives a line for people."""
 
     seconds: float
     lower: float
     upper: float
+
+    def __str__(self) -> str:
+        gap = self.upper - self.lower
+        return f"{self.lower:.6g} <= optimum <= {self.upper:.6g}, gap {gap:.2g}, {self.seconds:.0f} s"
 
 
 @dataclass
@@ -196,8 +200,7 @@ class Budget:
             lower, upper = max(lower, self.record[-1].lower), min(upper, self.record[-1].upper)
         self.record.append(Progress(self.elapsed, lower, upper))
         if self.progress is True:
-            bounds = f"{lower:.6g} <= optimum <= {upper:.6g}   gap {upper - lower:.2g}"
-            rewrite_line(f"{self.record[-1].seconds:7.1f} s   {bounds}")
+            rewrite_line(str(self.record[-1]))
         elif self.progress:
             self.progress(self.record[-1])
 

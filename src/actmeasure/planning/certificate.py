@@ -92,12 +92,12 @@ class Certificate:
 
         if not isinstance(path, (str, os.PathLike)) or Path(os.fsdecode(path)).suffix != ".npz":
             raise PlanError(f"the certificate is to be written to {quoted(path)}, expected a name that ends in .npz")
-        place = Path(os.fsdecode(path))
+        path = Path(os.fsdecode(path))
         try:
-            with replacing(place) as file:
+            with replacing(path) as file:
                 write_arrays(file, self.about, self.arrays, checker.TYPES)
         except OSError as error:
-            raise PlanError(str(explain(error, place, "write"))) from error
+            raise PlanError(str(explain(error, path, "write"))) from error
 
 
 def check_covered(model: Model) -> None:
@@ -426,7 +426,7 @@ class _Selection:
         """Return the arrays of beliefs, pairs, what follows them, and mixtures; pairs in order of belief and decision."""
         beliefs = [self._belief(node) for node in self.order]
         pairs = sorted(self.pairs, key=lambda pair: (self.number[pair[0]], pair[1]))
-        place = {pair: position for position, pair in enumerate(pairs)}
+        position_of = {pair: position for position, pair in enumerate(pairs)}
         outcomes, following, counts = [], [], []
         for node, decision in pairs:
             first, last = self._groups(node, decision)
@@ -453,7 +453,7 @@ class _Selection:
                 np.int64
             ),
             "mixture_pairs": np.array(
-                [place[node, d] for (_, d), (nodes, _) in mixtures for node in nodes], dtype=np.int64
+                [position_of[node, d] for (_, d), (nodes, _) in mixtures for node in nodes], dtype=np.int64
             ),
             "mixture_weights": np.concatenate([np.zeros(0), *(weights for _, (_, weights) in mixtures)]),
             "start_beliefs": np.array([self.number[node] for node in self.search.starts.tolist()], dtype=np.int64),

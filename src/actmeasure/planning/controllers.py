@@ -628,10 +628,19 @@ class Controllers:
         edges: list[dict[int | str | None, int]] = []
         for node, decision in enumerate(controller.decisions):
             first, last = self.key_offsets[decision], self.key_offsets[decision + 1]
-            outcomes = self.key_outcome[first:last].tolist()
+            outcomes = self.key_outcome[first:last]
             targets = controller.targets[node].tolist()
+            # Nodes do not know the period, which an exact look at a life shows as well.
             edges.append(
-                {None if outcome < 0 else outcome: target for outcome, target in zip(outcomes, targets, strict=True)}
+                {
+                    None if number < 0 else number: target
+                    for layer in range(max(self.search.periods, 1), 0, -1)
+                    for number, target in zip(
+                        self.search.outcome_numbers(outcomes, self.search.made.decisions[decision], layer).tolist(),
+                        targets,
+                        strict=True,
+                    )
+                }
             )
         decisions = [self.search.made.decisions[decision] for decision in controller.decisions]
         if len(controller.starts) == 1:
@@ -698,9 +707,9 @@ class _Guide:
         vectors, rows = search.vectors, search.rows
         count = int(vectors.counts[0])
         self.n_layers = search.periods + 1
-        place = vectors.slice_of[:count].astype(np.int64) * self.n_layers + vectors.layer[:count]
-        self.order = np.argsort(place, kind="stable")
-        self.offsets = np.searchsorted(place[self.order], np.arange(search.made.n_slices * self.n_layers + 1))
+        group = vectors.slice_of[:count].astype(np.int64) * self.n_layers + vectors.layer[:count]
+        self.order = np.argsort(group, kind="stable")
+        self.offsets = np.searchsorted(group[self.order], np.arange(search.made.n_slices * self.n_layers + 1))
         self.members = [
             rows.slice_states[rows.slice_offsets[x] : rows.slice_offsets[x + 1]].astype(np.int64)
             for x in range(search.made.n_slices)
@@ -709,16 +718,16 @@ class _Guide:
 
     def table(self, x: int, layer: int) -> tuple[FloatArray, IntArray]:
         """Return the vectors of a slice and layer, shape (n, states of the slice), and their decisions, shape (n,)."""
-        place = x * self.n_layers + layer
-        if place not in self.known:
+        group = x * self.n_layers + layer
+        if group not in self.known:
             vectors = self.search.vectors
-            numbers = self.order[self.offsets[place] : self.offsets[place + 1]]
+            numbers = self.order[self.offsets[group] : self.offsets[group + 1]]
             span = np.arange(len(self.members[x]))
-            self.known[place] = (
+            self.known[group] = (
                 vectors.values[vectors.begin[numbers][:, None] + span],
                 vectors.decision[numbers].astype(np.int64),
             )
-        return self.known[place]
+        return self.known[group]
 
     def values(self, flows: FloatArray) -> FloatArray:
         """Return what can be achieved at flows of shape (n, layers, S) if slice and layer are known, shape (n,)."""

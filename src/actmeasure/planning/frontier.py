@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from actmeasure.errors import PlanError, import_extra
+from actmeasure.errors import PlanError, counted, import_extra
 from actmeasure.evaluation import Evaluation
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
@@ -239,7 +239,7 @@ class Frontier:
         low, high = self.break_even
         left = "" if self.closed else f", above the tolerance of {self.tolerance:.2g}"
         return (
-            f"Frontier({len(self.pieces)} schedule{'s' * (len(self.pieces) != 1)}, {len(self.prices)} prices solved, "
+            f"Frontier({counted(len(self.pieces), 'schedule')}, {counted(len(self.prices), 'price')} solved, "
             f"gap {self.gap:.2g}{left}; looking breaks even at a price from {low:.4g} to {high:.4g}; {self.seconds:.2g} s)"
         )
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,27 +26,23 @@ from scipy import sparse
 
 from actmeasure.errors import PlanError, import_extra, quoted
 from actmeasure.evaluation import evaluate
-from actmeasure.model import Measurement, Model, lifetime
+from actmeasure.model import Measurement, Model
 from actmeasure.model.finite_life import Lifetime
 from actmeasure.model.transitions import FloatArray
 from actmeasure.planning.budget import Budget, Stopped, why_open
 from actmeasure.planning.outcome_search import RELATIVE_TOLERANCE
 from actmeasure.planning.solution import Solution
-from actmeasure.planning.solve import Method, solve
+from actmeasure.planning.solve import Method
 from actmeasure.planning.tradeoff import (
-    EQUAL_WITHIN,
-    LARGEST_PRICE_RATIO,
-    LAST_TIME_SHARE,
-    LEAST_PRICE_SECONDS,
-    SOLVING_SHARE,
     TIME_SHARE,
-    Piece,
+    PriceSearch,
     TradeoffProgress,
-    envelope,
+    at_price,
+    changed,
     envelope_values,
+    one_price,
     price_at_bound,
     price_at_value,
-    tightened_bounds,
 )
 from actmeasure.settings import amount, real
 from actmeasure.text import break_even_text, plain_number, text_table
@@ -152,7 +148,7 @@ class MeasurementTradeoff:
         return frame
 
     def __str__(self) -> str:
-        is_one_price = _one_price(self.model, self.model.measurement_number(self.measurement)) is not None
+        is_one_price = one_price(self.model, self.model.measurement_number(self.measurement)) is not None
         price = f"price of {self.measurement}" if is_one_price else "price (times the costs)"
         rows = [
             tuple(plain_number(value) for value in row)
@@ -277,7 +273,7 @@ def measurement_tradeoff(
 ) -> MeasurementTradeoff:
     """Return bounds on the optimum for every price of one measurement; see `tradeoff`."""
     with budget.deferred_interrupts():
-        search = _PriceSearch.of(model, measurement, tolerance, relative, method, budget, listener)
+        search = _MeasurementSearch.of(model, measurement, tolerance, relative, method, budget, listener)
         search.run()
         return search.result()
 
@@ -301,7 +297,7 @@ def quality_tradeoff(
         chosen = sorted({amount(quality, "quality", error=PlanError) for quality in qualities})
     models = {quality: with_quality(model, number, quality) for quality in chosen}  # refuses what is not possible
     with budget.deferred_interrupts():
-        today = _PriceSearch.of(model, number, tolerance, relative, method, budget, listener)
+        today = _MeasurementSearch.of(model, number, tolerance, relative, method, budget, listener)
         today.solve_at(today.own, 0.5 if chosen else 1.0)
         goal = today.bounds_at(today.own)
         points = []
@@ -310,7 +306,7 @@ def quality_tradeoff(
             if budget.is_over:
                 break
             share = 1 / (len(chosen) - place)
-            search = today if quality == 1 else _PriceSearch.of(
+            search = today if quality == 1 else _MeasurementSearch.of(
                 models[quality], number, tolerance, relative, method, budget, listener
             )  # fmt: skip
             try:
@@ -331,110 +327,49 @@ def quality_tradeoff(
 
 
 @dataclass(eq=False)
-class _PriceSearch:
-    """Lines and upper bounds over the price of a measurement, and the prices still to be solved."""
+class _MeasurementSearch(PriceSearch[UseLine]):
+    """The search over the price of a measurement of any kind, with bounds on the optimum without it."""
 
-    model: Model
-    number: int
-    own: float
-    tolerance: float
-    relative: float
-    method: str | Method
-    budget: Budget
-    listener: Callable[[TradeoffProgress], None] | None
-    lines: list[UseLine] = field(default_factory=list)
-    uppers: dict[float, float] = field(default_factory=dict)
-    stops: dict[float, Stopped] = field(default_factory=dict)
-    unsolved: set[float] = field(default_factory=set)
     without: tuple[float, float] = (-math.inf, math.inf)
 
     @classmethod
     def of(
         cls, model: Model, measurement: int | str, tolerance: float, relative: float | None, method: str | Method,
         budget: Budget, listener: Callable[[TradeoffProgress], None] | None,
-    ) -> _PriceSearch:  # fmt: skip
-        number = _number(model, measurement)
+    ) -> _MeasurementSearch:  # fmt: skip
+        """Return a search for a measurement, by name or number; `relative` is None for the usual relative tolerance."""
         share = (0.0 if model.looks_are_exact else RELATIVE_TOLERANCE) if relative is None else relative
-        price = _one_price(model, number)
-        own = 1.0 if price is None else price
-        return cls(model, number, own, tolerance, share, method, budget, listener)
+        return cls(model, _number(model, measurement), tolerance, method, budget, listener, share)
 
-    # Solving
+    @property
+    def own(self) -> float:
+        """The price in the model; 1 where that is a table, which prices multiply."""
+        return 1.0 if self.own_price is None else self.own_price
 
-    def solve_at(self, price: float, share: float = TIME_SHARE) -> None:
-        """Solve at a price and add its line and its upper bound."""
-        model = _at_price(self.model, self.number, price)
-        solution = self._solution(model, share)
-        self.tolerance = max(self.tolerance, self.relative * abs(solution.upper))
-        line = _line(self.model, self.number, solution, price)
-        if math.isfinite(line.reward) and math.isfinite(line.looks):
-            self.lines.append(line)
-        self.uppers[price] = min(solution.upper, self.uppers.get(price, math.inf))
-        self.stops[price] = solution.stopped
-        self._tell()
+    def line_of(self, solution: Solution, price: float) -> UseLine:
+        """See `PriceSearch.line_of`."""
+        model, number, is_one_price = self.model, self.number, self.own_price is not None
+        search = solution.search
+        if search is not None:
+            # Where prices are a table, a use counts what it costs at price 1.
+            own = model.origin.models[0] if search.periods and isinstance(model.origin, Lifetime) else model
+            table = own.measurements[number - 1].table(own.n_states, own.n_actions)
+            looks = search.looks_of(np.ones_like(table) if is_one_price else table, number)
+        elif is_one_price:
+            looks = float(solution.evaluation.discounted_looks[number - 1])
+        else:
+            acts = solution.policy_graph() if solution.schedule is None else solution.schedule
+            free, paid = (evaluate(at_price(model, number, times), acts).discounted_return for times in (0.0, 1.0))
+            looks = free - paid
+        looks = max(0.0, looks)
+        return UseLine(solution.lower + price * looks * (1 - LOOKS_ROUNDING), looks)
 
-    def _solution(self, model: Model, share: float) -> Solution:
-        budget = self.budget.separate(share, math.inf, LEAST_PRICE_SECONDS, progress=lambda _: self._tell())
-        relative = SOLVING_SHARE * self.relative
-        return solve(model, self.method, SOLVING_SHARE * self.tolerance, relative_tolerance=relative, budget=budget)
-
-    def _tell(self) -> None:
-        if self.listener is not None:
-            self.listener(TradeoffProgress(self.budget.elapsed, len(self.uppers), self.gap()))
-
-    def run(self) -> None:
-        """Solve without the measurement, for nothing, then where the gap is largest, until it is closed or the budget is over."""
-        self.solve_at(0.0)
-        if not self.budget.is_over:
-            solution = self._solution(_without(self.model, self.number), TIME_SHARE)
-            self.without = solution.lower, min(solution.upper, *self.uppers.values())
-            if math.isfinite(solution.lower):
-                self.lines.append(UseLine(solution.lower, 0.0))
-            self.stops[math.inf] = solution.stopped
-        again: set[float] = set()
-        while not self.budget.is_over:
-            price, share = self._next_price(), TIME_SHARE
-            if price is None and self.budget.seconds is not None:
-                price, share = self._most_open(again), LAST_TIME_SHARE
-            if price is None:
-                break
-            if price in self.uppers:
-                again.add(price)
-            try:
-                self.solve_at(price, share)
-            except PlanError:
-                self.unsolved.add(price)  # its bounds are those of the prices around it
-
-    def _next_price(self) -> float | None:
-        """Return the crossing of lines with the largest gap that another solution may close; None if there is none."""
-        (prices, uppers), pieces = tightened_bounds(self.uppers), self._pieces()
-        largest = self._largest_price()
-        if not pieces or (pieces[-1].line.looks > 0 and prices[-1] < largest and largest not in self.unsolved):
-            return largest
-        tried = np.array([*prices, *self.unsolved])
-        gaps = uppers - envelope_values(pieces, prices)
-        best, worst = None, self.tolerance
-        for piece in pieces[1:]:
-            price = piece.low
-            gap = float(np.interp(price, prices, uppers)) - piece.line.at(price)
-            around = float(np.interp(price, prices, gaps))
-            is_new = np.abs(tried - price).min() > EQUAL_WITHIN * (1 + price) and price <= largest
-            # A price beyond the last has no chord above it: it is always worth solving.
-            if is_new and gap > max(worst, 0.0 if price > prices[-1] else around + 0.5 * self.tolerance):
-                best, worst = price, gap
-        return best
-
-    def _most_open(self, besides: set[float]) -> float | None:
-        prices, uppers = tightened_bounds(self.uppers)
-        gaps = uppers - envelope_values(self._pieces(), prices)
-        gaps[np.isin(prices, list(besides))] = 0.0
-        worst = int(np.argmax(gaps))
-        return float(prices[worst]) if gaps[worst] > self.tolerance else None
-
-    def _largest_price(self) -> float:
-        prices = self.model.measurements[self.number - 1].cost
-        unit = 1.0 if _one_price(self.model, self.number) is not None else float(np.max(prices)) or 1.0
-        return LARGEST_PRICE_RATIO * (float(np.abs(self.model.rewards).max()) or 1.0) / unit
+    def solve_without(self) -> None:
+        """Solve the model without the measurement."""
+        solution = self.solution(changed(self.model, self.number, lambda _: None), self.method, TIME_SHARE)
+        self.without = solution.lower, min(solution.upper, *self.uppers.values())
+        self.add_line(UseLine(solution.lower, 0.0))
+        self.stops[math.inf] = solution.stopped
 
     def price_for(self, goal: tuple[float, float], is_better: bool, share: float) -> tuple[float, float]:
         """Return bounds on the price at which the optimum is that of `goal`, a lower and an upper bound.
@@ -455,32 +390,14 @@ class _PriceSearch:
 
     def _range_for(self, goal: tuple[float, float]) -> tuple[float, float]:
         """Return the price up to which some policy is above `goal`, and that from which on none is by more than the tolerance."""
-        pieces, (prices, uppers) = self._pieces(), tightened_bounds(self.uppers)
+        pieces, (prices, uppers) = self.inner(), self.outer()
         low = price_at_value(pieces, goal[1]) if pieces else 0.0
         high = price_at_bound(prices, uppers, goal[0] + self.tolerance)
         return (low if math.isfinite(low) else float(prices[-1])), high
 
-    # Results
-
-    def _pieces(self) -> list[Piece[UseLine]]:
-        return envelope(self.lines, 0.0)
-
     def bounds_at(self, price: float) -> tuple[float, float]:
         """Return bounds on the optimum at a solved price."""
         return max((line.at(price) for line in self.lines), default=-math.inf), self.uppers[price]
-
-    def gap(self) -> float:
-        """Return the largest difference of the bounds, which is at a solved price or at a crossing of lines."""
-        pieces = self._pieces()
-        if not self.uppers or not pieces:
-            return math.inf
-        prices, uppers = tightened_bounds(self.uppers)
-        if pieces[-1].line.looks > 0 and prices[-1] < self._largest_price():
-            return math.inf
-        crossings = np.array([piece.low for piece in pieces])
-        crossings = crossings if pieces[-1].line.looks == 0 else crossings[crossings <= prices[-1]]
-        where = np.concatenate([prices, crossings])
-        return max(0.0, float((np.interp(where, prices, uppers) - envelope_values(pieces, where)).max()))
 
     def stopped(self) -> Stopped:
         """Return why the bounds are not closer; "closed" where every price was solved closely enough."""
@@ -489,7 +406,7 @@ class _PriceSearch:
 
     def result(self) -> MeasurementTradeoff:
         """Return the curve so far."""
-        pieces, (prices, uppers) = self._pieces(), tightened_bounds(self.uppers)
+        pieces, (prices, uppers) = self.inner(), self.outer()
         if not pieces:
             raise PlanError(
                 "no policy with a finite value was found that makes the measurement finitely often; allow more time, or use a "
@@ -524,26 +441,7 @@ class _PriceSearch:
         )
 
 
-def _line(model: Model, number: int, solution: Solution, price: float) -> UseLine:
-    """Return a lower bound on what the policy of a solution at a price earns, as a line in the price."""
-    is_one_price = _one_price(model, number) is not None
-    search, lower = solution.search, solution.lower
-    if search is not None:
-        # Where prices are a table, a use counts what it costs at price 1.
-        own = model.origin.models[0] if search.periods and isinstance(model.origin, Lifetime) else model
-        table = own.measurements[number - 1].table(own.n_states, own.n_actions)
-        looks = search.looks_of(np.ones_like(table) if is_one_price else table, number)
-    elif is_one_price:
-        looks = float(solution.evaluation.discounted_looks[number - 1])
-    else:
-        acts = solution.policy_graph() if solution.schedule is None else solution.schedule
-        free, paid = (evaluate(_at_price(model, number, times), acts).discounted_return for times in (0.0, 1.0))
-        looks = free - paid
-    looks = max(0.0, looks)
-    return UseLine(lower + price * looks * (1 - LOOKS_ROUNDING), looks)
-
-
-# Models with another price, without the measurement, or with another quality
+# Measurements of another quality
 
 
 def _number(model: Model, measurement: int | str) -> int:
@@ -551,45 +449,6 @@ def _number(model: Model, measurement: int | str) -> int:
     if number == 0:
         raise PlanError("the measurement is 0, which is none; give the name or number of a measurement of the model")
     return number
-
-
-def _one_price(model: Model, number: int) -> float | None:
-    """Return the price of a measurement; None where it depends on state, action or period."""
-    models = model.origin.models if isinstance(model.origin, Lifetime) else (model,)
-    costs = [one.measurements[number - 1].cost for one in models]
-    first = costs[0]
-    return first if isinstance(first, float) and all(isinstance(c, float) and c == first for c in costs) else None
-
-
-def _changed(model: Model, change: Callable[[Model], Model]) -> Model:
-    """Return a changed model; of a finite life, the life of the changed models."""
-    origin = model.origin
-    if not isinstance(origin, Lifetime):
-        return change(model)
-    models = [change(one) for one in origin.models]
-    return lifetime(
-        models[0] if origin.is_stationary else models, origin.periods, origin.final, discount=model.discount
-    )
-
-
-def _at_price(model: Model, number: int, price: float) -> Model:
-    """Return the model with this price of a measurement, or with its table of prices multiplied by it."""
-    is_one_price = _one_price(model, number) is not None
-
-    def change(one: Model) -> Model:
-        measured = list(one.measurements)
-        old = measured[number - 1]
-        measured[number - 1] = replace(old, cost=price if is_one_price else price * old.cost)
-        return one.replace(measurements=measured)
-
-    return _changed(model, change)
-
-
-def _without(model: Model, number: int) -> Model:
-    def change(one: Model) -> Model:
-        return one.replace(measurements=[*one.measurements[: number - 1], *one.measurements[number:]])
-
-    return _changed(model, change)
 
 
 def largest_quality(model: Model, measurement: int | str) -> float:
@@ -622,20 +481,18 @@ def with_quality(model: Model, measurement: int | str, quality: float) -> Model:
             "the first is certain in some state"
         )
 
-    def change(one: Model) -> Model:
-        old = one.measurements[number - 1]
+    def change(old: Measurement) -> Measurement:
         law = old.law
         if law is None:
             raise PlanError(_exact(name))
-        parts = range(one.n_actions) if law.by_action else range(1)
-        scaled = [_scaled(law.of_action(action, one.n_states), factor) for action in parts]
-        made = Measurement.noisy(
+        parts = range(law.n_rows // law.n_states)  # actions, or one part for all of them
+        scaled = [_scaled(law.of_action(action, law.n_states), factor) for action in parts]
+        return Measurement.noisy(
             old.name, old.cost, probabilities=scaled if law.by_action else scaled[0], outcomes=old.outcomes,
             with_actions=old.with_actions,
         )  # fmt: skip
-        return one.replace(measurements=[*one.measurements[: number - 1], made, *one.measurements[number:]])
 
-    return model if factor == 1 else _changed(model, change)
+    return model if factor == 1 else changed(model, number, change)
 
 
 def _scaled(law: sparse.csr_array[np.float64], factor: float) -> sparse.csr_array[np.float64]:

@@ -50,7 +50,7 @@ MOST_ENTRIES = 200_000_000
 #: Largest size of the search in bytes, with what is copied while it grows.
 MOST_BYTES = 6 << 30
 #: All decisions of a node are followed at once where a model has at most this many.
-MOST_EAGER = 12
+MOST_EAGER = 30
 #: Steps of the longest trial.
 LONGEST_TRIAL = 2000
 #: Sweeps of the informed bound end at this change, relative to the largest bound, or after this number.
@@ -64,7 +64,9 @@ MOST_TRIALS, FEW_SECONDS = 1000, 0.05
 #: Most seconds, and trials for each decision, of the search that goes on where a belief is explained.
 EXPLAINING_SECONDS, MOST_EXPLAINING_TRIALS = 2.0, 1000
 #: Share of the time of trials that sweeps take.
-SWEEP_SHARE = 0.25
+SWEEP_SHARE = 0.15
+#: Share of the time of trials that renewals take, and nodes between two looks at the clock.
+RENEWAL_SHARE, RENEWED_AT_ONCE = 0.5, 2000
 
 
 def outcome_plan(model: Model, budget: Budget, tolerance: float, relative: float | None = None) -> Plan:
@@ -300,6 +302,7 @@ class OutcomeSearch:
         self.starts, self.weights = self._start_nodes()
         self._trials, self._sweep_row, self._work = 1, -1, 0
         self._stop: Stopped | None = None
+        self._renewal_place = 0
         budget.note(self.lower, self.upper)
 
     # Preparation
@@ -443,6 +446,7 @@ class OutcomeSearch:
             bounds=np.zeros((n, layers)),
             order=np.zeros(n, bool),
             totals=np.zeros(layers),
+            highest=np.zeros(layers),
             ratio=np.zeros(256),
             tally=np.zeros(129, np.int64),
         )
@@ -451,7 +455,7 @@ class OutcomeSearch:
         nodes, node_entries = 2048 + 2 * followed * most_groups, 8192 + 2 * followed * most_slots
         n_rows = 256
         self.points = Points(
-            counts=np.zeros(4, np.int64),
+            counts=np.zeros(6, np.int64),
             begin=np.zeros(nodes + 1, np.int64),
             states=np.zeros(node_entries, np.int32),
             probabilities=np.zeros(node_entries),
@@ -474,6 +478,16 @@ class OutcomeSearch:
             child_node=np.zeros(2 * followed * most_groups + 4096, np.int32),
             child_chance=np.zeros(2 * followed * most_groups + 4096),
             node_of_row=np.zeros(n_rows, np.int32),
+            mix_first=np.zeros(nodes, np.int64),
+            mix_number=np.zeros(nodes, np.int32),
+            mix_others=np.zeros((nodes, layers)),
+            mix_decision=np.zeros(256 + 4 * n, np.int32),
+            mix_linear=np.zeros((256 + 4 * n, layers)),
+            mix_begin=np.zeros(256 + 4 * n, np.int64),
+            mix_end=np.zeros(256 + 4 * n, np.int64),
+            mix_shared=np.zeros(256 + 4 * n, np.bool_),
+            mix_row=np.zeros(4096 + 4 * n * most_states, np.int32),
+            mix_weight=np.zeros(4096 + 4 * n * most_states),
         )
         n_first = n_slices * self.base.n_actions * layers
         n_values = int(sizes.sum()) * self.base.n_actions * layers
@@ -630,6 +644,7 @@ class OutcomeSearch:
                 elif spent > 4 * FEW_SECONDS:
                     self._trials = max(1, self._trials // 2)
                 credit += SWEEP_SHARE * spent
+                self._renew(RENEWAL_SHARE * spent)
                 if credit > 0.02:
                     credit -= self._sweep(credit)
                 self._raise_lower()
@@ -679,6 +694,16 @@ class OutcomeSearch:
             if once and (row == -1 or self.budget.is_over):
                 break
         return self.budget.elapsed - begun
+
+    def _renew(self, seconds: float) -> None:
+        """Go on with a renewal of all bounds from above for some seconds, or until it is done."""
+        begun = self.budget.elapsed
+        if self._renewal_place == 0:
+            self._renewal_place = self.n_nodes + int(self.points.counts[outcome_search.ROWS])
+        while self._renewal_place > 0 and self.budget.elapsed - begun < seconds:
+            self._renewal_place = outcome_search.renew(
+                self.rows, self.points, self.work, self._renewal_place, RENEWED_AT_ONCE
+            )
 
     def _raise_lower(self) -> None:
         """Compare the starts with the latest vectors."""
@@ -895,10 +920,13 @@ class OutcomeSearch:
                 return None
             first, last = int(groups[x * self.rows.n_decisions + d]), int(groups[x * self.rows.n_decisions + d + 1])
             following = vectors.plans[int(vectors.plan[vector]) : int(vectors.plan[vector]) + last - first].tolist()
+            outcomes = self.outcome_numbers(
+                self.made.outcomes[first:last], self.made.decisions[d], int(vectors.layer[vector])
+            )
             edges.append(
                 {
                     None if outcome < 0 else outcome: node_of(int(after))
-                    for outcome, after in zip(self.made.outcomes[first:last].tolist(), following, strict=True)
+                    for outcome, after in zip(outcomes.tolist(), following, strict=True)
                     if vectors.decision[after] >= 0
                 }
                 or {None: len(decisions)}
@@ -908,14 +936,59 @@ class OutcomeSearch:
             return PolicyGraph(decisions, edges, dict(zip(self.model.initial_states.tolist(), starts, strict=True)))
         return PolicyGraph(decisions, edges, starts[0])
 
+    def outcome_numbers(self, outcomes: IntArray, decision: Decision, layer: int) -> IntArray:
+        """Return outcomes of a decision in a layer as numbers of the model: in a life, an exact look shows the period as well."""
+        shows = self.base.shown_by(decision.measurement)
+        if not self.periods or layer <= 1 or shows is None or shows.law is not None:
+            return outcomes
+        running = np.flatnonzero(~self.base.terminal)
+        return np.searchsorted(running, outcomes) + (self.periods - layer + 1) * len(running)
+
+    def _room_for_mixtures(self) -> dict[str, int]:
+        """Drop mixtures that were replaced if there is little room; returns new sizes if that does not free half of it."""
+        points, grown = self.points, dict[str, int]()
+        n, most = 4 * self.rows.n_decisions, 4 * self.rows.n_decisions * len(self.work.vector)
+        counts, numbers = points.counts, [outcome_search.MIXTURES, outcome_search.WEIGHTS]
+        if (counts[numbers] + [n, most] < [len(points.mix_decision), len(points.mix_row)]).all():
+            return grown
+        self._drop_old_mixtures()
+        mixtures, weights = counts[numbers].tolist()
+        if 2 * (mixtures + n) >= len(points.mix_decision):
+            size = 2 * len(points.mix_decision) + n
+            grown |= dict.fromkeys(("mix_decision", "mix_linear", "mix_begin", "mix_end", "mix_shared"), size)
+        if 2 * (weights + most) >= len(points.mix_row):
+            grown |= dict.fromkeys(("mix_row", "mix_weight"), 2 * len(points.mix_row) + most)
+        return grown
+
+    def _drop_old_mixtures(self) -> None:
+        """Move the mixtures that nodes have now to the front, over those that were replaced."""
+        points = self.points
+        nodes = np.flatnonzero(points.mix_number[: self.n_nodes])
+        nodes = nodes[np.argsort(points.mix_first[nodes], kind="stable")]
+        numbers = points.mix_number[nodes].astype(np.int64)
+        kept = _ranges(points.mix_first[nodes], numbers)
+        first = np.cumsum(numbers) - numbers
+        begins = points.mix_begin[points.mix_first[nodes]]  # the first mixture of a node has weights of its own
+        sizes = np.maximum.reduceat(points.mix_end[kept], first) - begins if len(nodes) else begins
+        weights = _ranges(begins, sizes)
+        moved = np.repeat(begins - (np.cumsum(sizes) - sizes), numbers)
+        points.mix_first[nodes] = first
+        points.mix_row[: len(weights)] = points.mix_row[weights]
+        points.mix_weight[: len(weights)] = points.mix_weight[weights]
+        for array in (points.mix_begin, points.mix_end):
+            array[: len(kept)] = array[kept] - moved
+        for array in (points.mix_decision, points.mix_linear, points.mix_shared):
+            array[: len(kept)] = array[kept]
+        points.counts[outcome_search.MIXTURES] = len(kept)
+        points.counts[outcome_search.WEIGHTS] = len(weights)
+
     def _ensure_room(self) -> bool:
         """Enlarge what is nearly full; False, and the search ends, if it may not grow any more."""
         points, vectors, work = self.points, self.vectors, self.work
         followed = self.rows.n_decisions if self.eager else 2
         groups, slots = 4 * followed * len(work.chosen), 4 * followed * len(work.mass)
-        nodes, entries, n_rows, children = points.counts.tolist()
-        grown: dict[str, int] = {}
-        n = self.rows.n_decisions
+        n, grown = self.rows.n_decisions, self._room_for_mixtures()
+        nodes, entries, n_rows, children, *_ = points.counts.tolist()
         if nodes + groups + 64 >= len(points.slice_of):
             size = 2 * len(points.slice_of) + groups
             grown |= dict.fromkeys(
@@ -930,6 +1003,9 @@ class OutcomeSearch:
                     "visited",
                     "row",
                     "next_point",
+                    "mix_first",
+                    "mix_number",
+                    "mix_others",
                 ),
                 size,
             )

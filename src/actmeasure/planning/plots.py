@@ -68,7 +68,7 @@ def plot_lake(
 ) -> Figure:
     """Draw the plans of a solution on the map of its lake, and save the picture if a path is given."""
     rows, columns = _lake_shape(solution.model, shape)
-    place = None if path is None else check_path(path)
+    path = None if path is None else check_path(path)
     cell = min(CELL, LARGEST / max(rows, columns))
     width, height = max(columns * cell, SMALLEST), max(rows * cell, 1.0) + 1.0
     figure = new_figure("Solution.plot", width, height)
@@ -86,8 +86,8 @@ def plot_lake(
             signs |= {way.ending} | ({"rare"} if often[state] < RARE else set())
     axes.set_title(_lake_title(solution), fontsize=10, loc="left", wrap=True)
     _draw_legend(axes, signs)
-    if place is not None:
-        save_figure(figure, place)
+    if path is not None:
+        save_figure(figure, path)
     return figure
 
 
@@ -285,10 +285,10 @@ def plot_frontier(frontier: Frontier, path_or_axes: str | os.PathLike[str] | Seq
     """Draw a frontier on a pair of axes, into a file or on a new figure; returns the axes."""
     matplotlib_for("Frontier.plot")
     if isinstance(path_or_axes, (str, os.PathLike)):
-        place = check_path(path_or_axes)
+        path = check_path(path_or_axes)
         figure = new_figure("Frontier.plot", *FRONTIER_SIZE)
         axes = _draw_frontier(frontier, figure.subplots(1, 2))
-        save_figure(figure, place)
+        save_figure(figure, path)
         return axes
     return _draw_frontier(frontier, _shown_axes() if path_or_axes is None else _checked_axes(path_or_axes))
 
@@ -366,7 +366,7 @@ TITLE_WIDTH = 150
 
 def plot_explanation(explanation: Explanation, path: str | os.PathLike[str] | None = None) -> Figure:
     """Draw the measuring value along a plan, and save the picture if a path is given; returns the figure."""
-    place = None if path is None else check_path(path)
+    path = None if path is None else check_path(path)
     steps = explanation.steps
     names = [explanation.model.action_name(step.action) for step in steps]
     values = np.array([step.measuring_value for step in steps])
@@ -394,8 +394,8 @@ def plot_explanation(explanation: Explanation, path: str | os.PathLike[str] | No
     axes.set_ylabel("measuring value\n(above 0: look)")
     axes.set_title(shortened(explanation.title, TITLE_WIDTH), fontsize=10, loc="left", wrap=True)
     axes.spines[["top", "right"]].set_visible(False)
-    if place is not None:
-        save_figure(figure, place)
+    if path is not None:
+        save_figure(figure, path)
     return figure
 
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from actmeasure.belief import Belief
 from actmeasure.decision import Decision
-from actmeasure.errors import PlanError, import_extra, shown
+from actmeasure.errors import PlanError, counted, import_extra, shown
 from actmeasure.evaluation import Evaluation, evaluate
 from actmeasure.model import Model
 from actmeasure.model.finite_life import Lifetime
@@ -464,7 +464,7 @@ def _readable_lines(solution: Solution, nodes: int) -> list[str]:
     share = f", {at_most / abs(solution.upper):.2%} of the bound" if solution.upper and math.isfinite(at_most) else ""
     value = f"{graph.evaluation.discounted_return:.6g}"
     loses = f"{at_least:.3g} to {at_most:.3g}" if at_least > 0 else f"at most {at_most:.3g}"
-    size = f"{len(graph)} node{'s' * (len(graph) != 1)}"
+    size = counted(len(graph), "node")
     head = f"A controller of {size}, worth {value}; it loses {loses} against the optimum{share}:"
     return ["", head, "", *(shortened(step, STEP_WIDTH) for step in graph.describe(solution.model).splitlines())]
 

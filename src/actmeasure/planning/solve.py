@@ -12,16 +12,17 @@ from typing import Any, Protocol, cast, runtime_checkable
 import numpy as np
 
 from actmeasure.errors import PlanError, quoted, unknown_name
-from actmeasure.evaluation import evaluate
+from actmeasure.evaluation import evaluate, values_of
 from actmeasure.markov import RoundingError
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
 from actmeasure.planning.act_then_measure import ActThenMeasure, AtmLinear, AtmQmdp
-from actmeasure.planning.baselines import Always, Every, values_of
+from actmeasure.planning.baselines import Always, Every
 from actmeasure.planning.bounds import informed_bounds, start_bound
 from actmeasure.planning.budget import Budget, Progress
 from actmeasure.planning.optimal import Never, Optimal
 from actmeasure.planning.solution import Plan, Solution
+from actmeasure.progress import end_line
 from actmeasure.schedule import Schedule
 from actmeasure.settings import real
 
@@ -120,7 +121,11 @@ def solve(
         if not 0 <= real(relative_tolerance, "relative_tolerance", PlanError, expected) < math.inf:
             raise PlanError(f"relative_tolerance is {relative_tolerance!r}, expected {expected}")
     budget = Budget.of(time_limit, progress, budget)
-    plan = _with_tolerances(chosen, float(tolerance), relative_tolerance).solve(model, budget)
+    try:
+        plan = _with_tolerances(chosen, float(tolerance), relative_tolerance).solve(model, budget)
+    finally:
+        if budget.progress is True:
+            end_line()
     if not isinstance(plan, Plan):
         raise PlanError(f"the method {quoted(method)} returned {quoted(plan)}, expected a Plan")
     return _solution(model, method if isinstance(method, str) else type(method).__name__, plan, budget)

@@ -82,7 +82,7 @@ LEAST_VOLUME = 1e-10
 #: Cells along each coordinate, by the number of coordinates, for finding the simplex of a belief.
 RESOLUTION = {0: 1, 1: 256, 2: 48, 3: 14}
 #: Beliefs that differ by less in each coordinate are one candidate, and smallest l1 distance of a candidate from all points.
-SAME, APART = 1e-6, 1e-4
+SAME_BELIEF, LEAST_DISTANCE = 1e-6, 1e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -288,7 +288,7 @@ class _Builder:
             start = self.parts.start[part : part + 1, :n_states]
             seen = np.concatenate([start, beliefs[part, :count, :n_states]])
             often = np.concatenate([[float(len(uniforms))], weights[part, :count]])
-            _, first, group = np.unique(np.round(seen / SAME), axis=0, return_index=True, return_inverse=True)
+            _, first, group = np.unique(np.round(seen / SAME_BELIEF), axis=0, return_index=True, return_inverse=True)
             total = np.bincount(group.ravel(), weights=often).astype(np.float64)
             kept = np.argsort(-total, kind="stable")[:MOST_CANDIDATES]
             found.append((seen[first[kept]], total[kept]))
@@ -413,7 +413,7 @@ def _with_points(points: FloatArray, candidates: FloatArray, weights: FloatArray
         where, variance = _variances(points, simplices, candidates)
         scores = weights * variance
         # A point that is almost there already would add nothing but flat simplices.
-        scores[np.abs(candidates[:, None, :] - points).sum(axis=2).min(axis=1) < APART] = 0.0
+        scores[np.abs(candidates[:, None, :] - points).sum(axis=2).min(axis=1) < LEAST_DISTANCE] = 0.0
         by_simplex = np.bincount(where, weights=scores, minlength=len(simplices))
         count = min(max(1, int(ADDED * len(points))), size - len(points))
         added: list[FloatArray] = []
@@ -421,7 +421,7 @@ def _with_points(points: FloatArray, candidates: FloatArray, weights: FloatArray
             inside = np.flatnonzero((where == simplex) & (scores > 0))
             if len(inside):
                 found = candidates[inside[np.argmax(scores[inside])]]
-                if all(np.abs(found - other).sum() >= APART for other in added):
+                if all(np.abs(found - other).sum() >= LEAST_DISTANCE for other in added):
                     added.append(found)
         if not added:
             break

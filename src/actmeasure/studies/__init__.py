@@ -5,10 +5,11 @@ Also `train_seeds`: one agent on one model with several seeds.
 
 from __future__ import annotations
 
+from actmeasure.statistics import Interval as Estimate
 from actmeasure.studies.engines import Engine, LocalEngine, RayEngine
 from actmeasure.studies.results import Results, read_results
 from actmeasure.studies.runner import run_study
-from actmeasure.studies.seed_runs import Estimate, SeedRuns
+from actmeasure.studies.seed_runs import SeedRuns
 from actmeasure.studies.seeds import SeedProgress, train_agent, train_seeds
 from actmeasure.studies.spec import AgentSpec, Part, ProblemSpec, Study, Trial
 from actmeasure.studies.study_file import read_study

@@ -181,10 +181,10 @@ def _environment_modules(environment: str) -> list[str]:
 
 def _own_folder(module: str) -> Path | None:
     """Return the folder that has to be on the path for a module; None if it is installed, or part of Python."""
-    place = _place(module.partition(".")[0])
-    if place is None:
+    file = _source_file(module.partition(".")[0])
+    if file is None:
         return None
-    folder = place.parent.parent if place.name == "__init__.py" else place.parent
+    folder = file.parent.parent if file.name == "__init__.py" else file.parent
     return None if folder.resolve() in _installed() else folder.resolve()
 
 
@@ -291,22 +291,22 @@ def _module(name: str) -> tuple[str, frozenset[str]]:
 
 def _source(name: str) -> bytes | None:
     """Return the source of a module, found by its name without importing it."""
-    place = _place(name)
+    file = _source_file(name)
     try:
-        return None if place is None else place.read_bytes()
+        return None if file is None else file.read_bytes()
     except OSError:
         return None
 
 
 @cache
-def _place(name: str) -> Path | None:
+def _source_file(name: str) -> Path | None:
     """Return the source file of a module, None if there is none."""
     head, _, last = name.rpartition(".")
     if head.partition(".")[0] == PACKAGE:  # ours are beside this file, and looked up often
         folder = Path(__file__).parents[1].joinpath(*name.split(".")[1:])
-        for place in (folder.with_suffix(".py"), folder / "__init__.py"):
-            if place.is_file():
-                return place
+        for file in (folder.with_suffix(".py"), folder / "__init__.py"):
+            if file.is_file():
+                return file
         return None
     known = getattr(sys.modules.get(name), "__file__", None)
     if known is None:
@@ -319,8 +319,8 @@ def _place(name: str) -> Path | None:
 
 
 def _is_package(name: str) -> bool:
-    place = _place(name)
-    return place is not None and place.name == "__init__.py"
+    file = _source_file(name)
+    return file is not None and file.name == "__init__.py"
 
 
 def _imports(tree: ast.Module, name: str, is_package: bool) -> Iterator[str]:
@@ -358,7 +358,7 @@ def _home(base: str, name: str) -> Iterator[str]:
     """Return the module that a name of a package is: a module in it, or the one that the package has the name from."""
     if not _is_package(base):
         return
-    if _place(f"{base}.{name}") is not None:
+    if _source_file(f"{base}.{name}") is not None:
         yield f"{base}.{name}"
     if base in LEFT_OUT:
         yield from _exported(base).get(name, ())
@@ -380,7 +380,9 @@ def _is_list(base: str, name: str) -> bool:
     if base not in LISTS:
         return False
     return (
-        f"{base}.{name}" in LISTS or name == "*" or (name not in _exported(base) and _place(f"{base}.{name}") is None)
+        f"{base}.{name}" in LISTS
+        or name == "*"
+        or (name not in _exported(base) and _source_file(f"{base}.{name}") is None)
     )
 
 

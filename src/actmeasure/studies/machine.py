@@ -42,7 +42,7 @@ def _memory() -> tuple[int, int]:
 
 
 def workers_that_fit(needs: Sequence[int], most: int, available: int) -> int:
-    """Return the largest number of workers, from 1 to `most`, that fit into memory even if the largest trials meet.
+    """Return the largest number of workers, from 1 to `most`, whose trials fit into memory, the largest ones at the same time.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ from actmeasure.interrupts import Interrupts, deferred_interrupts
 from actmeasure.studies.code_digest import code_of, own_code
 from actmeasure.studies.engines import Engine, LocalEngine, Order
 from actmeasure.studies.engines.base import Outcome, is_importing, unpacked
-from actmeasure.studies.expense import Expense, ExpenseEstimator, Pace
+from actmeasure.studies.resources import Pace, ResourceEstimator, Resources
 from actmeasure.studies.spec import Study, Trial
 from actmeasure.studies.store import DamagedError, Store, StoredTrial, open_store
 from actmeasure.studies.study_record import Failure, PartProgress, PartSummary, StudyProgress, StudyRecord, Summary
@@ -80,13 +80,13 @@ def run_study(
             "below the line: if __name__ == '__main__':"
         )
     begun = time.perf_counter()
-    place = Path(directory)
+    folder = Path(directory)
     contents = _file_contents(study)
-    expenses = check_study(study, contents)
-    with open_store(place, study.name) as store, deferred_interrupts() as interrupts:
+    resources = check_study(study, contents)
+    with open_store(folder, study.name) as store, deferred_interrupts() as interrupts:
         source = {"file": None if file is None else os.fspath(file), "quick": quick}
         record = StudyRecord(store, study, source, begun, keep)
-        run = _Run(study, store, expenses, interrupts, progress, record, keep, tell)
+        run = _Run(study, store, resources, interrupts, progress, record, keep, tell)
         chosen = engine or LocalEngine()
         record.begin(chosen.name)
         try:
@@ -100,18 +100,18 @@ def run_study(
     return summary
 
 
-def check_study(study: Study, contents: dict[str, bytes] | None = None) -> dict[str, Expense]:
-    """Return the expected expense of each trial, by hash; a problem, agent or method that cannot be made is a `StudyError`."""
+def check_study(study: Study, contents: dict[str, bytes] | None = None) -> dict[str, Resources]:
+    """Return the expected time and memory of each trial, by hash; what cannot be made is a `StudyError` with a reason."""
     found = _file_contents(study) if contents is None else contents
-    estimator, expenses = ExpenseEstimator(), {}
+    estimator, resources = ResourceEstimator(), {}
     for part in study.parts:
         for trial in part.trials():
             try:
-                expenses[trial.hash] = estimator.estimate(trial, found.get(trial.problem.content or ""))
+                resources[trial.hash] = estimator.estimate(trial, found.get(trial.problem.content or ""))
                 own_code(trial)
             except ActMeasureError as error:
                 raise StudyError(f"part {part.name!r}, {trial}: {error}") from error
-    return expenses
+    return resources
 
 
 def _file_contents(study: Study) -> dict[str, bytes]:
@@ -162,7 +162,7 @@ class _Run:
         self,
         study: Study,
         store: Store,
-        expenses: dict[str, Expense],
+        resources: dict[str, Resources],
         interrupts: Interrupts,
         progress: Progress | None,
         record: StudyRecord,
@@ -170,7 +170,7 @@ class _Run:
         tell: Callable[[str], None] | None,
     ) -> None:
         self._study, self._store, self._interrupts, self._record = study, store, interrupts, record
-        self._expenses, self._pace = expenses, Pace(expenses)
+        self._resources, self._pace = resources, Pace(resources)
         self._progress, self._shown = progress, -math.inf
         self._finishing: dict[str, float] = {}
         self._estimated = -math.inf
@@ -229,7 +229,7 @@ class _Run:
         """Run the trials that are not stored."""
         self._missing = {trial.hash: trial for trial in in_order(self._study, self._missing, self._pace.expected)}
         orders = [
-            Order(trial, contents.get(trial.problem.content or ""), self._expenses[trial.hash].memory, code_of(trial))
+            Order(trial, contents.get(trial.problem.content or ""), self._resources[trial.hash].memory, code_of(trial))
             for trial in self._missing.values()
         ]
         self._show(1)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -18,11 +18,11 @@ import numpy.typing as npt
 from actmeasure import statistics
 from actmeasure.drawing import INK, check_path, matplotlib_for, new_figure, save_figure
 from actmeasure.episodes import Episodes
-from actmeasure.errors import AgentError, import_extra, quoted, unknown_name
+from actmeasure.errors import AgentError, counted, import_extra, quoted, unknown_name
 from actmeasure.files.atomic import check_place, explain, replacing
 from actmeasure.model.transitions import FloatArray
 from actmeasure.settings import whole
-from actmeasure.statistics import LAST, half_width, running_mean
+from actmeasure.statistics import LAST, Interval, half_width, running_mean
 from actmeasure.text import short_number, text_table
 
 if TYPE_CHECKING:
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LAST",
-    "Curve",
-    "Estimate",
     "SeedRuns",
     "Stopped",
     "check_table_path",
@@ -44,7 +42,7 @@ __all__ = [
 #: Columns of `Episodes` that are averaged.
 FIGURES = ("scalarized_return", "reward", "measurements", "steps")
 #: Number of seeds above which a table shows only the lowest and the highest.
-MANY = 10
+MOST_SEED_ROWS = 10
 #: Columns of a text table and their formats.
 SHOWN = {"scalarized_return": ".4f", "measurements": ".2f", "steps": ".2f"}
 #: Endings of files of episodes.
@@ -98,9 +96,9 @@ class SeedRuns:
             for name in FIGURES
         }
 
-    def summary(self, last: int = LAST) -> dict[str, Estimate]:
+    def summary(self, last: int = LAST) -> dict[str, Interval]:
         """Return the mean over seeds of what `means` returns, with standard deviation and 95 % interval (Student's t)."""
-        return {name: Estimate.of(values) for name, values in self.means(last).items()}
+        return {name: statistics.mean(values) for name, values in self.means(last).items()}
 
     def columns(self) -> dict[str, npt.NDArray[Any]]:
         """Return columns with a row for every seed and episode: seed, episode, and those of `Episodes`."""
@@ -146,41 +144,13 @@ class SeedRuns:
 
     def __repr__(self) -> str:
         found = self.summary()["scalarized_return"]
-        return f"SeedRuns({self.agent!r}, {len(self)} seed{'s' * (len(self) != 1)}, mean return {found.mean:.4g})"
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A mean over seeds with its standard deviation and interval.
-
-    Attributes
-    ----------
-    mean : float
-    deviation : float
-        Standard deviation between seeds; NaN for a single one.
-    low, high : float
-        95 % interval for the mean, by Student's t; NaN for a single seed, and where all seeds are alike: without any spread
-        there is no estimate of how different another seed may be.
-    """
-
-    mean: float
-    deviation: float
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, values: FloatArray) -> Estimate:
-        """Return the estimate from one value per seed, an array of shape (n_seeds,)."""
-        mean, low, high = statistics.mean(values)
-        deviation = float(values.std(ddof=1)) if len(values) > 1 else math.nan
-        alike = len(values) > 1 and math.isnan(low)
-        return cls(mean, 0.0 if alike else deviation, low, high)
+        return f"SeedRuns({self.agent!r}, {counted(len(self), 'seed')}, mean return {found.mean:.4g})"
 
 
 def results_table(runs: SeedRuns, last: int) -> str:
     """Return the text table of `SeedRuns.table`."""
     means = runs.means(last)
-    rows = _extremes(means) if len(runs) > MANY else _seed_rows(runs, means)
+    rows = _extremes(means) if len(runs) > MOST_SEED_ROWS else _seed_rows(runs, means)
     if len(runs) > 1:
         rows += _together(runs.summary(last))
     lines = text_table(("seed", "return", "measurements", "steps", "episodes"), rows, "<>>>>")
@@ -189,7 +159,7 @@ def results_table(runs: SeedRuns, last: int) -> str:
 
 def _title(runs: SeedRuns, last: int) -> str:
     shortest = min(len(one) for one in runs.episodes)
-    seeds = "1 seed" if len(runs) == 1 else f"{len(runs)} seeds"
+    seeds = counted(len(runs), "seed")
     over = f"the last {last} episodes" if shortest >= last else f"up to {last} last episodes"
     return f"{runs.agent}, {seeds}: means of {over}"
 
@@ -208,8 +178,8 @@ def _extremes(means: dict[str, FloatArray]) -> list[list[str]]:
     ]
 
 
-def _together(found: dict[str, Estimate]) -> list[list[str]]:
-    def row(word: str, shown: Callable[[Estimate, str], str]) -> list[str]:
+def _together(found: dict[str, Interval]) -> list[list[str]]:
+    def row(word: str, shown: Callable[[Interval, str], str]) -> list[str]:
         return [word, *(shown(found[name], form) for name, form in SHOWN.items()), ""]
 
     return [
@@ -219,7 +189,7 @@ def _together(found: dict[str, Estimate]) -> list[list[str]]:
     ]
 
 
-def _interval(estimate: Estimate, form: str) -> str:
+def _interval(estimate: Interval, form: str) -> str:
     if math.isnan(estimate.low):
         return "all alike"
     return f"{short_number(estimate.low, form)} to {short_number(estimate.high, form)}"
@@ -227,24 +197,24 @@ def _interval(estimate: Estimate, form: str) -> str:
 
 def check_table_path(path: str | os.PathLike[str]) -> Path:
     """Return the path of a table after checking that it can be written; called before a long run."""
-    place = Path(path)
-    if place.suffix.lower() not in SUFFIXES:
-        unknown = unknown_name("file ending", place.suffix, SUFFIXES)
-        raise AgentError(f"the table {str(place)!r} cannot be written: {unknown}")
-    if place.suffix.lower() == ".parquet":
+    path = Path(path)
+    if path.suffix.lower() not in SUFFIXES:
+        unknown = unknown_name("file ending", path.suffix, SUFFIXES)
+        raise AgentError(f"the table {str(path)!r} cannot be written: {unknown}")
+    if path.suffix.lower() == ".parquet":
         _parquet()
-    check_place(place, "the table", AgentError)
-    return place
+    check_place(path, "the table", AgentError)
+    return path
 
 
-def save_table(columns: Mapping[str, npt.NDArray[Any]], place: Path) -> None:
+def save_table(columns: Mapping[str, npt.NDArray[Any]], path: Path) -> None:
     """Write columns of equal length; the file is written completely or not at all."""
-    write = _write_csv if place.suffix.lower() == ".csv" else _write_parquet
+    write = _write_csv if path.suffix.lower() == ".csv" else _write_parquet
     try:
-        with replacing(place) as file:
+        with replacing(path) as file:
             write(columns, file)
     except OSError as error:
-        raise AgentError(str(explain(error, place, "write"))) from error
+        raise AgentError(str(explain(error, path, "write"))) from error
 
 
 def _write_csv(columns: Mapping[str, npt.NDArray[Any]], file: BinaryIO) -> None:
@@ -269,10 +239,10 @@ def plot_runs(runs: SeedRuns, path_or_axes: Any, window: int | None) -> Any:
     matplotlib_for("SeedRuns.plot")
     size = _default_window(runs) if window is None else whole(window, "window", 1, error=AgentError)
     if isinstance(path_or_axes, (str, os.PathLike)):
-        place = check_path(path_or_axes)
+        path = check_path(path_or_axes)
         figure = new_figure("SeedRuns.plot", *SIZE)
         axes = _draw(runs, figure.subplots(2, 1, sharex=True, height_ratios=HEIGHTS), size)
-        save_figure(figure, place)
+        save_figure(figure, path)
         return axes
     return _draw(runs, _shown_axes() if path_or_axes is None else _checked(path_or_axes), size)
 
@@ -315,8 +285,8 @@ def _label(runs: SeedRuns, window: int) -> str:
     return over if len(runs) == 1 else f"mean of {len(runs)} seeds, {over}"
 
 
-def _draw_curve(axes: Any, runs: SeedRuns, curve: Curve, label: str | None) -> None:
-    length = len(curve.mean)
+def _draw_curve(axes: Any, runs: SeedRuns, curve: Interval, label: str | None) -> None:
+    length = len(curve.value)
     shown = np.unique(np.linspace(0, length - 1, min(length, MOST_POINTS)).astype(int))
     episode = runs.first_episode + shown + 1  # counted from 1, as the number of episodes done
     mean, low, high = (values[shown] for values in curve)
@@ -328,16 +298,8 @@ def _draw_curve(axes: Any, runs: SeedRuns, curve: Curve, label: str | None) -> N
     axes.spines[["top", "right"]].set_visible(False)
 
 
-class Curve(NamedTuple):
-    """A mean over seeds and its interval, each of shape (n_episodes,); the interval is NaN for fewer than two seeds."""
-
-    mean: FloatArray
-    low: FloatArray
-    high: FloatArray
-
-
-def learning_curve(runs: SeedRuns, name: str, window: int) -> Curve:
-    """Return the mean over seeds of running means; a seed that was cut short counts as far as it goes."""
+def learning_curve(runs: SeedRuns, name: str, window: int) -> Interval:
+    """Return means over seeds of running means, shape (n_episodes,); a seed that was cut short counts as far as it goes."""
     longest = max(len(one) for one in runs.episodes)
     smooth = np.full((len(runs), longest), np.nan)
     for row, one in zip(smooth, runs.episodes, strict=True):
@@ -346,4 +308,4 @@ def learning_curve(runs: SeedRuns, name: str, window: int) -> Curve:
     mean = np.nansum(smooth, axis=0) / count
     squares = np.nansum((smooth - mean) ** 2, axis=0)
     half = half_width(np.sqrt(squares / np.maximum(count - 1, 1)), count)
-    return Curve(mean, mean - half, mean + half)
+    return Interval(mean, mean - half, mean + half)

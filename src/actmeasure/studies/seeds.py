@@ -20,7 +20,6 @@ import numpy as np
 
 from actmeasure import learning
 from actmeasure.envs.registration import register_environments
-from actmeasure.envs.tabular import TabularEnv
 from actmeasure.envs.wrapper import ActiveMeasuring
 from actmeasure.episodes import Episodes
 from actmeasure.errors import ActMeasureError, AgentError, SpaceError, quoted
@@ -29,9 +28,9 @@ from actmeasure.interrupts import Interrupts, deferred_interrupts
 from actmeasure.kernels.jit import running_time
 from actmeasure.learning.agent import Agent
 from actmeasure.learning.learning_agent import own_discount
-from actmeasure.learning.train import DISCOUNT, task_of, train
+from actmeasure.learning.train import DISCOUNT, check_can_act, task_of, train
 from actmeasure.model import Model
-from actmeasure.settings import MOST_EPISODES, whole
+from actmeasure.settings import LARGEST_INTEGER, MOST_EPISODES, whole
 from actmeasure.studies.pool import Call, Work, available_cores, error_sentence, run_calls
 from actmeasure.studies.seed_runs import LAST, SeedRuns, Stopped
 from actmeasure.studies.trial import World
@@ -44,8 +43,6 @@ STARTING_SECONDS = 3.0
 TRIAL_SECONDS = 1.0
 #: Most seeds. All seeds together have at most `MOST_EPISODES` episodes: the results of more fit into no memory.
 MOST_SEEDS = 10**6
-#: Largest number that fits into a column of a table, and into a kernel.
-LARGEST = 2**63 - 1
 #: Least number of seconds between two deliveries of finished episodes.
 DELIVERY_SECONDS = 0.1
 
@@ -136,7 +133,7 @@ def train_seeds(
     source = WorldSource(model, measuring_cost)
     found = source.make()
     task_of(found, count, own_discount(discount, "discount"))  # so that a mistake is known before anything begins
-    _check_can_act(training.new_agent(), found)
+    check_can_act(training.new_agent(), found)
     finished = FinishedEpisodes(chosen, training.episodes, progress)
     return _train(training, source, finished, processes, training.new_agent)
 
@@ -163,25 +160,17 @@ def train_agent(
 
 
 def _steps(max_steps: int) -> int:
-    return whole(max_steps, "max_steps", 1, LARGEST, AgentError)
+    return whole(max_steps, "max_steps", 1, LARGEST_INTEGER, AgentError)
 
 
 def _planned(episodes: int | None) -> int | None:
-    return None if episodes is None else whole(episodes, "planned_episodes", 1, LARGEST, AgentError)
+    return None if episodes is None else whole(episodes, "planned_episodes", 1, LARGEST_INTEGER, AgentError)
 
 
 def _checked_model(model: Any) -> Model:
     if not isinstance(model, Model):
         raise SpaceError(f"the world is of type {type(model).__name__}, expected a Model; use train for environments")
     return model
-
-
-def _check_can_act(agent: Agent, world: World) -> None:
-    """Raise an error if the agent cannot act on a model, or on the model of an environment."""
-    if isinstance(world, Model):
-        agent.check_can_act_on(world)
-    elif isinstance(world.unwrapped, TabularEnv):
-        agent.check_can_act_on(world.unwrapped.model)
 
 
 class WorldSource:
@@ -214,20 +203,22 @@ class WorldSource:
                 ) from error
         elif callable(given) and not isinstance(given, (Model, gymnasium.Env)):
             given = given()
-        if isinstance(given, gymnasium.Env) and self._cost is not None:
-            given = ActiveMeasuring(given, measuring_cost=self._cost)
         if not isinstance(given, (Model, gymnasium.Env)):
+            single = "; give its id or one of its environments: seeds are trained in processes of their own"
             raise SpaceError(
                 f"the world is of type {type(given).__name__}, expected a Model, a Gymnasium environment, its id, or a function "
-                "that makes it"
+                f"that makes it{single if isinstance(given, gymnasium.vector.VectorEnv) else ''}"
             )
+        if isinstance(given, gymnasium.Env) and self._cost is not None:
+            return ActiveMeasuring(given, measuring_cost=self._cost)
+        if isinstance(given, gymnasium.Env) and not given.has_wrapper_attr("measuring_cost"):
+            raise SpaceError("looking costs nothing in this environment; give the price of a look: measuring_cost=0.01")
         return given
 
     def packed(self) -> bytes:
         """Return bytes of which `unpacked_world` makes the same in another process."""
-        if isinstance(
-            self._given, Model
-        ):  # unpickled arrays would be writable, for which kernels are compiled once more
+        if isinstance(self._given, Model):
+            # Not pickled: the arrays would then be writable, and kernels are compiled once more for such arrays.
             file = io.BytesIO()
             npz.write(self._given, file)
             return MODEL + file.getvalue()
@@ -251,7 +242,7 @@ def unpacked_world(packed: bytes) -> World:
 
 def _checked_seeds(seeds: int | Iterable[int], episodes: int) -> tuple[int, ...]:
     given = seeds if isinstance(seeds, Iterable) else range(whole(seeds, "seeds", 1, error=AgentError))
-    chosen = tuple(whole(seed, "a seed", 0, LARGEST, AgentError) for seed in islice(given, MOST_SEEDS + 1))
+    chosen = tuple(whole(seed, "a seed", 0, LARGEST_INTEGER, AgentError) for seed in islice(given, MOST_SEEDS + 1))
     if not chosen:
         raise AgentError("there are no seeds; give at least one, such as range(5)")
     if len(chosen) > MOST_SEEDS or len(chosen) * episodes > MOST_EPISODES:

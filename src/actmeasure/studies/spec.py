@@ -19,7 +19,7 @@ from actmeasure.errors import StudyError, quoted
 from actmeasure.files import FORMATS
 from actmeasure.files.atomic import explain
 from actmeasure.learning.agent import Agent
-from actmeasure.settings import MOST_EPISODES, amount, discount_factor, is_import_name, real, whole
+from actmeasure.settings import LARGEST_INTEGER, MOST_EPISODES, amount, discount_factor, is_import_name, real, whole
 from actmeasure.studies.sweeps import Sweep, swept_settings
 
 __all__ = [
@@ -48,8 +48,6 @@ TOLERANCE, BELIEFS = 1e-6, 1_000_000
 QUICK_EPISODES, QUICK_SEEDS = 100, 2
 #: Integer settings of a part and their smallest values.
 COUNTS = {"episodes": 1, "seeds": 1, "first_seed": 0, "max_steps": 1, "beliefs": 1}
-#: Largest integer of a column of a table.
-LARGEST = 2**63 - 1
 
 
 class _Specification:
@@ -221,7 +219,11 @@ class Study(_Specification):
 def checked_count(value: Any, which: str, what: str) -> int:
     """Return the integer setting `which` of a part, or raise an error that calls it `what`."""
     return whole(
-        value, what, COUNTS[which], LARGEST - MOST_EPISODES if which == "first_seed" else MOST_EPISODES, StudyError
+        value,
+        what,
+        COUNTS[which],
+        LARGEST_INTEGER - MOST_EPISODES if which == "first_seed" else MOST_EPISODES,
+        StudyError,
     )
 
 

@@ -77,24 +77,24 @@ class Store:
         """Return the newest readable table of a trial that other code has computed, or None."""
         if self._names is None:  # once, before anything is written
             self._names = defaultdict(list)
-            for place in sorted((self.directory / TRIALS).glob("*.parquet")):
-                self._names[place.stem.partition("-")[0]].append(place.name)
+            for path in sorted((self.directory / TRIALS).glob("*.parquet")):
+                self._names[path.stem.partition("-")[0]].append(path.name)
         places = [self.directory / TRIALS / name for name in self._names.get(trial.hash, ())]
-        for place in sorted(places, key=_age):
-            if place != self.path(trial, code):
+        for path in sorted(places, key=_age):
+            if path != self.path(trial, code):
                 with suppress(DamagedError):
-                    return self._read(place, trial)
+                    return self._read(path, trial)
         return None
 
-    def _read(self, place: Path, trial: Trial) -> StoredTrial | None:
+    def _read(self, path: Path, trial: Trial) -> StoredTrial | None:
         try:
-            contents = place.read_bytes()
+            contents = path.read_bytes()
         except FileNotFoundError:
             return None
         except IsADirectoryError:
             raise DamagedError("it is a folder") from None
         except OSError as error:
-            raise StudyError(str(explain(error, place, "read"))) from error
+            raise StudyError(str(explain(error, path, "read"))) from error
         return _parsed(contents, trial)
 
     def write(self, trial: Trial, table: pyarrow.Table, seconds: float, code: str) -> None:
@@ -103,28 +103,28 @@ class Store:
             "specification": trial.specification, "sha256": _checksum(table), "seconds": seconds, "version": __version__,
             "code": code,
         }  # fmt: skip
-        place = self.path(trial, code)
+        path = self.path(trial, code)
         try:
             # Should the power fail before this is on disk, the checksum tells, and the trial is done again.
-            with replacing(place, durable=False) as file:
+            with replacing(path, durable=False) as file:
                 stamped = table.replace_schema_metadata({ABOUT: canonical(about).encode()})
                 parquet(FEATURE).write_table(stamped, file, compression="zstd")
         except OSError as error:
             raise StudyError(
-                f"{explain(error, place, 'write')}; what is stored already is safe, and running again does what is missing"
+                f"{explain(error, path, 'write')}; what is stored already is safe, and running again does what is missing"
             ) from error
 
-    def set_aside(self, place: Path) -> Path:
+    def set_aside(self, path: Path) -> Path:
         """Move a damaged file to the folder `damaged`, under a free name, which is returned."""
         folder = self.directory / DAMAGED
         try:
             folder.mkdir(exist_ok=True)
             number = 1
-            while (target := folder / f"{place.stem}-{number}{place.suffix}").exists():
+            while (target := folder / f"{path.stem}-{number}{path.suffix}").exists():
                 number += 1
-            place.rename(target)
+            path.rename(target)
         except OSError as error:
-            raise StudyError(str(explain(error, place, "move"))) from error
+            raise StudyError(str(explain(error, path, "move"))) from error
         return target
 
     def read_study(self) -> dict[str, Any] | None:
@@ -135,13 +135,13 @@ class Store:
         DamagedError
             If it cannot be read.
         """
-        place = self.directory / STUDY
+        path = self.directory / STUDY
         try:
-            found = json.loads(place.read_bytes())
+            found = json.loads(path.read_bytes())
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
-            raise StudyError(str(explain(error, place, "read"))) from error
+            raise StudyError(str(explain(error, path, "read"))) from error
         except (ValueError, RecursionError) as error:
             raise DamagedError(f"it is no JSON ({error})") from error
         if not isinstance(found, dict) or not isinstance(found.get("name"), str):
@@ -150,12 +150,12 @@ class Store:
 
     def write_study(self, data: dict[str, Any]) -> None:
         """Write `study.json`."""
-        place = self.directory / STUDY
+        path = self.directory / STUDY
         try:
-            with replacing(place) as file:
+            with replacing(path) as file:
                 file.write((json.dumps(data, indent=1, allow_nan=False) + "\n").encode())
         except OSError as error:
-            raise StudyError(str(explain(error, place, "write"))) from error
+            raise StudyError(str(explain(error, path, "write"))) from error
 
 
 @contextmanager
@@ -197,7 +197,7 @@ def _create(directory: Path) -> None:
 def _refuse_other_contents(directory: Path) -> None:
     """Raise an error for a folder of something else, whose files a report might replace; hidden files are never replaced."""
     try:
-        others = sorted(place.name for place in directory.iterdir() if not place.name.startswith("."))
+        others = sorted(path.name for path in directory.iterdir() if not path.name.startswith("."))
     except OSError as error:
         raise StudyError(str(explain(error, directory, "read"))) from error
     if others and not {STUDY, TRIALS} & set(others):
@@ -209,13 +209,13 @@ def _refuse_other_contents(directory: Path) -> None:
 
 def _check_study(store: Store, name: str) -> None:
     """Raise an error for the folder of another study; a damaged `study.json` beside trials is set aside and written anew."""
-    place = store.directory / STUDY
+    path = store.directory / STUDY
     try:
         before = store.read_study()
     except DamagedError as error:
         if not (store.directory / TRIALS).is_dir():
-            raise StudyError(f"{place} is not of a study, {error}; choose another folder") from None
-        store.set_aside(place)
+            raise StudyError(f"{path} is not of a study, {error}; choose another folder") from None
+        store.set_aside(path)
         return
     if before is not None and before["name"] != name:
         raise StudyError(
@@ -242,10 +242,10 @@ def _parsed(contents: bytes, trial: Trial) -> StoredTrial:
     return StoredTrial(table.replace_schema_metadata(None), seconds, version, code)
 
 
-def _age(place: Path) -> float:
+def _age(path: Path) -> float:
     """Return a key that sorts the newest files first."""
     try:
-        return -place.stat().st_mtime
+        return -path.stat().st_mtime
     except OSError:
         return 0.0
 
@@ -268,12 +268,12 @@ def _checksum(table: pyarrow.Table) -> str:
 def locked(directory: Path) -> Iterator[None]:
     """Keep a folder to this process; the operating system releases the lock when the process ends, however it ends."""
     filelock = import_extra("filelock", FEATURE, "report")
-    place = directory / LOCK
-    lock = filelock.FileLock(place, timeout=0)
+    path = directory / LOCK
+    lock = filelock.FileLock(path, timeout=0)
     try:
         lock.acquire()
     except filelock.Timeout:
-        owner = _owner(place)
+        owner = _owner(path)
         who = f" (process {owner})" if owner.isdigit() else ""
         raise StudyError(
             f"another study{who} is writing to {str(directory)!r}; wait until it is done, or choose another folder"
@@ -285,16 +285,16 @@ def locked(directory: Path) -> Iterator[None]:
         ) from error
     try:
         with suppress(OSError):  # the number only serves the message above; the disk may be full
-            place.write_text(str(os.getpid()))
+            path.write_text(str(os.getpid()))
         yield
     finally:
         lock.release()
 
 
-def _owner(place: Path) -> str:
+def _owner(path: Path) -> str:
     """Return what a lock file says about the process that holds the lock."""
     try:
-        return place.read_text(errors="replace").strip()
+        return path.read_text(errors="replace").strip()
     except OSError:
         return ""
 

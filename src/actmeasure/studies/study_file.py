@@ -58,41 +58,41 @@ def read_study(path: str | os.PathLike[str]) -> Study:
     A Python file is run, so only give one that you trust; it has to define `study = Study(...)`. Model files that a TOML file
     names are looked for beside it. Whatever is wrong is a `StudyError` with file and line.
     """
-    place = Path(path)
-    suffix = place.suffix.lower()
+    path = Path(path)
+    suffix = path.suffix.lower()
     readers = {".toml": study_from_toml, ".py": study_from_python}
     if suffix not in readers:
-        raise StudyError(f"{place}: {unknown_name('file ending', place.suffix, readers)}")
+        raise StudyError(f"{path}: {unknown_name('file ending', path.suffix, readers)}")
     try:
-        contents = place.read_bytes()
+        contents = path.read_bytes()
     except OSError as error:
-        raise StudyError(str(explain(error, place, "read"))) from error
+        raise StudyError(str(explain(error, path, "read"))) from error
     try:
         text = contents.decode()
     except UnicodeDecodeError as error:
         line = contents.count(b"\n", 0, error.start) + 1
-        raise StudyError(f"{place}, line {line}: this is not UTF-8 text; save the file as UTF-8") from None
-    return readers[suffix](text, place)
+        raise StudyError(f"{path}, line {line}: this is not UTF-8 text; save the file as UTF-8") from None
+    return readers[suffix](text, path)
 
 
-def study_from_toml(text: str, place: Path) -> Study:
-    """Return the study of a TOML text from the file `place`, in whose folder model files are looked for."""
+def study_from_toml(text: str, path: Path) -> Study:
+    """Return the study of a TOML text from the file `path`, in whose folder model files are looked for."""
     try:
-        data, lines = tomllib.loads(text), KeyLines.of(text, str(place))
+        data, lines = tomllib.loads(text), KeyLines.of(text, str(path))
     except tomllib.TOMLDecodeError as error:
         found = SYNTAX.fullmatch(str(error))
         said, where = (found[1], f", line {found[2]}") if found else (str(error), "")
-        raise StudyError(f"{place}{where}: {said}") from None
+        raise StudyError(f"{path}{where}: {said}") from None
     except RecursionError:
-        raise StudyError(f"{place}: its arrays and tables are nested too deeply; write it in a simpler way") from None
-    reader = _StudyReader(place, lines)
+        raise StudyError(f"{path}: its arrays and tables are nested too deeply; write it in a simpler way") from None
+    reader = _StudyReader(path, lines)
     try:
         table = msgspec.convert(data, StudyTable)
     except msgspec.ValidationError as error:
-        path, key = validation_path(error, data)
-        with reader.at(*path, *([] if key is None else [key])):
-            raise StudyError(_refusal(data, path, key)) from None
-    folder = str(place.resolve().parent)
+        keys, key = validation_path(error, data)
+        with reader.at(*keys, *([] if key is None else [key])):
+            raise StudyError(_refusal(data, keys, key)) from None
+    folder = str(path.resolve().parent)
     with reader.at("part"):
         _check_modules(_modules(table), Path(folder))
     # As for a script: own modules are looked for beside the file first, also when they are imported later.
@@ -115,8 +115,8 @@ def _check_modules(modules: list[str], folder: Path) -> None:
     for name in modules:
         first = name.partition(".")[0]
         loaded = getattr(sys.modules.get(first), "__file__", None)
-        for place in (folder / f"{first}.py", folder / first / "__init__.py"):
-            if loaded is not None and place.is_file() and not place.samefile(loaded):
+        for path in (folder / f"{first}.py", folder / first / "__init__.py"):
+            if loaded is not None and path.is_file() and not path.samefile(loaded):
                 raise StudyError(
                     f"the module {first!r} was imported from {loaded}, but the study has another one beside it; rename one of "
                     "them, or run the study in a new process"
@@ -230,13 +230,13 @@ class _StudyReader:
 
     Parameters
     ----------
-    place : Path
+    path : Path
     lines : KeyLines
     """
 
-    def __init__(self, place: Path, lines: KeyLines) -> None:
-        self._place, self._lines = place, lines
-        #: Models on which not every agent can act, by the place of the problem.
+    def __init__(self, path: Path, lines: KeyLines) -> None:
+        self._place, self._lines = path, lines
+        #: Models on which not every agent can act, by the keys of the problem in the file.
         self._with_other_looks: dict[KeyPath, Model] = {}
 
     def study(self, table: StudyTable) -> Study:
@@ -267,8 +267,8 @@ class _StudyReader:
         problems = self._items(table.problems, (*where, "problems"), self._problem)
         agents = self._items(table.agents, (*where, "agents"), self._agent)
         for number, agent in enumerate(agents):
-            for place, model in self._with_other_looks.items():
-                if place[: len(where)] == where:
+            for problem, model in self._with_other_looks.items():
+                if problem[: len(where)] == where:
                     with self.at(*where, "agents", number):
                         new_agent(agent).check_can_act_on(model)
         for number, method in enumerate(table.methods):
@@ -332,14 +332,14 @@ class _StudyReader:
 
     @contextmanager
     def _at_named_setting(self, where: KeyPath, settings: Mapping[str, Any]) -> Iterator[None]:
-        """KeyPath errors at the setting that their message names first, or else at the problem or agent."""
+        """Begin the messages of errors with the line of the setting that they name first, or else of the problem or agent."""
         try:
             yield
         except ActMeasureError as error:
             head = str(error).partition(";")[0]
             named = [key for key in settings if re.search(rf"(?<![\w-]){re.escape(key)}(?![\w-])", head)]
-            places = [place for key in named for place in ((*where, "settings", key), (*where, key))]
-            with self.at(*next((place for place in places if place in self._lines.lines), where)):
+            candidates = [keys for key in named for keys in ((*where, "settings", key), (*where, key))]
+            with self.at(*next((keys for keys in candidates if keys in self._lines.lines), where)):
                 raise
 
     @contextmanager
@@ -366,37 +366,37 @@ def _labelled(spec: Spec, name: str, label: str | None, settings: Mapping[str, A
     return replace(spec, label=label_of(name, fixed)).each()
 
 
-def study_from_python(text: str, place: Path) -> Study:
+def study_from_python(text: str, path: Path) -> Study:
     """Run a Python file and return the `study` that it defines; it can import what is beside it.
 
     Agents and problems that the file itself defines are imported by workers, by the name of the file.
     """
-    name = place.stem if place.stem.isidentifier() and place.stem not in sys.stdlib_module_names else NAME
+    name = path.stem if path.stem.isidentifier() and path.stem not in sys.stdlib_module_names else NAME
     loaded = getattr(sys.modules.get(name), "__file__", None)
-    if name in sys.modules and (loaded is None or not _is_same(Path(loaded), place)):
+    if name in sys.modules and (loaded is None or not _is_same(Path(loaded), path)):
         name = NAME
     module = ModuleType(name)
-    module.__file__ = str(place.resolve())
+    module.__file__ = str(path.resolve())
     before = sys.modules.get(name)
     try:
-        code = compile(text, str(place), "exec")
-        with _importing(module, place.resolve().parent):
+        code = compile(text, str(path), "exec")
+        with _importing(module, path.resolve().parent):
             exec(code, module.__dict__)
     except SyntaxError as error:
         raise StudyError(f"{error.filename}, line {error.lineno}: {error.msg}") from error
     except (Exception, SystemExit) as error:
         said = str(error) if isinstance(error, ActMeasureError) else f"{type(error).__name__}: {error}"
-        raise StudyError(f"{place}, line {_line(error, str(place))}: {said}") from error
+        raise StudyError(f"{path}, line {_line(error, str(path))}: {said}") from error
     study = getattr(module, "study", None)
     if not isinstance(study, Study):
         found = "defines no study" if study is None else f"has a study that is {quoted(study)}"
-        raise StudyError(f"{place} {found}; write study = Study(...) at its end, with actmeasure.studies.Study")
+        raise StudyError(f"{path} {found}; write study = Study(...) at its end, with actmeasure.studies.Study")
     names = [item.name for part in study.parts for item in (*part.problems, *part.agents)]
     own = [one for one in names if is_import_name(one) and not is_model_file(one)]
     if any(one.partition(":")[0] == name for one in own) and name != NAME:
         sys.modules[name] = module if before is None else before
-    if own and str(place.resolve().parent) not in sys.path:
-        sys.path.insert(0, str(place.resolve().parent))
+    if own and str(path.resolve().parent) not in sys.path:
+        sys.path.insert(0, str(path.resolve().parent))
     return study
 
 

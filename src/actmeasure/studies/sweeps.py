@@ -21,7 +21,7 @@ VALUES = "values"
 #: Types, as they are written in annotations, of settings that take one value.
 SCALARS = re.compile(r"(int|float|str|bool|None|Literal\[.*\])")
 #: Most problems or agents that the sweeps of one of them give.
-MOST = 1000
+MOST_COMBINATIONS = 1000
 
 
 @dataclass(frozen=True)
@@ -73,9 +73,10 @@ def swept_settings(
     if not swept:
         return None
     combinations = [dict(zip(swept, values, strict=True)) for values in product(*swept.values())]
-    if len(combinations) > MOST:
+    if len(combinations) > MOST_COMBINATIONS:
         raise StudyError(
-            f"the sweep of {', '.join(swept)} gives {len(combinations):,} {what}s, expected {MOST:,} at most; give fewer values"
+            f"the sweep of {', '.join(swept)} gives {len(combinations):,} {what}s, expected {MOST_COMBINATIONS:,} at most; give "
+            "fewer values"
         )
     return combinations
 

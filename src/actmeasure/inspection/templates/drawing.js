@@ -26,15 +26,16 @@ const line = (points) => points.map(([x, y], n) => `${n ? 'L' : 'M'}${x.toFixed(
 
 /** Axes with round numbers; `frame` has left, right, top and bottom. */
 function axes(picture, frame, x, y, xTicks, yTicks, xName, yName) {
-  for (const value of yTicks) {
+  const [xTexts, yTexts] = [tickTexts(xTicks), tickTexts(yTicks)];
+  yTicks.forEach((value, n) => {
     picture.append(
       svg('line', { x1: frame.left, x2: frame.right, y1: y(value), y2: y(value), stroke: '#d5dde1' }),
-      svg('text', { x: frame.left - 6, y: y(value) + 4, 'text-anchor': 'end', class: 'soft' }, plainNumber(value)),
+      svg('text', { x: frame.left - 6, y: y(value) + 4, 'text-anchor': 'end', class: 'soft' }, yTexts[n]),
     );
-  }
-  for (const value of xTicks) {
-    picture.append(svg('text', { x: x(value), y: frame.bottom + 16, 'text-anchor': 'middle', class: 'soft' }, plainNumber(value)));
-  }
+  });
+  xTicks.forEach((value, n) => {
+    picture.append(svg('text', { x: x(value), y: frame.bottom + 16, 'text-anchor': 'middle', class: 'soft' }, xTexts[n]));
+  });
   picture.append(
     svg('line', { x1: frame.left, x2: frame.right, y1: frame.bottom, y2: frame.bottom, stroke: '#5a6a72' }),
     svg('text', { x: frame.right, y: frame.bottom + 32, 'text-anchor': 'end', class: 'soft' }, xName),

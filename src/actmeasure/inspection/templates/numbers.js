@@ -43,3 +43,15 @@ function ticks(low, high, count) {
   for (let k = Math.ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; k += 1) found.push(k * step);
   return found;
 }
+
+/** Texts of evenly spaced ticks, with as many digits as tell them apart. */
+function tickTexts(values) {
+  const step = values.length > 1 ? Math.abs(values[1] - values[0]) : 0;
+  const digits = step > 0 ? Math.min(12, Math.max(0, -Math.floor(Math.log10(step) + 1e-9))) : null;
+  return values.map((value) => {
+    if (digits === null || digits > 6) return plainNumber(value);
+    const text = Math.abs(value).toFixed(digits).split('.');
+    text[0] = text[0].replace(/\B(?=(\d{3})+$)/g, ',');
+    return (Number(value.toFixed(digits)) < 0 ? '-' : '') + text.join('.');
+  });
+}

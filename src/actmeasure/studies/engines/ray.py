@@ -37,7 +37,7 @@ CONNECT_SECONDS, ANSWER_SECONDS, EMPTY_SECONDS = 5.0, 40.0, 60.0
 #: Seconds between two queries of the size of the cluster.
 SURVEY_SECONDS = 2.0
 #: Larger than the number of trials that any cluster runs at once.
-MANY = 10**9
+NO_LIMIT = 10**9
 #: Environment of Ray: no usage statistics and all log lines; and, for a cluster on this machine, the loopback interface only
 #: (Ray's switch for that has another name).
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS": "0"}
@@ -88,7 +88,7 @@ class RayEngine:
             queue = _ClusterQueue(ray, orders, self._workers, note)
             try:
                 while queue.is_busy and not interrupts.requested:
-                    self.at_once = max(1, min(int(queue.count_processors()), self._workers or MANY))
+                    self.at_once = max(1, min(int(queue.count_processors()), self._workers or NO_LIMIT))
                     queue.submit()
                     yield queue.next_outcome()
                 queue.count_processors(at_once=True)  # for the notes

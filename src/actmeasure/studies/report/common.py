@@ -10,18 +10,18 @@ from typing import Any
 
 import pandas as pd
 
+from actmeasure.errors import counted
 from actmeasure.statistics import LAST, LEVEL
 from actmeasure.studies.report.document import NOTHING, Column, Commands, Items, Note, Section, Table, Text, table_of
 from actmeasure.studies.results import Results
 from actmeasure.studies.spec import Study
 
-__all__ = ["HOW_TO_READ", "commands", "machine", "part_so_far", "parts_table", "so_far", "warnings"]
+__all__ = ["HOW_TO_READ", "commands", "machine", "machine_facts", "part_so_far", "parts_table", "so_far", "warnings"]
 
 #: Number of missing or failed trials that are named; of the others the number is given.
 NAMED = 5
 #: Number of missing trials above which none is named.
-MANY = 50
-GIGABYTE = 1e9
+MOST_NAMED_MISSING = 50
 
 HOW_TO_READ = (
     f"Every number is the mean of a run's last {LAST} episodes, averaged over runs with different seeds. In "
@@ -86,10 +86,10 @@ def warnings(results: Results) -> list[Note]:
         named = "; ".join(str(trial) for trial in results.missing[:NAMED])
         rest = len(results.missing) - NAMED
         more = f"; and {rest:,} more" if rest > 0 else ""
-        which = f" ({named}{more})" if len(results.missing) <= MANY else ""
+        which = f" ({named}{more})" if len(results.missing) <= MOST_NAMED_MISSING else ""
         notes.append(
             Note(
-                f"The study is not finished: {_trials(len(results.missing))} missing{which}. Estimates "
+                f"The study is not finished: {counted(len(results.missing), 'trial')} missing{which}. Estimates "
                 "below are from the runs that are there; what has none is a dash, or left out. While the study runs this page is "
                 "renewed about once a minute; if it was stopped, run it again, which does what is missing."
             )
@@ -108,12 +108,8 @@ def warnings(results: Results) -> list[Note]:
     failures = results.study.get("failures") or []
     if failures:
         named = "; ".join(f"{one['trial']}: {one['why']}" for one in failures[:NAMED])
-        notes.append(Note(f"{_trials(len(failures))} failed the last time ({named})."))
+        notes.append(Note(f"{counted(len(failures), 'trial')} failed the last time ({named})."))
     return notes
-
-
-def _trials(count: int) -> str:
-    return f"{count:,} trial{'s' * (count != 1)}"
 
 
 def parts_table(results: Results) -> Table:
@@ -146,27 +142,38 @@ def _range(part: dict[str, Any], name: str) -> str:
 
 def machine(study: dict[str, Any], commands: Sequence[str]) -> Section:
     """Return the section with versions, machine, time, and the commands to run the study again."""
-    about, hardware = study.get("versions") or {}, study.get("machine") or {}
-    facts = [f"{name} {version}" for name, version in about.items()]
-    lines = []
-    if hardware.get("system"):
-        lines.append(
-            f"Machine: {hardware['system']}, {hardware.get('cores')} cores, "
-            f"{(hardware.get('memory') or 0) / GIGABYTE:.0f} GB; engine: {study.get('engine')}."
-        )
-    if study.get("started"):
-        end = f"finished {study['finished']}" if study.get("finished") else "not finished"
-        lines.append(f"Started {study['started']}, {end}; {study.get('wall_seconds', 0.0):,.0f} seconds in all.")
-    lines.append("Versions: " + ", ".join(facts) + ".")
     how = (
         "The results of every run are in trials/, one Parquet file each. Running the study again does only what is "
         "missing, and the report can be made anew from what is stored; its tables are then the same, byte for byte."
     )
-    return Section("Machine, versions, and how to run it again", [Items(lines), Text(how), Commands(commands)])
+    return Section(
+        "Machine, versions, and how to run it again", [Items(machine_facts(study)), Text(how), Commands(commands)]
+    )
+
+
+def machine_facts(study: dict[str, Any]) -> list[str]:
+    """Return sentences on the machine, the time and the versions of a study, as far as `study.json` has them."""
+    versions, hardware = study.get("versions") or {}, study.get("machine") or {}
+    facts = []
+    if hardware.get("system"):
+        processor = f"{hardware['processor']}, " if hardware.get("processor") else ""
+        facts.append(
+            f"Machine: {hardware['system']}, {processor}{hardware.get('cores')} cores, "
+            f"{(hardware.get('memory') or 0) / 1e9:.0f} GB of memory; engine: {study.get('engine')}."
+        )
+    if study.get("started"):
+        end = f"finished {study['finished']}" if study.get("finished") else "not finished"
+        facts.append(
+            f"Started {study['started']}, {end}; {study.get('wall_seconds', 0.0):,.0f} seconds in all, "
+            f"{sum((study.get('seconds') or {}).values()):,.0f} seconds of computing."
+        )
+    if versions:
+        facts.append("Versions: " + ", ".join(f"{name} {version}" for name, version in versions.items()) + ".")
+    return facts
 
 
 def commands(directory: Path, again: Sequence[str] | None) -> list[str]:
     """Return the commands that run the study again (`again`, if known) and make its report anew."""
-    place = str(directory)
-    runs = [] if again is None else [["actmeasure", *again, "--out", place]]
-    return [shlex.join(words) for words in (*runs, ["actmeasure", "report", place])]
+    folder = str(directory)
+    runs = [] if again is None else [["actmeasure", *again, "--out", folder]]
+    return [shlex.join(words) for words in (*runs, ["actmeasure", "report", folder])]

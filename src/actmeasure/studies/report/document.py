@@ -43,7 +43,7 @@ NOTHING = "\N{EN DASH}"
 #: A space at which a line is not broken: an interval goes to the next line, where there is no room, as a whole.
 JOINED = "\N{NO-BREAK SPACE}"
 #: Number of letters up to which text is not broken into lines.
-SHORT = 36
+UNBROKEN_LETTERS = 36
 #: Package and folder of the templates.
 PACKAGE, FOLDER = "actmeasure.studies.report", "templates"
 #: Format of numbers in CSV files.
@@ -134,7 +134,7 @@ class Cell:
     @property
     def is_short(self) -> bool:
         """Whether the text is not broken into lines."""
-        return len(self.text) <= SHORT
+        return len(self.text) <= UNBROKEN_LETTERS
 
 
 @dataclass(frozen=True)
@@ -275,7 +275,7 @@ class Outputs:
         return Picture(drawn["svg"], caption, words, [*files, *tables])
 
     def write(self, directory: Path) -> list[Path]:
-        """Write all files, each completely or not at all."""
+        """Write all files, each completely or not at all; returns their paths."""
         paths = []
         for name, contents in self._files.items():
             path = directory / name

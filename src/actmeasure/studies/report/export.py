@@ -4,21 +4,55 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from actmeasure.statistics import LAST, LEVEL
+from actmeasure.studies.report.common import machine_facts
 from actmeasure.studies.report.document import JOINED, NOTHING, Cell, Document, Outputs, Table
 from actmeasure.studies.report.figures import pdf
 
 __all__ = ["add_latex", "add_markdown", "latex_table", "markdown_table", "methods_text"]
 
-#: Characters with a meaning in LaTeX, and what prints them.
+#: Characters with a meaning in LaTeX, and what prints them; a bracket at the start of a row would be an argument of `\\\\`.
 LATEX = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
-    "|": r"\textbar{}", JOINED: "~", NOTHING: "--", "\N{MINUS SIGN}": "$-$",
+    "|": r"\textbar{}", "`": r"\textasciigrave{}", "[": "{[}", "]": "{]}", JOINED: "~", NOTHING: "--",
+    "\N{MINUS SIGN}": "$-$", "\N{HORIZONTAL ELLIPSIS}": r"\ldots{}",
 }  # fmt: skip
+#: Greek letters that are not like a Latin one (without omicron; the capitals by their numbers).
+GREEK = [
+    *range(0x3B1, 0x3BF),
+    *range(0x3C0, 0x3CA),
+    0x393,
+    0x394,
+    0x398,
+    0x39B,
+    0x39E,
+    0x3A0,
+    0x3A3,
+    0x3A6,
+    0x3A8,
+    0x3A9,
+]
+#: Signs that pdfLaTeX knows in formulas only, by their names there.
+FORMULAS = {
+    "\N{LESS-THAN OR EQUAL TO}": "le", "\N{GREATER-THAN OR EQUAL TO}": "ge", "\N{NOT EQUAL TO}": "ne",
+    "\N{ALMOST EQUAL TO}": "approx", "\N{INFINITY}": "infty", "\N{MULTIPLICATION SIGN}": "times", "\N{PLUS-MINUS SIGN}": "pm",
+    "\N{RIGHTWARDS ARROW}": "rightarrow", "\N{LEFTWARDS ARROW}": "leftarrow", "\N{ELEMENT OF}": "in",
+}  # fmt: skip
+for _letter in map(chr, GREEK):
+    _name = unicodedata.name(_letter).split()[-1].lower().replace("lamda", "lambda")  # as Unicode spells it
+    FORMULAS[_letter] = _name if _letter.islower() else _name.capitalize()
+LATEX |= {sign: rf"$\{name}$" for sign, name in FORMULAS.items()}
+#: Stands between equal characters that LaTeX would join to another one.
+BREAK = "\0"
+#: Above a table with characters that pdfLaTeX may not know.
+OTHER_LETTERS = "% Compile with LuaLaTeX or XeLaTeX, and a font that has these characters: "
+#: Last character of Latin Extended-A; pdfLaTeX knows nearly all letters up to it.
+LAST_LATIN = "\u017f"
 #: Characters with a meaning in a table of Markdown.
 MARKDOWN = {
     "\\": r"\\",
@@ -31,7 +65,6 @@ MARKDOWN = {
     "[": r"\[",
     "]": r"\]",
 }
-GIGABYTE = 1e9
 
 
 def add_latex(document: Document, outputs: Outputs) -> None:
@@ -60,24 +93,34 @@ def _tables(document: Document) -> Iterable[Table]:
 def latex_table(table: Table, number: int) -> str:
     """Return a table for LaTeX, with its caption; needs the package booktabs."""
     rows = [[_latex_cell(cell) for cell in row] for row in table.rows]
+    text = "".join([table.caption, *table.titles, *(cell.text + cell.below for row in table.rows for cell in row)])
+    text += "".join(title for title, _ in table.groups)
+    others = sorted(sign for sign in set(text) - set(LATEX) if sign > LAST_LATIN and sign.isprintable())
     lines = [
+        *([OTHER_LETTERS + " ".join(others)] if others else []),
         r"\begin{table}",
         r"\centering",
-        rf"\caption{{{_escaped(table.caption, LATEX)}}}",
+        rf"\caption{{{_latex(table.caption)}}}",
         rf"\label{{tab:{number}}}",
     ]
     lines += [rf"\begin{{tabular}}{{{''.join('r' if one else 'l' for one in table.numeric)}}}", r"\toprule"]
     if table.groups:
-        titles = [rf"\multicolumn{{{span}}}{{c}}{{{_escaped(title, LATEX)}}}" for title, span in table.groups]
+        titles = [rf"\multicolumn{{{span}}}{{c}}{{{_latex(title)}}}" for title, span in table.groups]
         lines.append(" & ".join(titles) + r" \\")
-    lines += [" & ".join(_escaped(title, LATEX) for title in table.titles) + r" \\", r"\midrule"]
+    lines += [" & ".join(_latex(title) for title in table.titles) + r" \\", r"\midrule"]
     lines += [" & ".join(row) + r" \\" for row in rows]
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}", ""])
 
 
 def _latex_cell(cell: Cell) -> str:
-    text = _escaped(cell.text, LATEX)
-    return rf"{text} ({_escaped(cell.below, LATEX)})" if cell.below else text
+    return f"{_latex(cell.text)} ({_latex(cell.below)})" if cell.below else _latex(cell.text)
+
+
+def _latex(text: str) -> str:
+    """Return text for LaTeX: a character that cannot be printed is a question mark, and `--` stays two characters."""
+    line = "".join(sign if sign.isprintable() or sign == JOINED else "?" for sign in _in_one_line(text))
+    apart = re.sub(r"([-',])(?=\1)", rf"\1{BREAK}", line)
+    return _escaped(apart, LATEX | {BREAK: "{}"})
 
 
 def markdown_table(table: Table, number: int) -> str:
@@ -100,7 +143,11 @@ def _markdown_cell(cell: Cell) -> str:
 
 def _escaped(text: str, signs: dict[str, str]) -> str:
     """Return text in which every sign with a meaning is printed as it is, in one line."""
-    return "".join(signs.get(sign, sign) for sign in re.sub(r"[\r\n\t]+", " ", text))
+    return "".join(signs.get(sign, sign) for sign in _in_one_line(text))
+
+
+def _in_one_line(text: str) -> str:
+    return re.sub(rf"[^\S{JOINED}]+", " ", text)
 
 
 def methods_text(study: dict[str, Any]) -> str:
@@ -160,21 +207,8 @@ def _item_rows(items: Sequence[dict[str, Any]], study: dict[str, Any], what: str
 
 
 def _machine_lines(study: dict[str, Any]) -> list[str]:
-    versions, machine = study.get("versions") or {}, study.get("machine") or {}
-    lines = ["- " + ", ".join(f"{name} {version}" for name, version in versions.items())] if versions else []
-    if machine:
-        processor = f"{machine['processor']}, " if machine.get("processor") else ""
-        lines.append(
-            f"- {machine.get('system')}, {processor}{machine.get('cores')} cores, "
-            f"{(machine.get('memory') or 0) / GIGABYTE:.0f} GB of memory; engine: {study.get('engine')}"
-        )
-    if study.get("started"):
-        lines.append(
-            f"- started {study['started']}, {'finished ' + study['finished'] if study.get('finished') else 'not finished'}; "
-            f"{study.get('wall_seconds', 0.0):,.0f} seconds in all, {sum((study.get('seconds') or {}).values()):,.0f} seconds of "
-            "computing"
-        )
+    lines = [f"- {fact}" for fact in machine_facts(study)]
     digests = study.get("code") or {}
     if digests:
-        lines.append("- digests of the code: " + ", ".join(f"{what}: {code}" for what, code in digests.items()))
+        lines.append("- Digests of the code: " + ", ".join(f"{what}: {code}" for what, code in digests.items()))
     return [_escaped(line, {key: value for key, value in MARKDOWN.items() if key != "-"}) for line in lines]

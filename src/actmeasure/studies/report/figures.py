@@ -56,6 +56,7 @@ def panels(
     measures: Sequence[Any] = MEASURES,
     markers: bool = True,
     without_best: Collection[str] = (),
+    one_scale: bool = True,
 ) -> Figure:
     """Return a figure with a row of panels for each measure and a column for each group of agents.
 
@@ -75,6 +76,8 @@ def panels(
         Whether every point is marked.
     without_best : collection of str
         Titles of panels in which the optimum is not drawn.
+    one_scale : bool
+        Whether all panels of a row have the same vertical scale.
     """
     with mpl.rc_context(RC):
         figure, axes = new_figure(len(measures), len(columns))
@@ -87,7 +90,8 @@ def panels(
                     _optimum(panel, table, across, best)
                 last = row == len(measures) - 1
                 tidy(panel, label if last else "", up if column == 0 else "", title if row == 0 else "")
-            _share_limits(axes[row])
+            if one_scale:
+                _share_limits(axes[row])
         legend(figure, axes.ravel().tolist())
     return figure
 
@@ -124,7 +128,7 @@ def _share_limits(row: Any) -> None:
 
 
 def learning_curves(curves: pd.DataFrame, best: float | None, title: str) -> Figure:
-    """Return and measurements of all agents on one problem, by episode.
+    """Draw the learning curves of all agents on one problem, return and measurements by episode; returns the figure.
 
     Parameters
     ----------
@@ -139,7 +143,7 @@ def learning_curves(curves: pd.DataFrame, best: float | None, title: str) -> Fig
 
 
 def profile(profiles: pd.DataFrame, title: str) -> Figure:
-    """Share of problems on which each agent scores more than a threshold; rows of `tables.profiles` of one part."""
+    """Draw performance profiles, from the rows of `tables.profiles` for one part; returns the figure."""
     measures = [("share", ("low", "high"), "share of problems above", "none")]
     return panels(
         profiles, "threshold", {title: _lines(profiles["agent"])}, "normalised score", measures, markers=False
@@ -147,15 +151,15 @@ def profile(profiles: pd.DataFrame, title: str) -> Figure:
 
 
 def sample_efficiency(curves: pd.DataFrame, title: str) -> Figure:
-    """Normalised score over all problems by episode; rows of `tables.efficiency` of one part."""
+    """Draw the normalised score by episode, from the rows of `tables.efficiency` for one part; returns the figure."""
     measures = [("iqm", ("low", "high"), "normalised score", "none")]
     return panels(curves, "episode", {title: _lines(curves["agent"])}, "episode", measures, markers=False)
 
 
-def sensitivity(rows: pd.DataFrame, title: str, setting: str) -> Figure:
-    """Return and measurements by the value of a setting; rows of `tables.sensitivities` of one sweep.
+def sensitivity(rows: pd.DataFrame, setting: str) -> Figure:
+    """Draw return and measurements by the value of a setting, from the rows of `tables.sensitivities` for one sweep.
 
-    Values that are not numbers are spaced evenly, in their order.
+    Every panel has a vertical scale of its own. Values that are not numbers are spaced evenly, in their order.
     """
     table = rows.rename(columns={"line": "agent"})
     values = list(dict.fromkeys(table["value"]))
@@ -163,7 +167,12 @@ def sensitivity(rows: pd.DataFrame, title: str, setting: str) -> Figure:
     if not are_numbers:
         table = table.assign(value=[values.index(value) for value in table["value"]])
     table = table.assign(value=table["value"].astype(float))
-    drawn = panels(table, "value", {title: _lines(table["agent"])}, setting)
+    lines = {line.agent: line for line in _lines(table["agent"])}
+    columns = {
+        str(panel): [lines[agent] for agent in dict.fromkeys(of_panel["agent"])]
+        for panel, of_panel in table.groupby("panel", sort=False, observed=True)
+    }
+    drawn = panels(table, "value", columns, setting, one_scale=False)
     for axes in drawn.axes:
         if not are_numbers:
             axes.set_xticks(range(len(values)), [plain(str(value), 20) for value in values])

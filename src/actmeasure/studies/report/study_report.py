@@ -19,6 +19,8 @@ __all__ = ["build_report", "report_with", "study_report"]
 
 #: Most problems of a part for which learning curves are drawn.
 MOST_CURVES = 12
+#: Most panels side by side in a sensitivity plot; more problems give more plots.
+MOST_PANELS = 3
 
 COLUMNS = [
     Column("problem", "problem"), Column("agent", "agent"), Column("runs", "runs", 0),
@@ -45,7 +47,7 @@ SCORES = [
     Column("interquartile mean", "iqm", 3, ("iqm_low", "iqm_high")),
 ]  # fmt: skip
 SWEEPS = [
-    Column("sweep", "sweep"), Column("setting", "setting"), Column("value", "shown"), Column("beside", "line"),
+    Column("sweep", "sweep"), Column("setting", "setting"), Column("value", "shown"), Column("line", "line"),
     Column("runs", "runs", 0), Column("return", "scalarized_return", 3, ("low", "high")),
     Column("looks", "measurements", 2, ("measurements_low", "measurements_high")),
 ]  # fmt: skip
@@ -128,7 +130,7 @@ def _part(name: str, here: dict[str, pd.DataFrame], outputs: Outputs) -> Iterato
 
 
 def _over_problems(name: str, here: dict[str, pd.DataFrame], outputs: Outputs) -> Iterator[object]:
-    """Normalised scores over all problems of a part, if it has several."""
+    """Yield tables and figures of the normalised scores over all problems of a part, if it has several."""
     scored, shares, scale = here["scores"], here["profiles"], here["scales"]
     if scored.empty or scored["problems"].max() < 2:
         return
@@ -160,20 +162,25 @@ def _over_problems(name: str, here: dict[str, pd.DataFrame], outputs: Outputs) -
 
 
 def _counted(is_so: pd.Series[bool], known: str, other: str, which: str) -> str:
-    """Return which end of a scale it is, and on how many problems, unless on all."""
+    """Return what an end of the scale stands for, and on how many problems unless that is so on all of them."""
     text = known if which in ("random", "best known") else other
     return text if is_so.all() else f"{text} on {int(is_so.sum())} of {len(is_so)} problems"
 
 
 def _sweeps(name: str, rows: pd.DataFrame, outputs: Outputs) -> Iterator[object]:
-    """A sensitivity plot for each swept setting of a part, and a table of all."""
-    for number, ((sweep, setting), found) in enumerate(
-        rows.groupby(["sweep", "setting"], sort=False, observed=True), start=1
-    ):
-        caption = f"Sensitivity of {sweep} to {setting}: return and looks, with intervals."
-        words = f"Return and looks of {sweep} by {setting}, for {', '.join(dict.fromkeys(found['line']))}."
-        figure = sensitivity(found, str(sweep), str(setting))
-        yield outputs.add_figure(f"sensitivity-{name}-{number}", figure, caption, words, "sensitivities.csv")
+    """Yield a sensitivity plot for each swept setting of a part, and a table of all."""
+    number = 0
+    for (sweep, setting), found in rows.groupby(["sweep", "setting"], sort=False, observed=True):
+        problems = list(dict.fromkeys(found["panel"]))
+        for first in range(0, len(problems), MOST_PANELS):
+            panels = problems[first : first + MOST_PANELS]
+            number += 1
+            drawn = found[found["panel"].isin(panels)]
+            of = "" if panels == [sweep] else f" on {', '.join(panels)}"
+            caption = f"Sensitivity of {sweep} to {setting}{of}: return and looks, with intervals."
+            words = f"Return and looks of {sweep} by {setting}, for {', '.join(dict.fromkeys(drawn['line']))}."
+            figure = sensitivity(drawn, str(setting))
+            yield outputs.add_figure(f"sensitivity-{name}-{number}", figure, caption, words, "sensitivities.csv")
     if not rows.empty:
         shown = rows.assign(shown=[str(value) for value in rows["value"]])
         yield table_of(shown, "Sweeps: what is earned for each value of a setting.", SWEEPS, ["sensitivities.csv"])
@@ -207,15 +214,15 @@ METHODS = "methods.md"
 
 def build_report(directory: str | os.PathLike[str], latex: bool = False, markdown: bool = False) -> Path:
     """Make the report of a study; see `actmeasure.studies.report.build`."""
-    place = Path(directory)
-    results = read_results(place)
+    folder = Path(directory)
+    results = read_results(folder)
     own = REPORTS.get(results.study["name"])
-    document, outputs = (own and own(results, place)) or study_report(results, place)
+    document, outputs = (own and own(results, folder)) or study_report(results, folder)
     if latex:
         export.add_latex(document, outputs)
     if markdown:
         export.add_markdown(document, outputs)
     outputs.add(METHODS, export.methods_text(results.study).encode())
     outputs.add(PAGE, render(document).encode())
-    outputs.write(place)
-    return place / PAGE
+    outputs.write(folder)
+    return folder / PAGE

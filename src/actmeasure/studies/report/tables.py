@@ -261,11 +261,12 @@ def efficiency(episodes: pd.DataFrame, scale: pd.DataFrame, points: int = POINTS
 
 
 def sensitivities(study: dict[str, Any], found: pd.DataFrame) -> pd.DataFrame:
-    """Return the results of sweeps: a row for each part, swept setting, line and value.
+    """Return the results of sweeps: a row for each part, swept setting, panel, line and value.
 
-    Of a sweep of an agent's setting there is a line for each problem and combination of its other swept settings; of a problem's
-    setting likewise one for each agent. Columns are `part`, `sweep` (the common label), `setting`, `line`, `value`, and those of
-    `summaries` with the return and looks.
+    A sweep of an agent's setting has a panel for each problem, as returns of different problems are not comparable; problems of
+    one sweep share a panel, with a line for each. A sweep of a problem's setting has one panel, with a line for each agent. Each
+    combination of the other swept settings has a line of its own. Columns are `part`, `sweep` (the common label), `setting`,
+    `panel`, `line`, `value`, and those of `summaries` with the return and looks.
 
     Parameters
     ----------
@@ -284,13 +285,14 @@ def sensitivities(study: dict[str, Any], found: pd.DataFrame) -> pd.DataFrame:
                 sweep, cell = one.get("sweep"), cells.get((part["name"], problem["label"], agent["label"]))
                 if sweep is None or cell is None:
                     continue
+                panel = (problem.get("sweep") or problem)["label"]
                 for setting, value in sweep["values"].items():
                     rest = " ".join(f"{key}={kept}" for key, kept in sweep["values"].items() if key != setting)
                     line = " ".join(filter(None, [beside["label"], rest]))
                     shown = {name: cell[name] for name in SENSITIVITY}
-                    rows.append({"part": part["name"], "sweep": sweep["label"], "setting": setting, "line": line,
-                                 "value": value} | shown)  # fmt: skip
-    return pd.DataFrame(rows, columns=["part", "sweep", "setting", "line", "value", *SENSITIVITY])
+                    rows.append({"part": part["name"], "sweep": sweep["label"], "setting": setting, "panel": panel,
+                                 "line": line, "value": value} | shown)  # fmt: skip
+    return pd.DataFrame(rows, columns=["part", "sweep", "setting", "panel", "line", "value", *SENSITIVITY])
 
 
 #: Columns of `summaries` in a table of sweeps.

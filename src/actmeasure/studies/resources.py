@@ -18,32 +18,35 @@ from actmeasure.studies.planning_trial import is_search
 from actmeasure.studies.spec import AgentSpec, Trial, canonical
 from actmeasure.studies.trial import build_model, build_world, new_agent
 
-__all__ = ["Expense", "ExpenseEstimator", "Pace"]
+__all__ = ["Pace", "ResourceEstimator", "Resources"]
 
-#: Microseconds per state and episode, roughly, by agent, or by agent and preset.
+#: Microseconds of a step, roughly, by agent, or by agent and preset; an episode on a model is taken to have as many steps as the
+#: model has states, at most `max_steps`.
 WEIGHTS = {
     "random": 0.05, "amrl-q": 0.05, "atmq": 0.3, "dyna-atmq": 0.7, "dyna-atmq published": 10.0, "foresight": 8.0,
     "acno-otp": 500.0, "acno-pomcp": 500.0,
 }  # fmt: skip
+#: Microseconds that a step of a Gymnasium environment takes in addition.
+ENVIRONMENT_STEP = 20.0
 #: Microseconds of a plan per state and step of the effective horizon 1 / (1 - discount), and the largest horizon that counts.
 PLAN_WEIGHT, LONGEST_HORIZON = 100.0, 1000.0
-#: Seconds that every trial takes at least.
-LEAST = 0.02
+#: Least number of seconds of a trial.
+LEAST_SECONDS = 0.02
 #: Bytes of an idle worker, per state-action pair, and per belief of a search.
 WORKER_BYTES, PAIR_BYTES, BELIEF_BYTES = 350 << 20, 500, 2500
 #: Seconds below which the length of a trial is noise.
-SHORTEST = 1e-3
+NOISE_SECONDS = 1e-3
 #: Weight, as a sum of squares of log(work), of the assumption that seconds are proportional to work.
-PRIOR = 1.0
+PRIOR_WEIGHT = 1.0
 #: Largest power of work that seconds are taken to grow with.
-STEEPEST = 2.0
-#: Share of the time that it has taken which a trial that takes longer than expected is expected to take again.
-OVERDUE = 0.2
+LARGEST_EXPONENT = 2.0
+#: Seconds that a trial which has run longer than expected is expected to go on, as a fraction of those it has run.
+OVERDUE_FRACTION = 0.2
 #: Number of trials, or seconds of trials in all, that are enough for an estimate.
-ENOUGH, ENOUGH_SECONDS = 10, 5.0
+ENOUGH_TRIALS, ENOUGH_SECONDS = 10, 5.0
 
 
-class Expense(NamedTuple):
+class Resources(NamedTuple):
     """Computing time and memory that a trial is expected to take.
 
     Attributes
@@ -67,15 +70,15 @@ class Expense(NamedTuple):
     memory: int
 
 
-class ExpenseEstimator:
-    """Estimates the expense of trials before any has been run; each problem and agent is built once."""
+class ResourceEstimator:
+    """Estimates time and memory of trials before any has been run; each problem and agent is built once."""
 
     def __init__(self) -> None:
         self._sizes: dict[tuple[bool, str], tuple[int, int, float]] = {}
         self._beliefs: dict[str, int] = {}
 
-    def estimate(self, trial: Trial, contents: bytes | None) -> Expense:
-        """Return the expense of a trial; an error says what is wrong with its problem, agent or method."""
+    def estimate(self, trial: Trial, contents: bytes | None) -> Resources:
+        """Return the time and memory of a trial; an error says what is wrong with its problem, agent or method."""
         n_states, n_actions, discount = self._size(trial, contents)
         base = WORKER_BYTES + n_states * n_actions * PAIR_BYTES
         problem = canonical(trial.problem.identity())
@@ -83,13 +86,15 @@ class ExpenseEstimator:
             beliefs = trial.settings["beliefs"] if is_search(trial.method) else 0
             steps = min(1 / (1 - discount), LONGEST_HORIZON) if discount < 1 else LONGEST_HORIZON
             kind = canonical([trial.method, dict(trial.settings), discount])
-            work = LEAST + 1e-6 * PLAN_WEIGHT * n_states * steps
-            return Expense(f"{kind} {problem}", kind, trial.method, work, base + _search_bytes(beliefs))
+            work = LEAST_SECONDS + 1e-6 * PLAN_WEIGHT * n_states * steps
+            return Resources(f"{kind} {problem}", kind, trial.method, work, base + _search_bytes(beliefs))
         agent = trial.agent
         kind = canonical(agent.identity())
-        work = LEAST + 1e-6 * _weight(agent) * trial.episodes * n_states
+        is_environment = trial.problem.gymnasium is not None
+        steps = trial.max_steps if is_environment else min(n_states, trial.max_steps)
+        work = LEAST_SECONDS + 1e-6 * (_weight(agent) + ENVIRONMENT_STEP * is_environment) * trial.episodes * steps
         cell = f"{kind} {problem} {trial.episodes} {trial.max_steps}"
-        return Expense(cell, kind, agent.name, work, base + _search_bytes(self._agent_beliefs(agent)))
+        return Resources(cell, kind, agent.name, work, base + _search_bytes(self._agent_beliefs(agent)))
 
     def _size(self, trial: Trial, contents: bytes | None) -> tuple[int, int, float]:
         key = trial.agent is None, str(trial.problem.identity())
@@ -118,15 +123,15 @@ class Pace:
     """Estimates how long trials take from those that are done.
 
     A trial is expected to take what others took that differ in nothing but their seed. Where there are none yet, seconds are
-    extrapolated by `Expense.work` from trials of the same kind; then from those of the same agent or method; then from all.
+    extrapolated by `Resources.work` from trials of the same kind; then from those of the same agent or method; then from all.
     """
 
-    def __init__(self, expenses: Mapping[str, Expense]) -> None:
-        self._expenses = expenses
+    def __init__(self, resources: Mapping[str, Resources]) -> None:
+        self._resources = resources
         self._cells: dict[str, list[float]] = defaultdict(list)
         self._kinds: dict[str, list[tuple[float, float]]] = defaultdict(list)
         self._families: dict[str, list[float]] = defaultdict(list)
-        self._known: dict[str, list[tuple[Expense, float]]] = defaultdict(list)
+        self._known: dict[str, list[tuple[Resources, float]]] = defaultdict(list)
         self._loading: set[str] = set()
         self._fits: dict[str, tuple[float, float]] = {}
         self._ratios: dict[str, float] = {}
@@ -134,41 +139,44 @@ class Pace:
     @property
     def knows(self) -> bool:
         """Whether enough trials are done for an estimate: the first ones also load compiled code."""
-        return sum(map(len, self._cells.values())) >= ENOUGH or sum(map(sum, self._cells.values())) >= ENOUGH_SECONDS
+        return (
+            sum(map(len, self._cells.values())) >= ENOUGH_TRIALS
+            or sum(map(sum, self._cells.values())) >= ENOUGH_SECONDS
+        )
 
     def note(self, trial: Trial, seconds: float, has_loaded: bool = False) -> None:
         """Take in the seconds of a trial; one that also loaded compiled code counts until there is another of its kind."""
-        expense, taken = self._expenses[trial.hash], max(seconds, SHORTEST)
+        needed, taken = self._resources[trial.hash], max(seconds, NOISE_SECONDS)
         if has_loaded:
-            if expense.kind in self._kinds:
+            if needed.kind in self._kinds:
                 return
-            self._loading.add(expense.kind)
-        elif expense.kind in self._loading:
-            self._loading.remove(expense.kind)
-            self._forget(expense.kind)
-        self._known[expense.kind].append((expense, taken))
-        self._cells[expense.cell].append(taken)
-        self._kinds[expense.kind].append((math.log(expense.work), math.log(taken)))
-        self._families[expense.family].append(math.log(taken / expense.work))
-        self._fits.pop(expense.kind, None)
+            self._loading.add(needed.kind)
+        elif needed.kind in self._loading:
+            self._loading.remove(needed.kind)
+            self._forget(needed.kind)
+        self._known[needed.kind].append((needed, taken))
+        self._cells[needed.cell].append(taken)
+        self._kinds[needed.kind].append((math.log(needed.work), math.log(taken)))
+        self._families[needed.family].append(math.log(taken / needed.work))
+        self._fits.pop(needed.kind, None)
         self._ratios.clear()
 
     def _forget(self, kind: str) -> None:
         """Forget what trials of a kind have taken."""
-        for expense, taken in self._known.pop(kind):
-            self._cells.pop(expense.cell, None)
-            self._families[expense.family].remove(math.log(taken / expense.work))
+        for needed, taken in self._known.pop(kind):
+            self._cells.pop(needed.cell, None)
+            self._families[needed.family].remove(math.log(taken / needed.work))
         del self._kinds[kind]
 
     def expected(self, trial: Trial) -> float:
-        """Return the seconds that a trial is expected to take; `Expense.work` while none is done."""
-        expense = self._expenses[trial.hash]
-        if expense.cell in self._cells:
-            return _typical(self._cells[expense.cell])
-        if expense.kind in self._kinds:
-            level, slope = self._fit(expense.kind)
-            return math.exp(level + slope * math.log(expense.work))
-        return expense.work * self._ratio(expense.family)
+        """Return the seconds that a trial is expected to take; `Resources.work` while none is done."""
+        needed = self._resources[trial.hash]
+        if needed.cell in self._cells:
+            return _typical(self._cells[needed.cell])
+        if needed.kind in self._kinds:
+            level, slope = self._fit(needed.kind)
+            return math.exp(level + slope * math.log(needed.work))
+        return needed.work * self._ratio(needed.family)
 
     def _fit(self, kind: str) -> tuple[float, float]:
         """Return level and slope of a line through log(seconds) against log(work) for the trials of a kind."""
@@ -178,13 +186,13 @@ class Pace:
             spread = sum((x - middle[0]) ** 2 for x, _ in points)
             common = sum((x - middle[0]) * (y - middle[1]) for x, y in points)
             # Shrunk towards 1, in proportion, while trials are of about the same size.
-            slope = min(max((PRIOR + common) / (PRIOR + spread), 0.0), STEEPEST)
+            slope = min(max((PRIOR_WEIGHT + common) / (PRIOR_WEIGHT + spread), 0.0), LARGEST_EXPONENT)
             # The median: the first trial of a worker also loads compiled code.
             self._fits[kind] = median(y - slope * x for x, y in points), slope
         return self._fits[kind]
 
     def _ratio(self, family: str) -> float:
-        """Return the ratio of seconds to `Expense.work` of an agent or method, or of all trials where it has none."""
+        """Return the ratio of seconds to `Resources.work` of an agent or method, or of all trials where it has none."""
         if family not in self._ratios:
             known = self._families.get(family) or [each for logs in self._families.values() for each in logs]
             self._ratios[family] = math.exp(median(known)) if known else 1.0
@@ -207,7 +215,7 @@ class Pace:
         done: dict[str, float] = {}
         for trial in trials:
             own, since = self.expected(trial), (running or {}).get(trial.hash, 0.0)
-            left = max(own - since, OVERDUE * since)
+            left = max(own - since, OVERDUE_FRACTION * since)
             done[trial.hash] = free[0] + left
             heapq.heapreplace(free, done[trial.hash])
         return done

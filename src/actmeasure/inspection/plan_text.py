@@ -1,0 +1,262 @@
+"""Advice whose plan is a policy graph, in words and tables: what to read first, the figures, the steps, the tree."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from actmeasure.errors import shown
+from actmeasure.graph_text import outcome_list
+from actmeasure.inspection.text import confidence_lines, counted, failures_words, first_notes, notes_text
+from actmeasure.text import break_even_text, name_value_lines, percent, plain_number, shortened, text_table
+
+if TYPE_CHECKING:
+    from actmeasure.inspection.advice import Advice, MethodWorth
+    from actmeasure.inspection.figures import Figures, PlanStep, StepBranch
+
+__all__ = ["branch_words", "certificate_sentence", "graph_advice_text", "method_lines", "step_words", "tree_lines"]
+
+#: Largest number of steps in the table of the terminal, and of lines of the tree; JSON, CSV and the page have all.
+STEPS_SHOWN, TREE_LINES = 40, 60
+#: Depth to which the tree is shown.
+DEPTH = 4
+#: Largest width of a step in the table, in characters.
+STEP_WIDTH = 70
+#: Causes with a smaller share of the cost are shown together.
+SMALL_SHARE = 0.005
+
+
+def graph_advice_text(advice: Advice) -> str:
+    """Return advice whose plan is a policy graph in words and tables."""
+    parts = [
+        advice.title,
+        *([first_notes(advice)] if advice.first_notes else []),
+        "\n".join(name_value_lines(_facts(advice))),
+        _steps_table(advice),
+        "\n".join(["In words", *tree_lines(advice)]),
+        _comparison(advice),
+        *(["\n".join(_worth_lines(advice))] if advice.worth else []),
+        *(["\n".join(confidence_lines(advice))] if advice.confidence is not None else []),
+        *([notes_text(advice)] if advice.other_notes else []),
+    ]
+    return "\n\n".join(parts)
+
+
+# Figures
+
+
+def certificate_sentence(advice: Advice) -> str:
+    """Return the certified bound on all plans, and what this plan may lose, as a sentence."""
+    units, limit = advice.units, advice.limit
+    if not math.isfinite(advice.gap):
+        return "There is no bound on how much better another plan could be."
+    which = "no plan"
+    if limit is not None:
+        which = f"no plan with at most {plain_number(limit.limit)} failures per {units.period}"
+    bound = (
+        f"costs less than {units.money(advice.upper)}"
+        if units.is_cost
+        else f"is worth more than {units.money(advice.upper)}"
+    )
+    share = f" ({100 * advice.gap / abs(advice.value):.2g} %)" if advice.value else ""
+    return f"Certified for this model: {which} {bound}. This plan loses at most {units.amount(advice.gap)}{share}."
+
+
+def _facts(advice: Advice) -> Iterator[tuple[str, str]]:
+    units, problem, own = advice.units, advice.problem, advice.figures
+    assert problem is not None
+    assert own is not None
+    discounted = f", discounted by {advice.model.discount:.4g} per {units.period}" if advice.model.discount < 1 else ""
+    over = f" over {units.periods(problem.periods)}" if problem.periods is not None else ""
+    yield f"{units.figure} in all", f"{units.money(advice.value)}{over}{discounted}"
+    yield "certificate", certificate_sentence(advice)
+    if not _is_same(advice, advice.best_found):
+        yield (
+            "best found",
+            f"{units.money(advice.best_found)}, by a policy that may need any number of nodes; this plan has {advice.n_nodes}",
+        )
+    if advice.limit is not None:
+        yield from _limit_facts(advice)
+    if problem.failed.any():
+        what = "failures" if problem.components == 1 else f"{units.period}s begun with the system down"
+        yield what, failures_words(advice, own)
+    if problem.limited is not None:
+        yield "longest interval", f"at most {units.periods(problem.limited.longest)} between inspections: kept"
+    yield "inspections", _looks_words(advice, own)
+    yield f"{units.figure} by cause", _cause_words(advice, own)
+
+
+def _limit_facts(advice: Advice) -> Iterator[tuple[str, str]]:
+    limit, units = advice.limit, advice.units
+    assert limit is not None
+    more = limit.without - advice.value
+    yield (
+        "limit on failures",
+        f"at most {plain_number(limit.limit)} per {units.period}: kept; the least possible is {plain_number(limit.least)}",
+    )
+    yield (
+        "what the limit costs",
+        f"{units.amount(more)} more than without it; as if a failure cost {units.amount(limit.price)} more than it does",
+    )
+
+
+def _is_same(advice: Advice, value: float) -> bool:
+    return advice.units.money(value) == advice.units.money(advice.value)
+
+
+def _looks_words(advice: Advice, own: Figures) -> str:
+    """Return the number of inspections of each kind, over the life, or per period in the long run."""
+    problem, units = advice.problem, advice.units
+    assert problem is not None
+    result = own.evaluation
+    names = [shown(one.name) for one in advice.model.measurements]
+    if problem.periods is not None or result.average_looks is None:
+        counts, over = result.looks, f" in {units.periods(problem.periods or result.steps)}"
+    else:
+        counts, over = result.average_looks, f" per {units.period}, in the long run"
+    made = [f"{name} {plain_number(count)}" for name, count in zip(names, counts.tolist(), strict=True) if count > 1e-9]
+    never = [name for name, count in zip(names, counts.tolist(), strict=True) if not count > 1e-9]
+    text = ", ".join(made) + over if made else "none"
+    return text + (f"; never {', '.join(never)}" if made and never and len(never) <= STEPS_SHOWN // 10 else "")
+
+
+def _cause_words(advice: Advice, own: Figures) -> str:
+    """Return the discounted costs by cause, the largest first; small ones together."""
+    total = sum(own.costs.values())
+    order = sorted(own.costs.items(), key=lambda item: -item[1])
+    large = [(cause, cost) for cause, cost in order if abs(cost) >= SMALL_SHARE * abs(total)]
+    words = [f"{shown(cause)} {advice.units.amount(cost)}" for cause, cost in large]
+    rest = total - sum(cost for _, cost in large)
+    if len(large) < len(order) and abs(rest) > 1e-9 * abs(total):
+        words.append(f"others {advice.units.amount(rest)}")
+    return ", ".join(words) or "nothing"
+
+
+# Steps
+
+
+def step_words(advice: Advice, step: PlanStep) -> str:
+    """Return what is done in a step: `nothing for 8 years, then ultrasonic`."""
+    assert advice.problem is not None
+    base = advice.problem.base
+    words = step.plan.describe(base, advice.units.period)
+    if step.plan.then == "repeat" and advice.problem.periods is not None:
+        return " until the end".join(words.rsplit(" without end", 1))
+    if step.plan.then != "measure":
+        return words
+    done, _, later = words.rpartition("then inspect")
+    name = "see what is shown" if not step.measurement else shown(base.measurements[step.measurement - 1].name)
+    return f"{done}then {name}{later}"
+
+
+def branch_words(advice: Advice, step: PlanStep, branch: StepBranch) -> str:
+    """Return what is reported: `'2' or '3'`, or `whatever is reported`."""
+    assert advice.problem is not None
+    base = advice.problem.base
+    if len(step.branches) == 1 or not branch.outcomes:
+        return "whatever is reported"
+    return outcome_list(base, step.measurement, branch.outcomes)
+
+
+def _steps_table(advice: Advice) -> str:
+    """Return the table of steps with a line for every outcome."""
+    head = ("step", "do", "if it reports", "chance", "go to")
+    cells = []
+    for step in advice.steps[:STEPS_SHOWN]:
+        begin = (str(step.number + 1), shortened(step_words(advice, step), STEP_WIDTH))
+        if not step.branches:
+            cells.append((*begin, "", "", ""))
+        for branch in step.branches:
+            cells.append((*begin, branch_words(advice, step, branch), percent(branch.chance), str(branch.target + 1)))
+            begin = ("", "")
+    lines = text_table(head, cells, "><<>>")
+    if len(advice.steps) > STEPS_SHOWN:
+        lines.append(f"... and {counted(len(advice.steps) - STEPS_SHOWN, 'more step')}; --json and --csv have all")
+    return "\n".join(lines)
+
+
+def tree_lines(advice: Advice, most: int = TREE_LINES) -> list[str]:
+    """Return the plan as an indented tree in words; a step that was told before is named by its number."""
+    lines: list[str] = []
+    told: set[int] = set()
+
+    def tell(number: int, begin: str, depth: int) -> None:
+        step = advice.steps[number]
+        indent = "  " * depth
+        if number in told or depth > DEPTH:
+            lines.append(f"{indent}{begin}step {number + 1}")
+            return
+        told.add(number)
+        lines.append(f"{indent}{begin}{step_words(advice, step)} (step {number + 1})")
+        for branch in sorted(step.branches, key=lambda one: -one.chance):
+            seen = branch_words(advice, step, branch)
+            case = "whatever is reported: " if seen == "whatever is reported" else f"if {seen} is reported: "
+            tell(branch.target, case, depth + 1)
+
+    tell(0, "", 0)
+    return (
+        lines
+        if len(lines) <= most
+        else [*lines[:most], f"... and {len(lines) - most} more lines; --nodes 12 is shorter"]
+    )
+
+
+# Comparison
+
+
+def _comparison(advice: Advice) -> str:
+    """Return the table of the plan and the other policies."""
+    units, problem = advice.units, advice.problem
+    assert problem is not None
+    has_failures = bool(problem.failed.any())
+    life = problem.periods is not None
+    over = "in all" if life else f"per {units.period}"
+    down = "failures" if problem.components == 1 else "down"
+    head = ["compared with", f"{units.figure} in all", "more" if units.is_cost else "less", f"inspections {over}"]
+    head += [f"{down} per {units.period}"] if has_failures else []
+    cells = []
+    for policy in advice.policies:
+        result, found = policy.evaluation, policy.figures
+        looks = result.measurements if life or result.average_measurements is None else result.average_measurements
+        failures = [] if not has_failures else ["?" if found is None else plain_number(found.failures_per_period)]
+        lost = units.amount(advice.lost(policy))
+        cells.append((policy.name, units.money(policy.value), lost, plain_number(looks), *failures))
+    rules = [f"- {policy.name}: {policy.rule}" for policy in advice.policies[1:] if policy.given_rule]
+    notes = [f"- {policy.name}: {policy.note}" for policy in advice.policies if policy.note is not None]
+    return "\n".join([*text_table(head, cells, "<>>>>"[: len(head)]), *rules, *notes])
+
+
+# What inspections are worth
+
+
+def _worth_lines(advice: Advice) -> Iterator[str]:
+    yield "What inspections are worth"
+    for one in advice.worth:
+        yield from method_lines(advice, one)
+
+
+def method_lines(advice: Advice, one: MethodWorth) -> Iterator[str]:
+    units, name = advice.units, shown(one.name)
+    words = [f"costs {units.amount(one.price)}"]
+    if one.break_even is not None:
+        text = break_even_text(*one.break_even, "it", units.amount)
+        words.append(text.rstrip(".").replace("it pays", "pays", 1) if text.startswith("it pays") else text.rstrip("."))
+    if one.now is not None:
+        low, high = (max(0.0, gain + one.price) for gain in one.now)
+        gain = (
+            f"{units.amount(low)} to {units.amount(high)}"
+            if units.amount(low) != units.amount(high)
+            else units.amount(low)
+        )
+        words.append(f"one at the end of the first {units.period} is worth {gain}")
+    yield f"- {name}: {'; '.join(words)}."
+    for quality, low, high in one.qualities:
+        if quality != 1:
+            most = (
+                f"between {units.amount(low)} and {units.amount(high)}"
+                if math.isfinite(high)
+                else f"{units.amount(low)} or more"
+            )
+            exact = units.amount(low) if units.amount(low) == units.amount(high) else most
+            yield f"    with {plain_number(quality)} times the probability of detection it may cost {exact}"
