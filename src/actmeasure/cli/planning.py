@@ -21,7 +21,7 @@ from actmeasure.cli.output import (
     say,
     schedule_json,
 )
-from actmeasure.cli.problem import Cost, Discount, Problem, Settings, read_model, read_settings
+from actmeasure.cli.problem_options import Cost, Discount, Problem, Settings, read_model, read_settings
 from actmeasure.errors import PlanError
 from actmeasure.progress import status_line
 

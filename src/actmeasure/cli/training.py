@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from actmeasure.cli.output import EXIT_CODES, Json, model_json, picture_path, print_json, say
-from actmeasure.cli.problem import Cost, Discount, Settings, read_model, read_settings
+from actmeasure.cli.problem_options import Cost, Discount, Settings, read_model, read_settings
 from actmeasure.errors import AgentError
 from actmeasure.progress import training_bar
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from actmeasure.errors import FitError, quoted, unknown_name
 from actmeasure.inspection.calendars import BrokenLineError, PeriodCalendar
 from actmeasure.inspection.diagnostics import Diagnostic, diagnostic
-from actmeasure.inspection.tables import COLUMNS, BrokenTableError, Layout, Table, open_table
+from actmeasure.inspection.table_files import COLUMNS, BrokenTableError, Layout, Table, open_table
 from actmeasure.inspection.text import counted, problem_text
 
 __all__ = ["NONE", "NameCodes", "Progress", "Records", "RowCoder", "ignore_progress", "natural", "read_records"]

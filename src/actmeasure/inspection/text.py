@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from actmeasure.evaluation import Evaluation
     from actmeasure.inspection.advice import Advice, Confidence, StatePlan
     from actmeasure.inspection.diagnostics import Diagnostic
-    from actmeasure.inspection.figures import Figures
     from actmeasure.inspection.fitting import Fit
     from actmeasure.inspection.imperfect_rules import ComparedRule
+    from actmeasure.inspection.plan_figures import Figures
     from actmeasure.inspection.schedules import PricedSchedule
     from actmeasure.inspection.usual_policies import ComparedPolicy
     from actmeasure.model import Model

@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 
 from actmeasure.paper import study_spec
 from actmeasure.paper.deviations import REPETITIONS, TEXT_AND_RUNS, deviations
+from actmeasure.paper.paper_tables import CURVES, PaperTables
 from actmeasure.paper.published import AMRL_Q_EPISODES, DISCOUNT, Published
-from actmeasure.paper.tables import CURVES, PaperTables
 from actmeasure.statistics import LEVEL
 from actmeasure.studies.report import common
 from actmeasure.studies.report.document import (
