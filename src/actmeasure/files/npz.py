@@ -160,7 +160,7 @@ def _parts(about: _About, arrays: Arrays) -> Parts:
 def _measurements(about: _About, arrays: Arrays) -> tuple[list[Measurement], Measurement | None]:
     """Return the measurements and the passive one, each with its own part of the arrays, whose sizes are known to fit."""
     n_states, n_actions = arrays["rewards"].shape
-    offsets, found, tables = arrays["law_offsets"], [], iter(arrays["price_tables"])
+    offsets, measurements, tables = arrays["law_offsets"], [], iter(arrays["price_tables"])
     size = len(arrays["law_outcomes"])
     if offsets[0] != 0 or offsets[-1] != size or np.any(offsets[1:] < offsets[:-1]):
         raise ModelError("'law_offsets' are not ascending numbers of entries; the file is damaged")
@@ -184,10 +184,10 @@ def _measurements(about: _About, arrays: Arrays) -> tuple[list[Measurement], Mea
             row = last
         try:
             price = given.cost if given.cost is not None else next(tables)
-            found.append(stored_measurement(given.name, price, names, with_actions, law))
+            measurements.append(stored_measurement(given.name, price, names, with_actions, law))
         except ModelError as error:
             raise ModelError(f"{location}: {error}") from error
-    return (found, None) if about.passive is None else (found[:-1], found[-1])
+    return (measurements, None) if about.passive is None else (measurements[:-1], measurements[-1])
 
 
 def _described(about: _About) -> list[tuple[str, _Measurement]]:
