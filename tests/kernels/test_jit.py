@@ -5,6 +5,7 @@ The kernels are two small files in a folder of their own, run by other processes
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import os
 import subprocess
@@ -257,6 +258,14 @@ assert search.run(tolerance=1e-6) == "closed"
 assert len(graph_search.expand_below.signatures) == 2
 assert jit.spent.seconds > spent
 """
+
+
+def test_garbage_of_compiling_is_collected_while_the_clock_is_stopped():
+    with jit.timed():
+        kept = [[] for _ in range(100_000)]
+    assert len(kept) == 100_000
+    assert gc.isenabled()
+    assert gc.get_count()[0] < 10_000  # objects that the next collection looks at
 
 
 @needs_jit

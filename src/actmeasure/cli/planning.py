@@ -342,7 +342,9 @@ def _solve_by_simulation(model: Model, options: _PomcpOptions, time_limit: float
     if as_json:
         print_json({"method": POMCP_METHOD, **settings, "seed": seed, **asdict(simulation), "model": model_json(model)})
     else:
-        typer.echo(f"POMCP, {settings['simulations']:,} simulations a decision, depth {settings['depth']}\n\n{simulation}")
+        typer.echo(
+            f"POMCP, {settings['simulations']:,} simulations a decision, depth {settings['depth']}\n\n{simulation}"
+        )
 
 
 # tradeoff

@@ -261,7 +261,12 @@ def _print_runs(runs: SeedRuns, model: Model, order: Mapping[str, Any], as_json:
                 for number, seed in enumerate(runs.seeds)
             ],
             "summary": {
-                name: {"mean": estimate.mean, "deviation": estimate.deviation, "low": estimate.low, "high": estimate.high}
+                name: {
+                    "mean": estimate.mean,
+                    "deviation": estimate.deviation,
+                    "low": estimate.low,
+                    "high": estimate.high,
+                }
                 for name, estimate in runs.summary().items()
             },
         }

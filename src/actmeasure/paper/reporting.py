@@ -406,7 +406,9 @@ def _scaling(tables: PaperTables, outputs: Outputs) -> Section:
         "the best known."
     )
     words = "Three panels: return by the number of cells along a side, in the paper, with published and with default settings."
-    picture = outputs.add_figure("figure-scaling", _scaling_figure(tables.scaling), caption, words, "figure-scaling.csv")
+    picture = outputs.add_figure(
+        "figure-scaling", _scaling_figure(tables.scaling), caption, words, "figure-scaling.csv"
+    )
     table = _shown(tables.scaling, "The same as numbers.", SCALING, "figure-scaling.csv")
     return Section(title, [Text(text), picture, *table])
 

@@ -363,7 +363,9 @@ def _after(model: Model, after: Belief, decision: Decision) -> list[tuple[int | 
     for low, high in zip([0, *breaks.tolist()], [*breaks.tolist(), len(outcomes)], strict=True):
         total = float(weights[low:high].sum())
         if total > 0:
-            branches.append((int(outcomes[low]), total, Belief(after.states[owners[low:high]], weights[low:high] / total)))
+            branches.append(
+                (int(outcomes[low]), total, Belief(after.states[owners[low:high]], weights[low:high] / total))
+            )
     return branches
 
 
