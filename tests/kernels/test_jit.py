@@ -261,11 +261,21 @@ assert jit.spent.seconds > spent
 
 
 def test_garbage_of_compiling_is_collected_while_the_clock_is_stopped():
-    with jit.timed():
-        kept = [[] for _ in range(100_000)]
-    assert len(kept) == 100_000
-    assert gc.isenabled()
-    assert gc.get_count()[0] < 10_000  # objects that the next collection looks at
+    was_stopped = []
+
+    def note(phase, info):
+        was_stopped.append(jit.spent.is_compiling)
+
+    gc.callbacks.append(note)
+    try:
+        with jit.timed():
+            kept = [[] for _ in range(100_000)]
+        assert gc.isenabled()
+        more = [[] for _ in range(10_000)]
+    finally:
+        gc.callbacks.remove(note)
+    assert (len(kept), len(more)) == (100_000, 10_000)
+    assert was_stopped[0]  # the collection that looks at what was made meanwhile
 
 
 @needs_jit
