@@ -20,7 +20,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from actmeasure.files.pomdp_writer import identifiers
+from actmeasure.files.pomdp_writer import exact_decimal, identifiers
 from actmeasure.model import Model
 
 __all__ = ["lines"]
