@@ -399,6 +399,7 @@ class AcnoPomcpAgent(PlanningAgent):
     name = "acno-pomcp"
     needs_exact_looks: ClassVar[bool] = False
     types: ClassVar[dict[str, str]] = saving.TYPES | {"random_decisions": "<f8"}
+    hidden_types: ClassVar[dict[str, str]] = HiddenStates.TYPES
     defaults: ClassVar[AcnoPomcpSettings] = AcnoPomcpSettings()
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {
@@ -488,12 +489,8 @@ class AcnoPomcpAgent(PlanningAgent):
         return self._hidden.model(task.discount if discount is None else own_discount(discount, "discount"), known)
 
     def learned(self) -> dict[str, npt.NDArray[Any]]:
-        if self._hidden is not None:
-            raise AgentError(
-                "an agent that was trained where looks are not exact is not saved to files; keep model() instead, which has "
-                "what was learned: agent.model().save('learned.json')"
-            )
-        return super().learned() | {"random_decisions": self._random}
+        hidden = {} if self._hidden is None else self._hidden.stored()
+        return super().learned() | {"random_decisions": self._random} | hidden
 
     def restore(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
         super().restore(arrays)
@@ -502,3 +499,5 @@ class AcnoPomcpAgent(PlanningAgent):
         if not 0 <= chance <= self.settings.random_decisions:
             raise AgentError("its probability of random decisions is out of range; the file is damaged")
         self._random[0] = chance
+        if self._hidden is not None:
+            self._hidden.restore(arrays)

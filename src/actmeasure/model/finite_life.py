@@ -260,7 +260,11 @@ def _dynamics(
         layout.n_states, n_actions, np.concatenate(offsets), np.concatenate(successors), np.concatenate(chances),
         layout.terminal,
     )  # fmt: skip
-    return table, rewards, np.concatenate(paid) if by_entry else None
+    if not by_entry:
+        return table, rewards, None
+    # Summed as readers of files do, so that a file read back is the same model to the last bit.
+    earned = np.concatenate(paid)
+    return table, table.stacked(table.probabilities * earned).sum(axis=1).reshape(rewards.shape), earned
 
 
 def _rows(
