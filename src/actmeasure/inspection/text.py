@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from actmeasure.errors import quoted, shown, unknown_name
+from actmeasure.errors import counted, quoted, shown, unknown_name
 from actmeasure.inspection.economics import DAYS, Units
 from actmeasure.inspection.schedules import belief_after, plan_of
 from actmeasure.planning.budget import why_open
@@ -38,7 +38,6 @@ __all__ = [
     "certificate",
     "confidence_lines",
     "confidence_words",
-    "counted",
     "failures_words",
     "first_notes",
     "fit_text",
@@ -81,11 +80,6 @@ def sentence(diagnostic: Diagnostic) -> str:
 def _joined(details: Mapping[str, Any]) -> dict[str, Any]:
     """Return the details with lists of texts joined by commas."""
     return {key: ", ".join(map(str, value)) if isinstance(value, tuple) else value for key, value in details.items()}
-
-
-def counted(number: int, noun: str) -> str:
-    """Return `1 unit` or `2 units`."""
-    return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 def problem_text(problem: str, details: Mapping[str, Any]) -> str:

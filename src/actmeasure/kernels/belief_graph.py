@@ -110,21 +110,21 @@ class Scratch(NamedTuple):
 
 @inner
 def is_short_of_nodes(graph: Graph) -> bool:
-    """Whether expanding a node may need more nodes than are free, with one reserved for each state to be known."""
+    """Return whether expanding a node may need more nodes than are free, with one reserved for each state to be known."""
     n_new = graph.child.shape[1] + graph.node_of_state.shape[0]
     return bool(graph.counts[NODES] + n_new >= graph.expanded.shape[0])
 
 
 @inner
 def is_short_of_entries(graph: Graph) -> bool:
-    """Whether expanding a node may need more entries than are free, with one reserved for each state to be known."""
+    """Return whether expanding a node may need more entries than are free, with one reserved for each state to be known."""
     n_new = (graph.child.shape[1] + 1) * graph.node_of_state.shape[0]
     return bool(graph.counts[ENTRIES] + n_new >= graph.states.shape[0])
 
 
 @inner
 def has_room(graph: Graph) -> bool:
-    """Whether one more node can be expanded."""
+    """Return whether one more node can be expanded."""
     return not is_short_of_nodes(graph) and not is_short_of_entries(graph)
 
 

@@ -114,7 +114,7 @@ def descend(
 
 @no_refcount
 def _fell(graph: Graph, node: int, before: float, share: float) -> bool:
-    """Whether the upper bound of a node fell by more than a share of its gap, so that something else may look better now."""
+    """Return whether the upper bound of a node fell by more than a share of its gap, so that another node may be better now."""
     return bool(before - graph.upper[node] > share * max(before - graph.lower[node], BOUND_TIE))
 
 

@@ -295,7 +295,7 @@ class Search:
         return int(self._graph.counts[belief_graph.NODES])
 
     def is_closed(self, tolerance: float, relative: float = 0.0) -> bool:
-        """Whether upper - lower is at most `tolerance`, or the share `relative` of the smaller of |lower| and |upper|."""
+        """Return whether upper - lower is at most `tolerance`, or the share `relative` of the smaller of |lower| and |upper|."""
         lower, upper = self.lower, self.upper
         return upper - lower <= max(tolerance, relative * min(abs(lower), abs(upper)))
 
@@ -355,7 +355,7 @@ class Search:
         return self._stop or self.budget.stops()
 
     def _halts(self) -> bool:
-        """Whether to stop in the middle of a round."""
+        """Return whether to stop in the middle of a round."""
         self._count_work()
         return self.budget.is_over or (self._relative > 0 and self.is_closed(-math.inf, self._relative))
 
