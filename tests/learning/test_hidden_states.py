@@ -12,7 +12,7 @@ from strategies import examples, general_models
 
 import actmeasure as am
 from actmeasure.learning.agent import Task
-from actmeasure.learning.hidden_states import HiddenStates, Step
+from actmeasure.learning.hidden_states import HiddenStates, ObservedStep
 
 SMALL = {"simulations": 20, "depth": 4, "particles": 20, "nodes": 60}
 
@@ -28,7 +28,7 @@ def some_episode(model, rng, longest=4):
         action, measurement = (int(part) for part in pairs[rng.integers(len(pairs))])
         observation, _, terminated, truncated, info = env.step([action, measurement])
         seen = env.outcome(observation)[1]
-        steps.append(Step(action, measurement, None if terminated else seen, info["reward"], terminated))
+        steps.append(ObservedStep(action, measurement, None if terminated else seen, info["reward"], terminated))
         done = terminated or truncated
     return start, steps
 
@@ -78,7 +78,7 @@ def test_a_state_that_is_always_seen_is_counted():
             action, after = int(rng.integers(3)), int(rng.integers(5))
             counts[action, state, after] += 1
             paid[action, state] += model.rewards[state, action]
-            steps.append(Step(action, 0, after, float(model.rewards[state, action]), False))
+            steps.append(ObservedStep(action, 0, after, float(model.rewards[state, action]), False))
             state = after
         hidden.add(am.Belief.at(0), steps)
     np.testing.assert_allclose(hidden.times, counts, atol=1e-9)

@@ -17,7 +17,7 @@ from actmeasure.kernels.learned_model import Counts, count, is_full, make_counts
 from actmeasure.learning import saving
 from actmeasure.learning.agent import Task, checked_state
 from actmeasure.learning.exploring import CounterExploration, EulerExploration, Exploration
-from actmeasure.learning.hidden_states import HiddenStates, Step
+from actmeasure.learning.hidden_states import HiddenStates, ObservedStep
 from actmeasure.learning.learning_agent import (
     NOTHING_KNOWN,
     AgentSettings,
@@ -414,7 +414,7 @@ class AcnoPomcpAgent(PlanningAgent):
         self._random = np.array([self.settings.random_decisions])
         self._planned_on = -1  # number of measured transitions in the planner's model
         self._hidden: HiddenStates | None = None  # where looks are not exact
-        self._first, self._steps = NOTHING_KNOWN, list[Step]()
+        self._first, self._steps = NOTHING_KNOWN, list[ObservedStep]()
 
     def prepare(self, task: Task) -> None:
         entries = task.n_states * task.n_actions * task.n_states
@@ -470,7 +470,9 @@ class AcnoPomcpAgent(PlanningAgent):
         if self._hidden is None:
             self.count_step(reward, observation, terminated)
         else:
-            self._steps.append(Step(*self._last, None if terminated else observation, float(reward), terminated))
+            self._steps.append(
+                ObservedStep(*self._last, None if terminated else observation, float(reward), terminated)
+            )
             if terminated or truncated:
                 self._hidden.add(self._first, self._steps)
         if not terminated:

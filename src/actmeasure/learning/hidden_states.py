@@ -27,13 +27,13 @@ from actmeasure.learning.saving import check_shapes
 from actmeasure.model import Measurement, Model
 from actmeasure.model.transitions import FloatArray
 
-__all__ = ["HiddenStates", "Step"]
+__all__ = ["HiddenStates", "ObservedStep"]
 
 #: Online EM: the step size after n episodes is n to the power of minus this, which is between 1/2 and 1.
 STEP_EXPONENT = 0.7
 
 
-class Step(NamedTuple):
+class ObservedStep(NamedTuple):
     """What an agent knows of a step: its decision, the outcome (None for nothing seen), the reward, whether it was the last."""
 
     action: int
@@ -132,9 +132,9 @@ class HiddenStates:
         """Return the present estimate of the rewards, shape (S, A), none of them outside of the range that was seen."""
         n_states = self.task.n_states
         penalty = self.prior * (n_states + 1) * np.eye(n_states)
-        found = np.linalg.solve(self.products + penalty, self.sums[..., None])[..., 0]
+        estimates = np.linalg.solve(self.products + penalty, self.sums[..., None])[..., 0]
         least, most = self._rewards
-        return np.asarray(np.clip(found, least, most).T)
+        return np.asarray(np.clip(estimates, least, most).T)
 
     def model(self, discount: float, start: Belief) -> Model:
         """Return the present estimate as a model, with a state added in which episodes end."""
@@ -154,7 +154,7 @@ class HiddenStates:
             reveal_start=task.reveal_start,
         )
 
-    def likelihood(self, step: Step) -> FloatArray:
+    def likelihood(self, step: ObservedStep) -> FloatArray:
         """Return the probability of the outcome of a step in every state that may have been reached, shape (S,)."""
         n_states = self.task.n_states
         shown = self.passive if step.measurement == 0 else self.measurements[step.measurement - 1]
@@ -166,7 +166,7 @@ class HiddenStates:
         column: FloatArray = laws[step.action][:, [step.outcome]].toarray().ravel()
         return np.asarray(column if column.any() else np.ones(n_states))
 
-    def add(self, start: Belief, steps: Sequence[Step]) -> None:
+    def add(self, start: Belief, steps: Sequence[ObservedStep]) -> None:
         """Add the expected transitions of an episode."""
         if not steps:
             return
@@ -195,7 +195,7 @@ class HiddenStates:
             self._rewards = (min(self._rewards[0], step.reward), max(self._rewards[1], step.reward))
 
     def _forward(
-        self, P: FloatArray, start: Belief, steps: Sequence[Step], likelihoods: Sequence[FloatArray]
+        self, P: FloatArray, start: Belief, steps: Sequence[ObservedStep], likelihoods: Sequence[FloatArray]
     ) -> list[FloatArray]:
         """Return the probability of each state before every step, given the outcomes so far."""
         weights = start.dense(self.task.n_states)

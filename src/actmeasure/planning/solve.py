@@ -206,8 +206,8 @@ def _imported_method(name: str) -> Method:
     """Return the method of a name `package.module:Name`; if that is a class, an object of it."""
     module, _, attribute = name.partition(":")
     try:
-        found = getattr(import_module(module), attribute)
-        method = found() if isinstance(found, type) else found
+        imported = getattr(import_module(module), attribute)
+        method = imported() if isinstance(imported, type) else imported
     except Exception as error:  # whatever a module raises when it is imported, or a class when it is called
         raise PlanError(
             f"the method {quoted(name)} cannot be imported: {type(error).__name__}: {error}; expected package.module:Name of a "
