@@ -520,7 +520,7 @@ class OutcomeSearch:
             chunk_before=np.zeros(n_chunks, np.int32),
             chunk_begin=np.zeros(n_chunks, np.int64),
             chunk_vector=np.zeros(width * n_chunks, np.int32),
-            chunk_values=np.zeros(n_columns),
+            chunk_values=_aligned(n_columns),
         )
         self.interpolates = True
         most = outcome_search.MOST_CANDIDATES
@@ -1085,7 +1085,15 @@ def _table_size(nodes: int) -> int:
     return 1 << (2 * nodes).bit_length()
 
 
+def _aligned(size: int, dtype: npt.DTypeLike = np.float64) -> npt.NDArray[Any]:
+    """Return zeros of 8 bytes that begin at a multiple of 64 bytes: a chunk has one cache line per state, then, and not two."""
+    array = np.zeros(size + 8, dtype)
+    first = -(array.ctypes.data // 8) % 8
+    return array[first : first + size]
+
+
 def _longer(array: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
-    larger = np.zeros((size, *array.shape[1:]), array.dtype)
+    is_line = array.ndim == 1 and array.itemsize == 8
+    larger = _aligned(size, array.dtype) if is_line else np.zeros((size, *array.shape[1:]), array.dtype)
     larger[: len(array)] = array
     return larger
