@@ -477,10 +477,10 @@ class _ExpandedNodes:
         """Return the points of a slice."""
         points, rows, n = search.points, search.rows, search.rows.n_decisions
         nodes = []
-        node = int(points.last_point[in_slice])
-        while node >= 0:
-            nodes.append(node)
-            node = int(points.next_point[node])
+        row = int(points.last_row[in_slice])
+        while row >= 0:
+            nodes.append(int(points.node_of_row[row]))
+            row = int(points.row_before[row])
         size = int(rows.slice_offsets[in_slice + 1] - rows.slice_offsets[in_slice])
         if len(nodes) * size > 10 * MOST_WEIGHTS:
             raise PlanError(
