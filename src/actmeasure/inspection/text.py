@@ -337,8 +337,8 @@ SENTENCES: dict[str, str | Callable[[Mapping[str, Any]], str]] = {
     "columns-ignored": "Columns whose name is no time were not read: {columns}.",
     "states-sorted": lambda details: f"The states are in the order in which they sort, {' < '.join(details['states'])}; give "
     "another order, the best first, with states=[...] (--states ...).",
-    "contradicted-records-left-out": "Left out, as requested: what was recorded at {times:,} times at which a unit has two "
-    "states or actions.",
+    "contradicted-records-left-out": lambda details: "Left out, as requested: what was recorded at "
+    f"{counted(details['times'], 'time')} at which a unit has two states or actions.",
     "records-merged": "Merged with another record of the same unit and time, with which they agree: {records:,}.",
     "default-action-not-recorded": "No record names the default action {action!r}; the records name {recorded}.",
     "actions-filled-in": _actions_filled_in,
@@ -348,7 +348,8 @@ SENTENCES: dict[str, str | Callable[[Mapping[str, Any]], str]] = {
     "contradicting-units-left-out": _units_left_out,
     "units-without-change": "{units:,} of {all_units:,} units were inspected only once or never; they contain no information "
     "about transitions.",
-    "times-look-like-dates": "The times look like dates without dashes, but were read as numbers of periods; write 2024-05-31.",
+    "times-look-like-dates": "The times look like dates without dashes, but were read as numbers of periods; write 2024-05-31, "
+    "or say so with date_format='%Y%m%d' (--date-format %Y%m%d).",
     "state-seen-once": _state_seen_once,
     "state-never-seen": "State {state!r} was never seen.",
     "assumed-transitions": lambda details: f"{_assumption(details)}, from {', '.join(details['states'])}; the records contain "
@@ -367,6 +368,9 @@ SENTENCES: dict[str, str | Callable[[Mapping[str, Any]], str]] = {
     "little-exposure": _little_exposure,
     "estimation-not-converged": "The maximisation of the likelihood did not settle at a maximum; the estimates are rough. A "
     "structure with fewer transitions, or longer periods, usually helps.",
+    "state-left-unseen": "No inspection followed one that showed {state!r} ({units:,} units): that units leave it is inferred "
+    "from the other gaps alone. If it is not left, say so (--structure {structure}); if it is recorded when it happens, as a "
+    "breakdown is, --noticed {state}.",
     "intensity-at-limit": "{action} from {begin} to {end} is faster than the records can show; its intensity is a lower limit.",
     "errors-confounded": "The records hardly tell apart how often {state} is recorded as {recorded} and how fast units go "
     "from {begin} to {end} ({action}): their estimates have a correlation of {correlation:.2f}, and the first a standard "
