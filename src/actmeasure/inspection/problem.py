@@ -69,7 +69,8 @@ class LimitedModel:
 
     def followed(self, graph: PolicyGraph) -> PolicyGraph:
         """Return a graph on the problem's model as one on this model."""
-        return PolicyGraph([Decision(self.actions.index(one), one.measurement) for one in graph.decisions], graph.edges)
+        decisions = [Decision(self.actions.index(one), one.measurement) for one in graph.decisions]
+        return PolicyGraph(decisions, graph.edges, graph.start)
 
     def unlimited(self, graph: PolicyGraph) -> PolicyGraph:
         """Return a graph on this model as one on the problem's model, with every inspection that an action contains."""

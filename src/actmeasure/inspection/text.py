@@ -619,6 +619,7 @@ def rule_words(rule: ComparedRule, period: str) -> str:
     """Return what a rule for imperfect inspections does, in sentences."""
     looks = f"({rule.measurement}) " if rule.measurement else ""
     acts = "; ".join(_grouped_actions(rule.actions)) or "no action follows"
+    acts = f"each component by its own outcome: {acts}" if rule.by_component else acts
     match rule.key:
         case "never":
             regular = rule.actions.get("")
@@ -626,8 +627,9 @@ def rule_words(rule: ComparedRule, period: str) -> str:
             seen = "; ".join(_grouped_actions({outcome: a for outcome, a in rule.actions.items() if outcome}))
             return f"{words}; {seen}." if seen else f"{words}."
         case "calendar-kept" | "calendar-restarted":
-            clock = "and the interval begins anew" if rule.key == "calendar-restarted" else "and the calendar goes on"
-            return f"Inspect {looks}every {_every(rule.interval or 1, period)}; {acts}, {clock}."
+            clock = "and it begins anew" if rule.key == "calendar-restarted" else "and the calendar goes on"
+            every, first = _every(rule.interval or 1, period), counted((rule.interval or 1) + 1, period)
+            return f"Inspect {looks}every {every}, first after {first}; {acts}, {clock}."
         case "always":
             return f"Inspect {looks}every {period}; {acts}."
         case "threshold":
@@ -662,7 +664,7 @@ def _grouped_actions(actions: Mapping[str, str]) -> Iterator[str]:
 def _plan_sentences(rule: ComparedRule, period: str) -> Iterator[str]:
     """Yield the sentences of a rule by outcome."""
     for made, outcome, action, wait, then in rule.plans:
-        when = f"after {counted(wait, period)}" if wait else "at once"
+        when = f"after {counted(wait + 1, period)}"  # at the end of the period after those of waiting
         first = "" if action == rule.waiting else f"{action}, then "
         after = f"After {shown(outcome)} ({made}): " if made else ""
         words = f"{first}inspect ({then}) {when}"
