@@ -435,7 +435,7 @@ class GraphAdviceRun:
         value = own.evaluation.discounted_return
         if not gap <= WIDE_GAP * abs(value):
             self.notes.append(diagnostic("plan-far-from-bound", share=gap / max(abs(value), 1e-300)))
-        better = max(policies, key=lambda one: -math.inf if _breaks_limit(one) else one.value)
+        better = max(policies, key=lambda one: one.value if one.is_allowed else -math.inf)
         if better.key != "plan" and not is_rounding(better.value - value, value):
             self.notes.append(diagnostic("other-policy-is-better", policy=better.name))
         waits = Decision(self.problem.waiting, 0)
@@ -486,10 +486,6 @@ def compared_graph(
     return ComparedPolicy(
         key, cast("Schedule", None), result.evaluation, period, note=note, graph=graph, figures=result
     )
-
-
-def _breaks_limit(policy: ComparedPolicy) -> bool:
-    return policy.note is not None and policy.note.code in ("longest-interval-exceeded", "failure-limit-exceeded")
 
 
 def present_rule(problem: Problem, economics: Economics | None, rule: PolicyGraph | None) -> PolicyGraph | None:
