@@ -44,7 +44,7 @@ __all__ = [
     "MEASURE",
     "RESERVED",
     "Described",
-    "Layout",
+    "FileLayout",
     "LookComment",
     "PairsComment",
     "check_sizes",
@@ -84,7 +84,7 @@ def identifiers(names: Sequence[str] | None, count: int, letter: str, taken: Col
         Identifiers that are not available.
     """
     used = set(taken) | RESERVED
-    found = []
+    identifiers_so_far = []
     copies: dict[str, int] = {}
     for name in names if names is not None else [str(index) for index in range(count)]:
         word = re.sub(r"[^A-Za-z0-9_-]", "_", name)
@@ -95,8 +95,8 @@ def identifiers(names: Sequence[str] | None, count: int, letter: str, taken: Col
             copies[word] = copies.get(word, 1) + 1
             candidate = f"{word}_{copies[word]}"
         used.add(candidate)
-        found.append(candidate)
-    return found
+        identifiers_so_far.append(candidate)
+    return identifiers_so_far
 
 
 def state_identifiers(names: list[str] | None, count: int, begin: bool) -> list[str]:
@@ -325,14 +325,14 @@ def comment_of(text: str) -> LookComment | PairsComment:
     return pairs
 
 
-def _described(value: Any, place: str) -> Described:
-    described = converted(value, Described, place)
+def _described(value: Any, where: str) -> Described:
+    described = converted(value, Described, where)
     _read_price(described.cost)
     return described
 
 
 @dataclass(frozen=True)
-class Layout:
+class FileLayout:
     """The states, actions and observations of the file of a model, and what each of them is in the model.
 
     Attributes
@@ -361,7 +361,7 @@ class Layout:
     first_copy: int
 
     @classmethod
-    def of(cls, comment: PairsComment) -> Layout:
+    def of(cls, comment: PairsComment) -> FileLayout:
         """Return the layout of the file with this comment line."""
         copies = comment.starts or []
         added = [BEGIN] if comment.starts is not None else []
@@ -637,11 +637,11 @@ class _LookWriter(_Writer):
 class _PairsWriter(_Writer):
     """The lines of the file of any other model."""
 
-    layout: Layout
+    layout: FileLayout
 
     @classmethod
     def of(cls, model: Model, comment: PairsComment) -> _PairsWriter:
-        layout = Layout.of(comment)
+        layout = FileLayout.of(comment)
         copies = comment.starts or []
         names = layout.states[1:] if comment.starts is not None else layout.states
         starts = [names[state] for state in model.initial_states.tolist()]

@@ -23,6 +23,7 @@ CODES: dict[Severity, tuple[str, ...]] = {
         "lines-skipped", "dates-to-periods", "times-divided", "dates-with-two-readings", "months-without-day", "cells-missing",
         "columns-ignored", "states-sorted", "contradicted-records-left-out", "records-merged", "default-action-not-recorded",
         "actions-filled-in", "actions-filled-in-between", "contradictions-left-out",
+        "contradicting-records-left-out", "contradicting-units-left-out",
         "units-without-change", "assumption", "assumed-transitions", "assumption-not-needed",
         "age-matters", "age-does-not-matter",
         # Parts of the fit and of the advice that were left out.

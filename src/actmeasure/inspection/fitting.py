@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from actmeasure.errors import FitError, quoted, unknown_name
+from actmeasure.errors import FitError, counted, quoted, unknown_name
 from actmeasure.inspection.diagnostics import Diagnostic, diagnostic
 from actmeasure.inspection.estimation import (
     FASTEST,
@@ -39,6 +39,7 @@ from actmeasure.inspection.uncertainty import (
     Replication,
     confounded_errors,
     flat_directions,
+    informed_rows,
     intervals,
     largest_entries,
     one_step_counts,
@@ -359,6 +360,7 @@ class EstimationRun:
         self._records, self._settings, self._progress, self._nested = records, settings, progress, nested
         self._starts_rng, self._bootstrap_rng, self._goodness_rng = rng.spawn(3)
         self._notes = list(records.notes)
+        self._left_out: list[int] = []
         self._use(self._find_gaps())
         self._check_possible()
         self._notes += _data_diagnostics(self._records, self._gaps)
@@ -372,6 +374,7 @@ class EstimationRun:
             settings.at_once,
             settings.age_breaks,
             settings.by_group,
+            np.array(self._left_out, dtype=np.int64),
         )
 
     def _use(self, gaps: Gaps) -> None:
@@ -404,10 +407,9 @@ class EstimationRun:
 
     def fit(self, bootstrap: int, goodness: int, level: float) -> Fit:
         """Estimate the parameters, check whether they are determined, test the fit and resample units."""
-        records, gaps = self._records, self._gaps
         self._progress("fitting", 0, 1)
-        inspected = self._inspected()
-        estimate, unknown, fixed, assumed = self._first_estimate(inspected)
+        estimate, unknown, fixed, assumed = self._first_estimate(self._inspected())
+        records, gaps, inspected = self._records, self._gaps, self._inspected()
         estimate, others, starts = self._best(estimate, fixed)
         self.estimate = estimate
         flat = flat_directions(self._likelihood, estimate, fixed)
@@ -430,7 +432,7 @@ class EstimationRun:
             converged=estimate.converged,
             free_parameters=int((self._allowed & np.isnan(fixed)).sum() - self._sums(fixed)),
             goodness=tested,
-            identifiability=tuple(_identifiability(flat, others, confounded, estimate, records, gaps, starts)),
+            identifiability=tuple(self._identifiability(flat, others, confounded, starts)),
             warnings=(*records.warnings, *_little_data(estimate, unknown, assumed, records, gaps, self._block_names())),
             notes=tuple(self._notes),
             initial=self._initial(estimate),
@@ -517,24 +519,76 @@ class EstimationRun:
         return estimate, unknown, fixed, assumed
 
     def _check_possible(self, fixed: FloatArray | None = None) -> None:
-        """Raise a `FitError` that names the record if the structure or assumptions exclude an observed transition.
+        """Raise a `FitError` that names the record if the structure, errors or assumptions exclude what was recorded.
 
-        If the settings say so, leave such gaps out instead, with a note.
+        If the settings say so, leave that out instead, with a note: gaps; or, where records may be wrong, records, and
+        units whose first record cannot be.
         """
         fixed = self._known if fixed is None else fixed
+        if self._likelihood.errors is not None:
+            self._check_records(fixed)
+            return
         wrong = self._contradictions(self._start(self._allowed, fixed))
         if not wrong.size:
             return
         if not self._settings.skip_contradictions:
             raise FitError(self._contradiction(wrong))
-        records, gaps = self._records, self._gaps
-        lines = sorted(records.line[gaps.last_record[wrong]].tolist())
-        note = diagnostic(
-            "contradictions-left-out", count=len(wrong), all_gaps=len(gaps.begin), lines=lines[:SHOWN_LINES]
-        )
-        self._notes.append(note)
-        self._records = records.split(gaps.last_record[wrong])
+        gaps = self._gaps
+        ends = gaps.last_record[wrong]
+        self._notes.append(self._left_out_note("contradictions-left-out", ends, all_gaps=len(gaps.begin)))
+        self._left_out += ends.tolist()
         self._use(self._find_gaps())
+
+    def _check_records(self, fixed: FloatArray) -> None:
+        """Do what `_check_possible` does where records may be wrong: a record that cannot be is left out, and gaps are longer."""
+        skip = self._settings.skip_contradictions
+        first = self._impossible_first(fixed)
+        if first.size:
+            if not skip:
+                raise FitError(self._wrong_first(first))
+            self._notes.append(self._left_out_note("contradicting-units-left-out", first))
+            units = np.isin(self._records.unit, self._records.unit[first])
+            self._records = self._records.without_inspections(np.flatnonzero(units))
+            self._use(self._find_gaps())
+        left_out: list[int] = []
+        while (wrong := self._contradictions(self._start(self._allowed, fixed))).size:
+            if not skip:
+                raise FitError(self._contradiction(wrong))
+            left_out += self._gaps.last_record[wrong].tolist()
+            self._records = self._records.without_inspections(self._gaps.last_record[wrong])
+            self._use(self._find_gaps())
+        if left_out:
+            self._notes.append(self._left_out_note("contradicting-records-left-out", np.array(left_out)))
+
+    def _left_out_note(self, code: str, records: npt.NDArray[np.int64], **numbers: int) -> Diagnostic:
+        """Return the diagnostic about what was left out at some records."""
+        lines = sorted(self._records.line[records].tolist())
+        return diagnostic(code, count=len(records), lines=tuple(lines[:SHOWN_LINES]), **numbers)
+
+    def _impossible_first(self, fixed: FloatArray) -> npt.NDArray[np.int64]:
+        """Return the first records of units that cannot be, where units are known to start in a certain state."""
+        errors, records = self._likelihood.errors, self._records
+        assert errors is not None
+        if errors.start in (SEEN, DRAWN):
+            return np.array([], dtype=np.int64)
+        inspections = np.flatnonzero(records.state >= 0)
+        first = inspections[np.unique(records.unit[inspections], return_index=True)[1]]
+        chances = self._start(self._allowed, fixed)[self._gaps.n_blocks, int(errors.start)]
+        impossible: npt.NDArray[np.int64] = first[chances[records.state[first]] <= 0]
+        return impossible
+
+    def _wrong_first(self, first: npt.NDArray[np.int64]) -> str:
+        """Return the message about first records that cannot be with the start."""
+        records, start = self._records, self._settings.start
+        record = int(first[np.argmin(records.line[first])])
+        state, unit = records.state_names[records.state[record]], records.unit_names[records.unit[record]]
+        more = f", and so {counted(len(first) - 1, 'more unit')}" * (len(first) > 1)
+        allow = f"allow the error (--error {start}:{state}), " * (state not in self._settings.noticed)
+        return (
+            f"{records.location(record)}: unit {unit!r} was first recorded in {state!r}{more}, which cannot be if units start in "
+            f"{start!r} with the errors given; {allow}estimate where units start with start='drawn' (--start drawn), or leave "
+            "such units out with skip_contradictions=True (--skip-contradictions)"
+        )
 
     def _contradictions(self, start: FloatArray) -> npt.NDArray[np.int64]:
         """Return the gaps that are impossible."""
@@ -647,6 +701,58 @@ class EstimationRun:
             if np.isfinite(likelihood.gradient(start, data)[0]):
                 nested = maximise(likelihood, data, start, fixed)
                 yield refine(likelihood, data, nested, mask, fixed)
+
+    def _identifiability(
+        self,
+        flat: list[FloatArray] | None,
+        others: list[ChainEstimate],
+        confounded: Confounded | None,
+        starts: int,
+    ) -> Iterator[Diagnostic]:
+        """Yield what records with such gaps do not determine, whatever their number."""
+        gaps, best = self._gaps, self.estimate
+        states, actions = self._records.state_names, self._records.action_names
+        if flat is None:
+            yield diagnostic("flat-directions-not-checked", most=MOST_FREE)
+        if flat:
+            entries = [entry for entry in largest_entries(flat) if entry[0] < gaps.n_blocks]
+            yield diagnostic(
+                "flat-directions",
+                directions=len(flat),
+                actions=tuple(actions[block % gaps.n_actions] for block, _, _ in entries),
+                begins=tuple(states[begin] for _, begin, _ in entries),
+                ends=tuple(states[end] for _, _, end in entries),
+            )
+        if confounded is not None:
+            block, begin, end = confounded.transition
+            yield diagnostic(
+                "errors-confounded",
+                state=states[confounded.error[0]],
+                recorded=states[confounded.error[1]],
+                standard_error=confounded.standard_error,
+                action=actions[block % gaps.n_actions],
+                begin=states[begin],
+                end=states[end],
+                correlation=confounded.correlation,
+            )
+        common = 1 if gaps.continuous else math.gcd(*np.unique(gaps.length).tolist())
+        if common > 1:
+            yield diagnostic("gaps-with-common-factor", periods=common, other_chains=len(others), starts=starts)
+        if others:
+            informed = informed_rows(self._likelihood, best)[:, :, None]
+            differences = [np.where(informed, np.abs(one.parameters - best.parameters), 0.0) for one in others]
+            changes = [one[: gaps.n_blocks] for one in differences]
+            number, *entry = np.unravel_index(int(np.argmax(changes)), np.shape(changes))
+            block, begin, end = (int(part) for part in entry)
+            yield diagnostic(
+                "several-chains",
+                action=actions[block % gaps.n_actions],
+                begin=states[begin],
+                end=states[end],
+                probability=float(best.parameters[block, begin, end]),
+                other_probability=float(others[number].parameters[block, begin, end]),
+                what="rate" if gaps.rate_blocks[block] else "probability",
+            )
 
     def _goodness(self, replication: Replication, replicates: int) -> Goodness | None:
         if not replicates:
@@ -820,60 +926,13 @@ def _little_data(
                 states=tuple(states[row] for row in few),
                 periods=tuple(exposure[few].tolist()),
                 least=least,
-                unit=("times" if is_jump else f"{records.period or 'unit'}s") if gaps.continuous else "periods",
+                unit=("times" if is_jump else _units_of_time(records.period)) if gaps.continuous else "periods",
             )
     fastest = estimate.rates & (estimate.parameters >= 0.99 * FASTEST / unit)
     for block, state, to in np.argwhere(fastest):
         yield diagnostic("intensity-at-limit", action=names[block], begin=states[state], end=states[to])
 
 
-def _identifiability(
-    flat: list[FloatArray] | None,
-    others: list[ChainEstimate],
-    confounded: Confounded | None,
-    best: ChainEstimate,
-    records: Records,
-    gaps: Gaps,
-    starts: int,
-) -> Iterator[Diagnostic]:
-    """Yield what records with such gaps do not determine, whatever their number."""
-    states, actions = records.state_names, records.action_names
-    if flat is None:
-        yield diagnostic("flat-directions-not-checked", most=MOST_FREE)
-    if flat:
-        entries = [entry for entry in largest_entries(flat) if entry[0] < gaps.n_blocks]
-        yield diagnostic(
-            "flat-directions",
-            directions=len(flat),
-            actions=tuple(actions[block % gaps.n_actions] for block, _, _ in entries),
-            begins=tuple(states[begin] for _, begin, _ in entries),
-            ends=tuple(states[end] for _, _, end in entries),
-        )
-    if confounded is not None:
-        block, begin, end = confounded.transition
-        yield diagnostic(
-            "errors-confounded",
-            state=states[confounded.error[0]],
-            recorded=states[confounded.error[1]],
-            standard_error=confounded.standard_error,
-            action=actions[block % gaps.n_actions],
-            begin=states[begin],
-            end=states[end],
-            correlation=confounded.correlation,
-        )
-    common = 1 if gaps.continuous else math.gcd(*np.unique(gaps.length).tolist())
-    if common > 1:
-        yield diagnostic("gaps-with-common-factor", periods=common, other_chains=len(others), starts=starts)
-    if others:
-        furthest = max(others, key=lambda one: float(np.abs(one.parameters - best.parameters).max()))
-        change = furthest.parameters - best.parameters
-        entry = np.unravel_index(int(np.argmax(np.abs(change[: gaps.n_blocks]))), change[: gaps.n_blocks].shape)
-        block, begin, end = (int(part) for part in entry)
-        yield diagnostic(
-            "several-chains",
-            action=actions[block % gaps.n_actions],
-            begin=states[begin],
-            end=states[end],
-            probability=float(best.parameters[entry]),
-            other_probability=float(furthest.parameters[entry]),
-        )
+def _units_of_time(period: str | None) -> str:
+    """Return `years`, or what times without a name are counted in."""
+    return "units of time" if period is None else f"{period}s"

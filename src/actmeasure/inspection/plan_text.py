@@ -13,7 +13,7 @@ from actmeasure.text import break_even_text, name_value_lines, percent, plain_nu
 
 if TYPE_CHECKING:
     from actmeasure.inspection.advice import Advice, MethodWorth
-    from actmeasure.inspection.figures import Figures, PlanStep, StepBranch
+    from actmeasure.inspection.plan_figures import Figures, PlanStep, StepBranch
 
 __all__ = ["branch_words", "certificate_sentence", "graph_advice_text", "method_lines", "step_words", "tree_lines"]
 

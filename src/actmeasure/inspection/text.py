@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from actmeasure.evaluation import Evaluation
     from actmeasure.inspection.advice import Advice, Confidence, StatePlan
     from actmeasure.inspection.diagnostics import Diagnostic
-    from actmeasure.inspection.figures import Figures
     from actmeasure.inspection.fitting import Fit
     from actmeasure.inspection.imperfect_rules import ComparedRule
+    from actmeasure.inspection.plan_figures import Figures
     from actmeasure.inspection.schedules import PricedSchedule
     from actmeasure.inspection.usual_policies import ComparedPolicy
     from actmeasure.model import Model
@@ -167,11 +167,30 @@ def _actions_filled_in(details: Mapping[str, Any]) -> str:
 
 
 def _contradictions_left_out(details: Mapping[str, Any]) -> str:
-    lines = ", ".join(f"{line:,}" for line in details["lines"]) + ", ..." * (details["count"] > len(details["lines"]))
     return (
         f"Left out, as requested: {counted(details['count'], 'gap')} of {details['all_gaps']:,} that cannot be with the "
-        f"structure and assumptions given; they end in line {lines}."
+        f"structure and assumptions given; they end in line {_lines(details)}."
     )
+
+
+def _records_left_out(details: Mapping[str, Any]) -> str:
+    return (
+        f"Left out, as requested: {counted(details['count'], 'record')} that cannot be with the structure, errors and "
+        f"assumptions given, in line {_lines(details)}."
+    )
+
+
+def _units_left_out(details: Mapping[str, Any]) -> str:
+    return (
+        f"Left out, as requested: {counted(details['count'], 'unit')} whose first record, in line {_lines(details)}, cannot be "
+        "with the start and the errors given."
+    )
+
+
+def _lines(details: Mapping[str, Any]) -> str:
+    """Return the first lines of what was left out."""
+    lines = ", ".join(f"{line:,}" for line in details["lines"])
+    return f"{lines}, ..." if details["count"] > len(details["lines"]) else lines
 
 
 def _assumption(details: Mapping[str, Any]) -> str:
@@ -194,6 +213,16 @@ def _flat_directions(details: Mapping[str, Any]) -> str:
     return (
         f"{ways} to change the probabilities that such records cannot show, because the gaps hide it. Affected most (one of "
         f"many equivalent choices): {'; '.join(f'{action} from {begin} to {end}' for action, begin, end in entries)}."
+    )
+
+
+def _several_chains(details: Mapping[str, Any]) -> str:
+    what = details.get("what", "probability")
+    return (
+        f"Several chains fit equally well: {details['action']} from {details['begin']} to {details['end']}, for example, has "
+        f"{what} {details['probability']:.3f} in one and {details['other_probability']:.3f} in another, with the same "
+        "likelihood. One of them is shown; inspections after other gaps, "
+        f"best {'short ones' if what == 'rate' else 'of 1 period'}, or a structure would distinguish them."
     )
 
 
@@ -321,6 +350,8 @@ SENTENCES: dict[str, str | Callable[[Mapping[str, Any]], str]] = {
     "actions-filled-in": _actions_filled_in,
     "actions-filled-in-between": "After {periods:,} records without an action that goes on, {action!r} went on.",
     "contradictions-left-out": _contradictions_left_out,
+    "contradicting-records-left-out": _records_left_out,
+    "contradicting-units-left-out": _units_left_out,
     "units-without-change": "{units:,} of {all_units:,} units were inspected only once or never; they contain no information "
     "about transitions.",
     "times-look-like-dates": "The times look like dates without dashes, but were read as numbers of periods; write 2024-05-31.",
@@ -355,9 +386,7 @@ SENTENCES: dict[str, str | Callable[[Mapping[str, Any]], str]] = {
     "flat-directions-not-checked": "Not checked: with more than {most:,} probabilities it would take too long to find directions "
     "in which the likelihood is flat.",
     "gaps-with-common-factor": _gaps_with_common_factor,
-    "several-chains": "Several chains fit equally well: {action} from {begin} to {end}, for example, has probability "
-    "{probability:.3f} in one and {other_probability:.3f} in another, with the same likelihood. One of them is shown; "
-    "inspections after other gaps, best of 1 period, or a structure would distinguish them.",
+    "several-chains": _several_chains,
     "misfit-gap": "The probabilities after long gaps do not follow from those after short ones: the time in a state is not "
     "geometric, or inspections were made when something seemed wrong.",
     "misfit-history": "The state alone does not determine the future: the time a unit has been in it matters (ageing), or units "

@@ -66,7 +66,7 @@ def descend(
         mixing.loosest[0] = NONE
     path, weights = scratch.path, scratch.path_weights
     node, length, weight = top, 0, 1.0
-    found = False
+    is_at_leaf = False
     while length < path.shape[0]:
         if graph.expanded[node]:
             if graph.mark[node] == stamp:
@@ -105,11 +105,11 @@ def descend(
         if (graph.upper[node] - graph.lower[node]) * weight > threshold:
             expand(graph, model, bounds, scratch, discount, node)
             back_up(graph, bounds, discount, node)
-            found = True
+            is_at_leaf = True
         break
     for i in range(length - 1, -1, -1):
         back_up(graph, bounds, discount, path[i])
-    return found
+    return is_at_leaf
 
 
 @no_refcount

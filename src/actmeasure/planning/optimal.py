@@ -686,9 +686,9 @@ def _lower_upper_bounds(graph: Graph, bounds: Bounds, discount: float, on_the_wa
     proved = graph.upper[nodes].copy()
     for _ in range(MOST_ROUNDS):
         equations.choose_shown(proved)
-        found = equations.solve(proved, discount)
-        lowered = float(np.max(proved - found))
-        proved = np.minimum(proved, found)
+        solved = equations.solve(proved, discount)
+        lowered = float(np.max(proved - solved))
+        proved = np.minimum(proved, solved)
         if lowered <= SETTLED * float(np.abs(proved).max()):
             break
     graph.upper[nodes] = np.minimum(graph.upper[nodes], proved)

@@ -8,6 +8,7 @@ periods left.
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -770,10 +771,10 @@ class OutcomeSearch:
     def decision_bounds_at(self, belief: Belief) -> tuple[FloatArray, FloatArray]:
         """Return lower and upper bounds on the value of each decision in a belief, each of shape (D,).
 
-        A search bounds the decisions that are best closely, and others only as far as that needs. So it goes on for a short time
-        from what may be seen after each decision, until the bounds are as close as at the start. The lower bounds are then those
-        of `decision_bounds`, the upper ones one step ahead of those of the beliefs that follow, or linear; both are rounded
-        outwards. Only beliefs that may come up have value vectors: others are refused.
+        A search bounds the decisions that are best closely, and others only as far as that needs. So a copy of it goes on for a
+        short time from what may be seen after each decision, until the bounds are as close as at the start. The lower bounds are
+        then those of `decision_bounds`, the upper ones one step ahead of those of the beliefs that follow, or linear; both are
+        rounded outwards. Only beliefs that may come up have value vectors: others are refused.
         """
         own, layer = self.belief_and_layer(belief)
         slices = self.rows.slice_of[own.states]
@@ -785,15 +786,23 @@ class OutcomeSearch:
         table = self.rows.informed[layer].reshape(self.base.n_states, -1)
         upper = np.asarray(own.probabilities @ table[own.states])
         rewards = own.probabilities @ self.rows.rewards.reshape(self.base.n_states, -1)[own.states]
-        budget = Budget(EXPLAINING_SECONDS)
+        further = self._copied()
         if not self.periods or layer > 1:
+            budget = Budget(EXPLAINING_SECONDS)
             for number, decision in enumerate(self.made.decisions):
-                ahead = self._bound_after(own, decision, layer - self.rows.shift, budget)
+                ahead = further._bound_after(own, decision, layer - self.rows.shift, budget)
                 upper[number] = min(upper[number], rewards[number] + self.rows.discount * ahead)
         else:  # after the last decision, the values at the end are known
             upper = np.minimum(upper, self.decision_bounds(belief))
-        lower = self.decision_bounds(belief) - self.rows.slack
+        lower = further.decision_bounds(belief) - self.rows.slack
         return lower, np.maximum(upper + 2 * self.rows.slack, lower)
+
+    def _copied(self) -> OutcomeSearch:
+        """Return a search that can go on without changing this one."""
+        result = copy.copy(self)
+        result.points = Points(*(array.copy() for array in self.points))
+        result.vectors = Vectors(*(array.copy() for array in self.vectors))
+        return result
 
     def _bound_after(self, belief: Belief, decision: Decision, layer: int, budget: Budget) -> float:
         """Search from what may be seen after a decision, for a short time; returns an upper bound on what follows."""
