@@ -68,7 +68,10 @@ Added = Annotated[
     ),
 ]
 Latex = Annotated[
-    bool, typer.Option("--latex", help="Also write every table as table-N.tex (booktabs), and figures as .pdf.")
+    bool,
+    typer.Option(
+        "--latex", help="Also write every table as table-N.tex (for booktabs and graphicx), and figures as .pdf."
+    ),
 ]
 Markdown = Annotated[bool, typer.Option("--markdown", help="Also write every table as table-N.md.")]
 

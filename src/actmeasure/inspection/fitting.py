@@ -433,7 +433,7 @@ class EstimationRun:
             free_parameters=int((self._allowed & np.isnan(fixed)).sum() - self._sums(fixed)),
             goodness=tested,
             identifiability=tuple(self._identifiability(flat, others, confounded, starts)),
-            warnings=(*records.warnings, *_little_data(estimate, unknown, assumed, records, gaps, self._block_names())),
+            warnings=(*records.warnings, *self._little_data(unknown, assumed)),
             notes=tuple(self._notes),
             initial=self._initial(estimate),
             inspected=inspected,
@@ -495,6 +495,13 @@ class EstimationRun:
             return persistent_start(allowed, fixed)
         return counted_start(self._likelihood, allowed, fixed)
 
+    def _determined(self) -> npt.NDArray[np.bool_]:
+        """Return the rows that the structure determines, (n_blocks, S): one possible transition, or no intensity above 0."""
+        n_blocks = self._gaps.n_blocks
+        most = np.where(self._likelihood.rates[:n_blocks, :, 0], 0, 1)
+        determined: npt.NDArray[np.bool_] = self._allowed[:n_blocks].sum(axis=2) <= most
+        return determined
+
     def _first_estimate(
         self, inspected: npt.NDArray[np.int64]
     ) -> tuple[ChainEstimate, npt.NDArray[np.bool_], FloatArray, npt.NDArray[np.bool_]]:
@@ -503,8 +510,7 @@ class EstimationRun:
         estimate = maximise(self._likelihood, self._data, self._start(self._allowed, self._known), self._known)
         least = LEAST_EXPOSURE * self._likelihood.mean_length
         unknown = (estimate.exposure[: gaps.n_blocks] < least) & (inspected == 0)
-        # Where no transition is allowed, the intensities are known to be 0.
-        unknown &= ~self._likelihood.rates[: gaps.n_blocks, :, 0] | self._allowed[: gaps.n_blocks].any(axis=2)
+        unknown &= ~self._determined()
         if not assumptions:
             return estimate, unknown, self._known, np.zeros_like(unknown)
         rows, assumed, notes = assumed_rows(
@@ -616,7 +622,7 @@ class EstimationRun:
         )
         rules = ", ".join(f"{name}: {kind}" for name, kind in zip(records.action_names, self._structures, strict=True))
         seen = f"in {records.state_names[gaps.end[gap]]!r}" if gaps.end[gap] < gaps.n_states else "still running"
-        more = f" and {len(wrong) - 1:,} more times" * (len(wrong) > 1)
+        more = f" and {counted(len(wrong) - 1, 'more time')}" * (len(wrong) > 1)
         begin, unit = records.state_names[gaps.begin[gap]], records.unit_names[gaps.unit[gap]]
         action = records.action_names[gaps.action[gap]] if gaps.action[gap] < gaps.n_actions else "repair"
         return (
@@ -633,7 +639,9 @@ class EstimationRun:
         flipped[: self._gaps.n_blocks] = flipped[: self._gaps.n_blocks, ::-1, ::-1]
         left = len(self._contradictions(self._start(flipped, self._known)))
         if left * FEWER > wrong:
-            return ""
+            if all(note.code != "states-sorted" for note in self._records.notes):
+                return ""
+            return "that is how they sort; give their order, the best first, with states=[...] (--states ...), or "
         names = list(reversed(self._records.state_names))
         return f"did you mean states={names} (--states {','.join(names)})? Otherwise "
 
@@ -701,6 +709,42 @@ class EstimationRun:
             if np.isfinite(likelihood.gradient(start, data)[0]):
                 nested = maximise(likelihood, data, start, fixed)
                 yield refine(likelihood, data, nested, mask, fixed)
+
+    def _little_data(self, unknown: npt.NDArray[np.bool_], assumed: npt.NDArray[np.bool_]) -> Iterator[Diagnostic]:
+        """Yield actions and states with little or no data, few units, and what is wrong with the maximum."""
+        estimate, records, gaps = self.estimate, self._records, self._gaps
+        states, names, determined = records.state_names, self._block_names(), self._determined()
+        unit = float(gaps.length.mean()) if gaps.continuous else 1.0
+        units = len(np.unique(gaps.unit))
+        if not estimate.converged:
+            yield diagnostic("estimation-not-converged")
+        if units < FEW_UNITS:
+            yield diagnostic("few-units", units=units)
+        for number, action in enumerate(names):
+            rows = np.flatnonzero(unknown[number] & ~assumed[number])
+            if len(rows) == len(states):
+                yield diagnostic("action-without-data", action=action)
+            elif rows.size:
+                yield diagnostic(
+                    "action-without-data-in-states", action=action, states=tuple(states[row] for row in rows)
+                )
+            is_jump = gaps.continuous and gaps.at_once[number % gaps.n_actions]
+            least = LITTLE_EXPOSURE * (1.0 if is_jump else unit)
+            exposure = estimate.exposure[number]
+            few = np.flatnonzero(~(unknown | assumed | determined)[number] & (exposure < least) & (exposure > 0))
+            if few.size:
+                yield diagnostic(
+                    "little-exposure",
+                    action=action,
+                    states=tuple(states[row] for row in few),
+                    periods=tuple(exposure[few].tolist()),
+                    least=least,
+                    unit=("times" if is_jump else _units_of_time(records.period)) if gaps.continuous else "periods",
+                )
+        yield from _left_unseen(estimate, unknown | assumed, records, gaps)
+        fastest = estimate.rates & (estimate.parameters >= 0.99 * FASTEST / unit)
+        for block, state, to in np.argwhere(fastest):
+            yield diagnostic("intensity-at-limit", action=names[block], begin=states[state], end=states[to])
 
     def _identifiability(
         self,
@@ -891,46 +935,19 @@ def _data_diagnostics(records: Records, gaps: Gaps) -> Iterator[Diagnostic]:
         yield diagnostic("times-look-like-dates")
 
 
-def _little_data(
-    estimate: ChainEstimate,
-    unknown: npt.NDArray[np.bool_],
-    assumed: npt.NDArray[np.bool_],
-    records: Records,
-    gaps: Gaps,
-    names: Sequence[str],
+def _left_unseen(
+    estimate: ChainEstimate, not_estimated: npt.NDArray[np.bool_], records: Records, gaps: Gaps
 ) -> Iterator[Diagnostic]:
-    """Yield actions and states with little or no data, few units, and what is wrong with the maximum."""
-    states = records.state_names
-    unit = float(gaps.length.mean()) if gaps.continuous else 1.0
-    units = len(np.unique(gaps.unit))
-    if not estimate.converged:
-        yield diagnostic("estimation-not-converged")
-    if units < FEW_UNITS:
-        yield diagnostic("few-units", units=units)
-    for number, action in enumerate(names):
-        rows = np.flatnonzero(unknown[number] & ~assumed[number])
-        if len(rows) == len(states):
-            yield diagnostic("action-without-data", action=action)
-        elif rows.size:
-            yield diagnostic("action-without-data-in-states", action=action, states=tuple(states[row] for row in rows))
-        is_jump = gaps.continuous and gaps.at_once[number % gaps.n_actions]
-        least = LITTLE_EXPOSURE * (1.0 if is_jump else unit)
-        exposure = estimate.exposure[number]
-        few = np.flatnonzero(~unknown[number] & ~assumed[number] & (exposure < least) & (exposure > 0))
-        if not gaps.continuous:
-            few = np.flatnonzero(~unknown[number] & (exposure < least))
-        if few.size:
-            yield diagnostic(
-                "little-exposure",
-                action=action,
-                states=tuple(states[row] for row in few),
-                periods=tuple(exposure[few].tolist()),
-                least=least,
-                unit=("times" if is_jump else _units_of_time(records.period)) if gaps.continuous else "periods",
-            )
-    fastest = estimate.rates & (estimate.parameters >= 0.99 * FASTEST / unit)
-    for block, state, to in np.argwhere(fastest):
-        yield diagnostic("intensity-at-limit", action=names[block], begin=states[state], end=states[to])
+    """Yield the states after which no unit was inspected, although the estimate lets units leave them unseen."""
+    last = np.r_[records.unit[1:] != records.unit[:-1], True]
+    diagonal = np.eye(gaps.n_states, dtype=bool)
+    leaving = np.where(diagonal | not_estimated[:, :, None], 0.0, estimate.transitions[: gaps.n_blocks]).sum(
+        axis=(0, 2)
+    )
+    for state in np.flatnonzero((leaving >= 1.0) & (np.bincount(gaps.begin, minlength=gaps.n_states) == 0)):
+        name, is_last = records.state_names[state], state == gaps.n_states - 1
+        units = int((last & (records.state == state)).sum())
+        yield diagnostic("state-left-unseen", state=name, units=units, structure="absorbing" if is_last else "mask.csv")
 
 
 def _units_of_time(period: str | None) -> str:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from actmeasure.errors import FitError, unknown_name
+from actmeasure.errors import FitError, counted, unknown_name
 from actmeasure.inspection.records import NONE, Records
 from actmeasure.kernels.gap_likelihood import GapWords, UnitEvents
 
@@ -184,8 +184,9 @@ def find_gaps(
     used, span = _used_records(records, seen, bool(noticed), left_out)
     if not used.any():
         raise FitError(
-            f"no unit was inspected twice, so that there is no information about transitions; {len(records.unit_names):,} units "
-            f"with {int(seen.sum()):,} inspections were read; every unit needs two inspections at different times"
+            "no unit was inspected twice, so that there is no information about transitions; there are "
+            f"{counted(len(records.unit_names), 'unit')} with {counted(int(seen.sum()), 'inspection')} in all; every unit needs "
+            "two inspections at different times"
         )
     default, filled = _default(records, used, span, default_action, jumps)
     opening = np.flatnonzero(used & seen)  # the record at the beginning of each gap

@@ -68,7 +68,7 @@ class Optimal:
     tolerance : float
         Planning ends when upper - lower is at most this.
     relative_tolerance : float, optional
-        It also ends when upper - lower is at most this share of |lower| (of |upper| where looks are not exact); by default 0, and
+        It also ends when upper - lower is at most this share of |upper| (and of |lower| where looks are exact); by default 0, and
         1e-3 where looks are not exact.
     """
 
@@ -295,10 +295,9 @@ class Search:
         return int(self._graph.counts[belief_graph.NODES])
 
     def is_closed(self, tolerance: float, relative: float = 0.0) -> bool:
-        """Return whether upper - lower is at most `tolerance`, or the share `relative` of |lower|."""
-        lower = self.lower
-        gap = self.upper - lower
-        return gap <= tolerance or (relative > 0 and gap <= relative * abs(lower))
+        """Return whether upper - lower is at most `tolerance`, or the share `relative` of the smaller of |lower| and |upper|."""
+        lower, upper = self.lower, self.upper
+        return upper - lower <= max(tolerance, relative * min(abs(lower), abs(upper)))
 
     @property
     def is_at_rounding(self) -> bool:
