@@ -46,6 +46,7 @@ class Mixing(NamedTuple):
 
     actions_back: Any  # int64 (MOST_BACK,): the actions that led to a node, the last first
     loosest: Any  # int64 (1,): the node to whose gap the bound of the last tip is due, or -1
+    index: Any
 
 
 @no_refcount
