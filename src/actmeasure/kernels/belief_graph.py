@@ -72,8 +72,8 @@ class Graph(NamedTuple):
     parent: Any  # int32 (capacity,): the node from which this one was first reached, or -1
     parent_action: Any  # int32 (capacity,): the action that led here from there
     mixed_at: Any  # int64 (capacity,): number of expanded nodes when the node was last bounded by a mixture
-    part: Any  # int32 (capacity, 2)
-    share: Any  # float64 (capacity, 2)
+    inner: Any  # int32 (capacity,): the node inside this one that bounds it (`kernels/inner_bound.py`), or -1
+    inner_share: Any  # float64 (capacity,): its share
     mark: Any  # int64 (capacity,): stamp of the last walk that visited the node
     hashes: Any  # uint64 (capacity,)
     table: Any  # int32 (a power of two,): open addressing, -1 where free
@@ -259,8 +259,7 @@ def _add(graph: Graph, bounds: Bounds, scratch: Scratch, count: int, code: Any, 
     graph.expanded[node] = False
     graph.exit_choice[node], graph.lower_choice[node] = NONE, NONE
     graph.parent[node], graph.mixed_at[node] = NONE, 0
-    for k in range(graph.part.shape[1]):
-        graph.part[node, k] = NONE
+    graph.inner[node] = NONE
     graph.mark[node] = 0
     graph.upper[node], graph.reveal_upper[node] = np.inf, np.inf
     graph.lower[node], graph.reveal_lower[node] = -np.inf, -np.inf

@@ -3,7 +3,8 @@
 A *tip* is a node that has not been expanded; its upper bound rests on those of the states that are possible there.
 
 Python calls `frontier`, `solve_cycle` and `expand_below`. They are compiled when they are first called: `solve_cycle` where there
-is a cycle, and bounds by mixtures where `mixing` is not None, as Numba leaves out branches that need it otherwise.
+is a cycle, and bounds by mixtures and by inner beliefs where `mixing` is not None, as Numba leaves out branches that need it
+otherwise. `raise_lower_bounds` is for long searches too.
 """
 
 from __future__ import annotations
@@ -30,18 +31,19 @@ from actmeasure.kernels.belief_graph import (
     renew_tip,
 )
 from actmeasure.kernels.dynamics import EPSILON, Dynamics
+from actmeasure.kernels.inner_bound import find_inner, insert, lower_by_inner
 from actmeasure.kernels.jit import no_refcount
 from actmeasure.kernels.mixture_bound import Mixing, lower_by_mixture
-from actmeasure.kernels.inner_bound import find, insert, lower_by_parts
 
 #: A node whose bound fell by this fraction of its gap when renewed is left: another choice may have a higher bound now.
 WORTH_TURNING_BACK = 0.01
-#: Likewise where bounds by mixtures are in use.
+#: Likewise where bounds by mixtures and inner beliefs are in use.
 WORTH_TURNING_BACK_MIXED = 0.001
 FULL = -1
 #: Entries of the array `progress` of `frontier`.
 N_OWN, COUNT, N_MET, FOLLOWED, FIRST_STAMP, CYCLE_BEGIN, CYCLE_END = range(7)
-#: An expanded node is bounded by mixtures again when the number of expanded nodes has grown by this factor.
+#: An expanded node is bounded by mixtures again, and its inner belief chosen, when the number of expanded nodes has grown by this
+#: factor.
 GROWN = 1.1
 #: Number of further tips expanded after each tip, below the node to whose gap the bound of the tip before is mostly due.
 MOST_PARTS = 2
@@ -83,8 +85,8 @@ def descend(
                 if graph.counts[EXPANDED] > GROWN * graph.mixed_at[node]:
                     graph.mixed_at[node] = graph.counts[EXPANDED]
                     lower_by_mixture(graph, bounds, mixing, discount, node)
-                    find(graph, bounds, scratch, mixing.index, node)
-                lower_by_parts(graph, bounds, node)
+                    find_inner(graph, scratch, mixing.index, node)
+                lower_by_inner(graph, bounds, node)
                 if _fell(graph, node, before, share) and length > 1:
                     graph.mark[node] = 0
                     length -= 2
@@ -101,8 +103,8 @@ def descend(
         renew_tip(graph, bounds, node)
         if mixing is not None:
             mixing.loosest[0] = lower_by_mixture(graph, bounds, mixing, discount, node)
-            find(graph, bounds, scratch, mixing.index, node)
-            lower_by_parts(graph, bounds, node)
+            find_inner(graph, scratch, mixing.index, node)
+            lower_by_inner(graph, bounds, node)
         if _fell(graph, node, before, share) and length > 0:
             length -= 1
             node = path[length]

@@ -234,7 +234,7 @@ MOST_BETWEEN = 1024
 WORTH_SETTLING = 0.95
 #: Relative error of a back-up, times 1 / (1 - discount), below which a gap cannot be closed further.
 ROUNDED = 256 * EPSILON
-#: Searches that expand more nodes than this bound beliefs by mixtures, which most searches close without.
+#: Searches that expand more nodes than this bound beliefs by mixtures, inner beliefs and shared plans; most close without.
 MANY_EXPANDED = 16384
 #: Plans are shared again when the number of expanded nodes has grown by this factor.
 PLANS_GROWN = 1.3
@@ -270,9 +270,12 @@ class Search:
         self._met = np.empty(model.n_states, np.int64)
         self._tips = np.empty_like(self._out)
         self._progress = np.zeros(7, np.int64)
-        self._mixing = Mixing(np.empty(MOST_BACK, np.int64), np.empty(1, np.int64), inner_bound.Index(np.full((model.n_states, inner_bound.SLOTS), -1, np.int32), np.zeros((model.n_states, inner_bound.SLOTS), np.int64), np.zeros(4, np.int64), np.zeros(4, np.int64)))
-        self._indexed = False
-        #: Beliefs are bounded by mixtures once more nodes than this are expanded; without discount they never are.
+        self._mixing = Mixing(
+            np.empty(MOST_BACK, np.int64), np.empty(1, np.int64), inner_bound.make_index(model.n_states)
+        )
+        self._is_indexed = False
+        #: Beliefs are bounded by mixtures, inner beliefs and shared plans once more nodes than this are expanded; never without
+        #: discount.
         self.mixes_above = MANY_EXPANDED if 0 < model.discount < 1 else math.inf
         #: Value of a schedule that is known from elsewhere.
         self.at_least = -np.inf
@@ -286,7 +289,7 @@ class Search:
         self._best: tuple[float, Schedule] | None = None
         #: Plans of known states that bound other beliefs from below: their columns are the last of `bounds.lower_vectors`.
         self._plans: list[tuple[int, ...]] = []
-        self._share_plans_at = self.mixes_above
+        self._share_plans_at = 0.0
         budget.note(self.lower, self.upper)
 
     @property
@@ -339,7 +342,7 @@ class Search:
                 self.rounds += 1
                 if self.rounds >= self._settle_at and self.model.discount < 1:
                     self._settle(threshold)
-                if self._graph.counts[belief_graph.EXPANDED] > self._share_plans_at:
+                if self._graph.counts[belief_graph.EXPANDED] > max(self.mixes_above, self._share_plans_at):
                     self._share_plans()
                 self.budget.note(self.lower, self.upper)
                 left = (self.upper - self.lower) / gap
@@ -353,9 +356,7 @@ class Search:
 
     def schedule(self) -> Schedule:
         """Return the schedule behind the lower bound."""
-        schedule = _extract_schedule(
-            self.model, self._graph, self.bounds, self._starts, self._scratch, self._plans
-        )
+        schedule = _extract_schedule(self.model, self._graph, self.bounds, self._starts, self._scratch, self._plans)
         if self._best is not None and self._best[0] > evaluate(self.model, schedule).discounted_return:
             return self._best[1]
         return schedule
@@ -414,9 +415,7 @@ class Search:
         self._frontier(threshold)
         on_the_way = (graph.mark[: self.nodes] > before) & graph.expanded[: self.nodes]
         _lower_upper_bounds(graph, self.bounds, self.model.discount, np.flatnonzero(on_the_way))
-        schedule = _extract_schedule(
-            self.model, graph, self.bounds, self._starts, self._scratch, self._plans
-        )
+        schedule = _extract_schedule(self.model, graph, self.bounds, self._starts, self._scratch, self._plans)
         evaluation = evaluate(self.model, schedule)
         if self._best is None or evaluation.discounted_return > self._best[0]:
             self._best = evaluation.discounted_return, schedule
@@ -446,9 +445,9 @@ class Search:
         offered = sorted(found.difference(self._plans))
         moves = _moves(model)
         if offered and len(self._plans) < MOST_PLANS:
-            sample = np.random.default_rng(n_nodes).integers(n_nodes, size=SAMPLED)
+            sample = np.linspace(0, n_nodes - 1, SAMPLED).astype(np.int64)
             beliefs = _beliefs(graph, sample, model.n_states)
-            means = beliefs @ _plan_values(model, moves, bounds.lower, offered)
+            means = np.asarray(beliefs @ _plan_values(model, moves, bounds.lower, offered))
             lower = graph.lower[sample]
             for _ in range(min(PLANS_AT_ONCE, MOST_PLANS - len(self._plans))):
                 gains = np.maximum(means - lower[:, None], 0.0).sum(axis=0)
@@ -486,8 +485,8 @@ class Search:
         """Expand below states or nodes, again with a larger graph if it was full; returns how many tips were expanded."""
         while True:
             mixing = self._mixing if self._graph.counts[belief_graph.EXPANDED] > self.mixes_above else None
-            if mixing is not None and not self._indexed:
-                self._indexed = True
+            if mixing is not None and not self._is_indexed:
+                self._is_indexed = True
                 inner_bound.insert_all(self._graph, mixing.index)
             done = graph_search.expand_below(
                 self._graph, self._arrays, self.bounds, self._scratch, mixing, self.model.discount, where, of_states,
@@ -556,8 +555,8 @@ def _allocate(n_states: int, n_actions: int, capacity: int, entries: int) -> Gra
         parent=np.full(capacity, -1, np.int32),
         parent_action=np.zeros(capacity, np.int32),
         mixed_at=np.zeros(capacity, np.int64),
-        part=np.full((capacity, inner_bound.PARTS), -1, np.int32),
-        share=floats(capacity, inner_bound.PARTS),
+        inner=np.full(capacity, -1, np.int32),
+        inner_share=floats(capacity),
         mark=np.zeros(capacity, np.int64),
         hashes=np.zeros(capacity, np.uint64),
         table=np.full(4 * capacity, -1, np.int32),
@@ -599,7 +598,9 @@ def _beliefs(graph: Graph, nodes: IntArray, n_states: int) -> sparse.csr_array[n
     sizes = graph.offsets[nodes + 1] - graph.offsets[nodes]
     entries = np.arange(sizes.sum()) + np.repeat(graph.offsets[nodes] - np.cumsum(sizes) + sizes, sizes)
     offsets = np.concatenate([[0], np.cumsum(sizes)])
-    return sparse.csr_array((graph.probabilities[entries], graph.states[entries], offsets), shape=(len(nodes), n_states))
+    return sparse.csr_array(
+        (graph.probabilities[entries], graph.states[entries], offsets), shape=(len(nodes), n_states)
+    )
 
 
 def _moves(model: Model) -> list[sparse.csr_array[np.float64]]:
@@ -615,7 +616,7 @@ def _plan_values(
     """Return what plans that end with a look earn from each state, shape (S, n), if known states are worth `lower`."""
     values = np.empty((model.n_states, len(plans)))
     for number, plan in enumerate(plans):
-        value = np.where(model.terminal, 0.0, lower) 
+        value = np.where(model.terminal, 0.0, lower)
         for back, action in enumerate(reversed(plan)):
             value = model.rewards[:, action] + moves[action] @ value
             if back == 0:
@@ -689,9 +690,7 @@ def _plan(
     while graph.expanded[node] and (model.discount < 1 or graph.lower_choice[node] >= 0):
         # Without discount, a choice of equal value may lead round in a cycle; the stored choices do not (see `back_up`).
         if model.discount < 1:
-            value, choice = belief_graph.query(
-                graph, bounds, scratch, model.discount, belief_graph.LOWER_CHOICE, node
-            )
+            value, choice = belief_graph.query(graph, bounds, scratch, model.discount, belief_graph.LOWER_CHOICE, node)
             if shared and belief_graph.query(graph, bounds, scratch, 1.0, belief_graph.LOWER_VECTOR, node)[0] > value:
                 break
         else:
@@ -707,6 +706,14 @@ def _plan(
         if node in seen:
             return BlindPlan(tuple(actions), then="repeat", repeat=len(actions) - seen[node]), []
         seen[node] = len(actions)
+    return _plan_of_vector(graph, bounds, scratch, model, node, actions, shared)
+
+
+def _plan_of_vector(
+    graph: Graph, bounds: Bounds, scratch: Scratch, model: Model, node: int, actions: list[int],
+    shared: list[tuple[int, ...]],
+) -> tuple[BlindPlan, list[int]]:  # fmt: skip
+    """Return the plan that goes on after `actions` with the one of `Bounds.lower_vectors` that is best at a node, as `_plan`."""
     value, column = belief_graph.query(graph, bounds, scratch, model.discount, belief_graph.LOWER_VECTOR, node)
     if not np.isfinite(value):
         raise PlanError("no schedule with a finite value was found in time; allow more time, or use a discount below 1")
