@@ -130,10 +130,12 @@ def lower_by_inner(graph: Graph, bounds: Bounds, node: int) -> None:
     inner = graph.inner[node]
     if inner < 0:
         return
-    share = graph.inner_share[node]
+    share, upper = graph.inner_share[node], graph.upper[inner]
+    # The bound, but for rounding and where `reveal` is out of date: if it is of no use, it is not computed.
+    if graph.reveal_upper[node] - share * (graph.reveal_upper[inner] - upper) >= graph.upper[node]:
+        return
     mean, magnitude = _mean_upper(graph, bounds, node)
     part, part_magnitude = _mean_upper(graph, bounds, inner)
-    upper = graph.upper[inner]
     terms = graph.offsets[node + 1] - graph.offsets[node] + graph.offsets[inner + 1] - graph.offsets[inner]
     rounding = 2 * relative_error(terms) * (magnitude + share * (part_magnitude + abs(upper)))
     graph.upper[node] = min(graph.upper[node], mean - share * (part - upper) + rounding)

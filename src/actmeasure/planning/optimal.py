@@ -237,11 +237,11 @@ ROUNDED = 256 * EPSILON
 #: Searches that expand more nodes than this bound beliefs by mixtures, inner beliefs and shared plans; most close without.
 MANY_EXPANDED = 16384
 #: Plans are shared again when the number of expanded nodes has grown by this factor.
-PLANS_GROWN = 1.3
+PLANS_GROWN = 1.5
 #: Most known states whose plans are tried, most plans that are kept, and most that are added at once.
-MOST_PLANNED, MOST_PLANS, PLANS_AT_ONCE = 512, 64, 16
+MOST_PLANNED, MOST_PLANS, PLANS_AT_ONCE = 512, 32, 16
 #: Nodes on which plans are tried before they are kept; sweeps of backing up afterwards.
-SAMPLED, PLAN_SWEEPS = 2048, 4
+SAMPLED, PLAN_SWEEPS = 2048, 2
 #: Work of one round, in beliefs: about as long as it takes to add that many. It counts where rounds add few beliefs.
 ROUND_WORK = 40
 
@@ -342,7 +342,7 @@ class Search:
                 self.rounds += 1
                 if self.rounds >= self._settle_at and self.model.discount < 1:
                     self._settle(threshold)
-                if self._graph.counts[belief_graph.EXPANDED] > max(self.mixes_above, self._share_plans_at):
+                if self._graph.counts[belief_graph.EXPANDED] > max(2 * self.mixes_above, self._share_plans_at):
                     self._share_plans()
                 self.budget.note(self.lower, self.upper)
                 left = (self.upper - self.lower) / gap
