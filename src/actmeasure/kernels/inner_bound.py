@@ -8,7 +8,7 @@ optimum V is convex and homogeneous, so that with U >= V the present upper bound
 The largest f is the smallest b_s / n_s. Blind moves to and fro lead to ever new beliefs that hardly differ, and what was found
 out below one of them bounds all others. Beliefs do not change, so f is kept, and the bound falls with U(n).
 
-Candidates for n are expanded nodes with the same heaviest state as b, or with its second or third: `SLOTS` for each state, from
+Candidates for n are expanded nodes with the same heaviest state as b, or with its second: `SLOTS` for each state, from
 which the one that was of no use for the longest time is dropped.
 
 Rounding: stored probabilities stand for themselves divided by their exact sum, which differs from 1 by at most
@@ -28,7 +28,7 @@ from actmeasure.kernels.dynamics import EPSILON, relative_error
 from actmeasure.kernels.jit import no_refcount
 
 #: Candidates kept for each state; a belief is compared with those of its `HEAVIEST` states.
-SLOTS, HEAVIEST = 32, 3
+SLOTS, HEAVIEST = 16, 2
 #: States beyond this number share their candidates with others.
 MOST_ROWS = 4096
 #: A part with less weight than this is of no use.
