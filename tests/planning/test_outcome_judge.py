@@ -13,6 +13,7 @@ from outcome_judge import OutcomeJudge, random_model
 from strategies import examples, models, systems
 
 import actmeasure as am
+from actmeasure import planning
 from actmeasure.errors import ModelError, PlanError
 from actmeasure.kernels import outcome_search
 from actmeasure.markov import RoundingError
@@ -155,7 +156,7 @@ def test_exact_looks_written_as_a_noisy_measurement_have_the_optimum_of_a_lake(s
 
 
 def nearly_equal_beliefs():
-    """A gamble on a hidden state, after a free outcome that says next to nothing: two beliefs that differ by 2^-41 and are merged.
+    """A gamble on a hidden state, after a free outcome that says next to nothing: two beliefs, 2^-41 apart, are merged.
 
     The likelier one is better, and comes second, so that it has the upper bound of the other one.
     """
@@ -266,6 +267,16 @@ def test_ctrl_c_returns_the_bounds_so_far():
     search.budget.progress = press
     assert search.run(1e-12) == "interrupted"
     assert search.lower <= search.upper
+
+
+def test_a_search_ends_when_it_may_not_grow(monkeypatch):
+    monkeypatch.setattr(planning.outcome_search, "MOST_BYTES", 3_000_000)
+    model = am.problems.component_line(2)
+    solution = am.solve(model, tolerance=1e-12, relative_tolerance=0.0)
+    assert solution.stopped == "memory"
+    assert solution.lower <= -1.74897
+    assert solution.upper >= -1.74901
+    assert am.evaluate(model, solution.policy_graph(nodes=5)).discounted_return <= solution.upper
 
 
 @pytest.mark.parametrize("discount", [1e-300, 1e-9, 0.5])
