@@ -164,7 +164,7 @@ def test_a_rule_by_outcome_is_at_least_as_good_as_the_calendar_and_chooses_the_n
     followed = {(made, outcome): then for made, outcome, _, _, then in by_outcome.plans}
     assert followed["cheap", "hit"] == "sure"
     assert am.evaluate(model, by_outcome.graph).discounted_return == by_outcome.value
-    assert "After hit (cheap): inspect (sure) at once." in by_outcome.words("year")
+    assert "After hit (cheap): inspect (sure) after 1 year." in by_outcome.words("year")
 
 
 def test_all_rules_over_all_time_stay_below_the_upper_bound() -> None:

@@ -156,7 +156,7 @@ def test_exact_looks_written_as_a_noisy_measurement_have_the_optimum_of_a_lake(s
 
 
 def nearly_equal_beliefs():
-    """A gamble on a hidden state, after a free outcome that says next to nothing: two beliefs, 2^-41 apart, are merged.
+    """A gamble on a hidden state, after a free outcome that says next to nothing: two beliefs that differ by 2^-41 merge.
 
     The likelier one is better, and comes second, so that it has the upper bound of the other one.
     """

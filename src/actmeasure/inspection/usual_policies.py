@@ -14,7 +14,7 @@ from actmeasure.belief import Belief
 from actmeasure.errors import PlanError
 from actmeasure.evaluation import Evaluation, evaluate
 from actmeasure.inspection.diagnostics import Diagnostic, diagnostic
-from actmeasure.inspection.figures import Figures
+from actmeasure.inspection.plan_figures import Figures
 from actmeasure.inspection.schedules import belief_after, best_of, discounted_value, discounted_values
 from actmeasure.inspection.text import POLICIES, policy_name, policy_rule
 from actmeasure.model import Model
@@ -100,6 +100,11 @@ class ComparedPolicy:
         """Discounted return from the start; minus infinity if the sum does not exist."""
         value = self.evaluation.discounted_return
         return -math.inf if math.isnan(value) else value
+
+    @property
+    def is_allowed(self) -> bool:
+        """Whether it keeps the limits on failures and on the time between inspections."""
+        return self.note is None or self.note.code not in ("longest-interval-exceeded", "failure-limit-exceeded")
 
 
 def usual_policies(

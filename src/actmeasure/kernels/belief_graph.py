@@ -110,21 +110,21 @@ class Scratch(NamedTuple):
 
 @inner
 def is_short_of_nodes(graph: Graph) -> bool:
-    """Whether expanding a node may need more nodes than are free, with one reserved for each state to be known."""
+    """Return whether expanding a node may need more nodes than are free, with one reserved for each state to be known."""
     n_new = graph.child.shape[1] + graph.node_of_state.shape[0]
     return bool(graph.counts[NODES] + n_new >= graph.expanded.shape[0])
 
 
 @inner
 def is_short_of_entries(graph: Graph) -> bool:
-    """Whether expanding a node may need more entries than are free, with one reserved for each state to be known."""
+    """Return whether expanding a node may need more entries than are free, with one reserved for each state to be known."""
     n_new = (graph.child.shape[1] + 1) * graph.node_of_state.shape[0]
     return bool(graph.counts[ENTRIES] + n_new >= graph.states.shape[0])
 
 
 @inner
 def has_room(graph: Graph) -> bool:
-    """Whether one more node can be expanded."""
+    """Return whether one more node can be expanded."""
     return not is_short_of_nodes(graph) and not is_short_of_entries(graph)
 
 
@@ -227,18 +227,18 @@ def find_or_add(graph: Graph, bounds: Bounds, scratch: Scratch, count: int) -> i
         scratch.dense[scratch.states[i]] = scratch.weights[i]
     mask = np.uint64(graph.table.shape[0] - 1)
     slot = code & mask
-    found = NONE
-    while graph.table[slot] >= 0 and found < 0:
+    same = NONE
+    while graph.table[slot] >= 0 and same < 0:
         node = graph.table[slot]
         same_size = graph.offsets[node + 1] - graph.offsets[node] == count
         if graph.hashes[node] == code and same_size:
             difference = _difference(graph, node, scratch)
             if difference <= SAME_NODE:
-                found, scratch.difference[0] = node, difference
+                same, scratch.difference[0] = node, difference
         slot = (slot + np.uint64(1)) & mask
     for i in range(count):
         scratch.dense[scratch.states[i]] = 0.0
-    return found if found >= 0 else _add(graph, bounds, scratch, count, code, slot)
+    return same if same >= 0 else _add(graph, bounds, scratch, count, code, slot)
 
 
 @no_refcount
@@ -324,14 +324,14 @@ def expand(graph: Graph, model: Dynamics, bounds: Bounds, scratch: Scratch, disc
                 exact = exact and (weight == 1.0 or probability == 1.0)
                 mass += arriving
                 terms += 1
-                place = scratch.position[successor]
-                if place < 0:
+                position = scratch.position[successor]
+                if position < 0:
                     scratch.position[successor] = size
                     scratch.states[size] = successor
                     scratch.weights[size] = arriving
                     size += 1
                 else:
-                    scratch.weights[place] += arriving
+                    scratch.weights[position] += arriving
                     exact = False
         for i in range(size):
             scratch.position[scratch.states[i]] = -1

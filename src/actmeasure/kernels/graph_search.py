@@ -66,7 +66,7 @@ def descend(
         mixing.loosest[0] = NONE
     path, weights = scratch.path, scratch.path_weights
     node, length, weight = top, 0, 1.0
-    found = False
+    is_at_leaf = False
     while length < path.shape[0]:
         if graph.expanded[node]:
             if graph.mark[node] == stamp:
@@ -105,16 +105,16 @@ def descend(
         if (graph.upper[node] - graph.lower[node]) * weight > threshold:
             expand(graph, model, bounds, scratch, discount, node)
             back_up(graph, bounds, discount, node)
-            found = True
+            is_at_leaf = True
         break
     for i in range(length - 1, -1, -1):
         back_up(graph, bounds, discount, path[i])
-    return found
+    return is_at_leaf
 
 
 @no_refcount
 def _fell(graph: Graph, node: int, before: float, share: float) -> bool:
-    """Whether the upper bound of a node fell by more than a share of its gap, so that something else may look better now."""
+    """Return whether the upper bound of a node fell by more than a share of its gap, so that another node may be better now."""
     return bool(before - graph.upper[node] > share * max(before - graph.lower[node], BOUND_TIE))
 
 

@@ -86,13 +86,13 @@ def _outcomes(solution: Solution, belief: Belief, decision: Decision) -> tuple[E
     model = solution.model
     chances = belief.outcomes(model, decision.action, decision.measurement)
     sees = model.shown_by(decision.measurement) is not None
-    found = []
+    explained = []
     for outcome in np.argsort(-chances, kind="stable")[: int(np.count_nonzero(chances))].tolist():
         seen = outcome if sees else None
         after = belief.update(model, decision.action, decision.measurement, seen)
         name = model.outcome_name(decision.measurement, outcome)
-        found.append(ExplainedOutcome(seen, name, float(chances[outcome]), after, _decided(solution, after)))
-    return tuple(found)
+        explained.append(ExplainedOutcome(seen, name, float(chances[outcome]), after, _decided(solution, after)))
+    return tuple(explained)
 
 
 def _decided(solution: Solution, belief: Belief) -> Decision | None:

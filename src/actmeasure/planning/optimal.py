@@ -68,7 +68,7 @@ class Optimal:
     tolerance : float
         Planning ends when upper - lower is at most this.
     relative_tolerance : float, optional
-        It also ends when upper - lower is at most this share of |lower| (of |upper| where looks are not exact); by default 0, and
+        It also ends when upper - lower is at most this share of |upper| (and of |lower| where looks are exact); by default 0, and
         1e-3 where looks are not exact.
     """
 
@@ -295,10 +295,9 @@ class Search:
         return int(self._graph.counts[belief_graph.NODES])
 
     def is_closed(self, tolerance: float, relative: float = 0.0) -> bool:
-        """Whether upper - lower is at most `tolerance`, or the share `relative` of |lower|."""
-        lower = self.lower
-        gap = self.upper - lower
-        return gap <= tolerance or (relative > 0 and gap <= relative * abs(lower))
+        """Return whether upper - lower is at most `tolerance`, or the share `relative` of the smaller of |lower| and |upper|."""
+        lower, upper = self.lower, self.upper
+        return upper - lower <= max(tolerance, relative * min(abs(lower), abs(upper)))
 
     @property
     def is_at_rounding(self) -> bool:
@@ -356,7 +355,7 @@ class Search:
         return self._stop or self.budget.stops()
 
     def _halts(self) -> bool:
-        """Whether to stop in the middle of a round."""
+        """Return whether to stop in the middle of a round."""
         self._count_work()
         return self.budget.is_over or (self._relative > 0 and self.is_closed(-math.inf, self._relative))
 
@@ -686,9 +685,9 @@ def _lower_upper_bounds(graph: Graph, bounds: Bounds, discount: float, on_the_wa
     proved = graph.upper[nodes].copy()
     for _ in range(MOST_ROUNDS):
         equations.choose_shown(proved)
-        found = equations.solve(proved, discount)
-        lowered = float(np.max(proved - found))
-        proved = np.minimum(proved, found)
+        solved = equations.solve(proved, discount)
+        lowered = float(np.max(proved - solved))
+        proved = np.minimum(proved, solved)
         if lowered <= SETTLED * float(np.abs(proved).max()):
             break
     graph.upper[nodes] = np.minimum(graph.upper[nodes], proved)
