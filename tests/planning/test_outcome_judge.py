@@ -13,6 +13,7 @@ from outcome_judge import OutcomeJudge, random_model
 from strategies import examples, models, systems
 
 import actmeasure as am
+from actmeasure import planning
 from actmeasure.errors import ModelError, PlanError
 from actmeasure.kernels import outcome_search
 from actmeasure.markov import RoundingError
@@ -266,6 +267,32 @@ def test_ctrl_c_returns_the_bounds_so_far():
     search.budget.progress = press
     assert search.run(1e-12) == "interrupted"
     assert search.lower <= search.upper
+
+
+def test_close_to_discount_1_vectors_are_added():
+    """A vector had to improve a node by at least a share of .0004 of the gap, which none did: the search gave up."""
+    wear, renewal = [[0.9, 0.1, 0.0], [0.0, 0.9, 0.1], [0.0, 0.0, 1.0]], np.tile([1.0, 0.0, 0.0], (3, 1))
+    look = am.Measurement.noisy("look", 0.3, probabilities=[[0.8, 0.2], [0.3, 0.7], [0.05, 0.95]], with_actions=[0])
+    model = am.Model.from_arrays(
+        np.stack([wear, renewal], axis=1),
+        [[0, -4], [-0.2, -4.2], [-5, -9]],
+        measurements=[look],
+        discount=0.99999,
+        initial=0,
+    )
+    search = OutcomeSearch(model, Budget(work=800))
+    assert search.run(1e-3) != "exhausted"
+    assert search.lower > -4 / (1 - model.discount) + 1000  # what renewing at every step earns, and more
+
+
+def test_a_search_ends_when_it_may_not_grow(monkeypatch):
+    monkeypatch.setattr(planning.outcome_search, "MOST_BYTES", 3_000_000)
+    model = am.problems.component_line(2)
+    solution = am.solve(model, tolerance=1e-12, relative_tolerance=0.0)
+    assert solution.stopped == "memory"
+    assert solution.lower <= -1.74897
+    assert solution.upper >= -1.74901
+    assert am.evaluate(model, solution.policy_graph(nodes=5)).discounted_return <= solution.upper
 
 
 @pytest.mark.parametrize("discount", [1e-300, 1e-9, 0.5])

@@ -56,7 +56,7 @@ from actmeasure.kernels.tensor_grid import Grid, grid_bound
 __all__ = [
     "CHILDREN", "CHUNKS", "COLUMNS", "DELTA", "ENTRIES", "FULL", "NODES", "PLANS", "ROWS", "VALUES", "VECTORS", "WIDTH",
     "Points", "Vectors", "Work",
-    "add_node", "add_vector", "chunk_vectors", "look_ahead", "rehash", "renew", "run_trials", "sweep",
+    "add_node", "chunk_vectors", "look_ahead", "rehash", "renew", "run_trials", "sweep",
 ]  # fmt: skip
 
 #: Beliefs whose probabilities differ by less than this, relative, may be merged.
@@ -75,8 +75,9 @@ TRIAL_SHARE = 0.95
 MOST_CANDIDATES = 128
 #: Vectors tried as a continuation after an outcome that is impossible in the node.
 MOST_TRIED = 30
-#: A vector is added if it improves a node by this share of the gap at the start, times 1 - discount.
-LEAST_IMPROVEMENT = 0.02
+#: A vector is added if it improves a node by this share of the gap at the start, times 1 - discount, or times the least share of
+#: a step: where the number of steps is limited, and otherwise, where a floor that is too high ends the search near discount 1.
+LEAST_IMPROVEMENT, LEAST_STEP_OF_LIFE, LEAST_STEP = 0.02, 0.02, 1e-6
 #: A node is bounded by interpolation again when the number of rows has grown by this share: a leaf, or an expanded node.
 STALE_LEAF, STALE_ROW = 0.05, 0.2
 #: In sweeps, children whose gap is below this share of the gap at the start are not bounded anew.
@@ -885,18 +886,6 @@ def chunk_vectors(rows: Rows, vectors: Vectors) -> None:
             _chunk_again(vectors, in_slice, layer, size)
 
 
-@compiled
-def add_vector(vectors: Vectors, work: Work, in_slice: int, layer: int, decision: int, chosen: Any, values: Any) -> int:
-    """Add a vector with given values and continuations; returns its number, or -1 if another is nowhere below it."""
-    before = vectors.counts[VECTORS]
-    for i in range(values.shape[0]):
-        work.vector[i] = values[i]
-    for i in range(chosen.shape[0]):
-        work.chosen[i] = chosen[i]
-    _store_vector(vectors, work, in_slice, layer, decision, values.shape[0], chosen.shape[0])
-    return int(before) if vectors.counts[VECTORS] > before else -1
-
-
 # The search
 
 
@@ -1021,7 +1010,7 @@ def _trial(
         least /= rows.discount
         node = _step(rows, points, vectors, lp, grid, work, node, layer, least, eager, interpolates)
         layer -= rows.shift
-    improvement = LEAST_IMPROVEMENT * gap * max(1.0 - rows.discount, 0.02)
+    improvement = _least_improvement(rows, gap)
     for i in range(length - 1, -1, -1):
         node, layer = work.path[i, 0], work.path[i, 1]
         _renew_followed(rows, points, work, node)
@@ -1029,6 +1018,12 @@ def _trial(
             return False
         _back_up_lower(rows, points, vectors, work, node, layer, improvement)
     return has_room
+
+
+@no_refcount
+def _least_improvement(rows: Rows, gap: float) -> float:
+    """Return by how much a vector has to improve a node to be added, given the gap at the start."""
+    return LEAST_IMPROVEMENT * gap * max(1.0 - rows.discount, LEAST_STEP_OF_LIFE if rows.shift == 1 else LEAST_STEP)
 
 
 @no_refcount
@@ -1071,7 +1066,7 @@ def sweep(
 
     The highest decisions are followed and their children bounded by interpolation, as in a trial, in the layer of the last one.
     """
-    improvement = LEAST_IMPROVEMENT * gap * max(1.0 - rows.discount, 0.02)
+    improvement = _least_improvement(rows, gap)
     row = first
     while row >= 0 and times > 0:
         node = points.node_of_row[row]
