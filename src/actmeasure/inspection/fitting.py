@@ -169,7 +169,7 @@ def fit(
         state. In the last two cases the first record may be wrong like any other.
     age_breaks : list of float
         Ages, in periods or in the unit of time, at which the parameters change; the age is that of the column `age`, if `columns`
-        names one, or else time since a unit's first record.
+        names one, or else time since a unit's first record. After an action that acts at once the age is 0.
     columns : mapping
         Other names of the columns, such as `{"unit": "pipe"}`.
     period : float or str, optional
@@ -882,7 +882,9 @@ class _Results:
         gaps, fitted = self._gaps, dynamics[""]
         assert fitted is not None
         jumps = np.tile(gaps.at_once, gaps.n_strata)
-        default = np.arange(gaps.n_blocks) // gaps.n_actions * gaps.n_actions + gaps.default
+        stratum = np.arange(gaps.n_blocks) // gaps.n_actions
+        stratum = np.where(jumps, stratum - stratum % (1 + len(gaps.age_breaks)), stratum)  # after a jump the age is 0
+        default = stratum * gaps.n_actions + gaps.default
         probabilities = over_period(fitted, jumps, default, 1.0)
         drawn = dynamics["bootstrap_"]
         if drawn is None:
