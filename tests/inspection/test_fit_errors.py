@@ -301,6 +301,7 @@ def test_discrete_time_with_errors():
     [
         ({"5": ["1"]}, "errors: unknown state '5'"),
         ({"1": ["5"]}, "unknown state '5'"),
+        ({"1": [["2"]]}, "unknown state \\['2'\\]"),
         ({"1": "2"}, "expected a list of states"),
         ({"1": ["1"]}, "names the state itself"),
         ({"1": ["4"]}, "noticed at once are recorded without error"),
