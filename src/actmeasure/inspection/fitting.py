@@ -169,7 +169,7 @@ def fit(
         state. In the last two cases the first record may be wrong like any other.
     age_breaks : list of float
         Ages, in periods or in the unit of time, at which the parameters change; the age is that of the column `age`, if `columns`
-        names one, or else time since a unit's first record.
+        names one, or else time since a unit's first record. After an action that acts at once the age is 0.
     columns : mapping
         Other names of the columns, such as `{"unit": "pipe"}`.
     period : float or str, optional
@@ -221,7 +221,7 @@ def fit(
     )  # fmt: skip
     check_numbers(bootstrap, goodness, level, seed)
     fitted = run_fit(read, settings, seed, progress, bootstrap, goodness, float(level))
-    return fitted.without(drop) if drop else fitted
+    return fitted.without(_names(drop)) if drop else fitted
 
 
 def check_numbers(bootstrap: int, goodness: int, level: float, seed: int | np.random.Generator) -> None:
@@ -262,6 +262,7 @@ def prepared(
             f"start is {quoted(start)}, but records are taken to be right; say how they may be wrong with errors=..."
         )
     breaks = _checked_breaks(age_breaks)
+    noticed, at_once, drop = (_names(one) for one in (noticed, at_once, drop))
     read = read_records(
         records,
         default_action=default_action,
@@ -321,8 +322,15 @@ def likelihood_ratio(smaller: Fit, larger: Fit) -> tuple[float, int, float]:
     return statistic, degrees, float(stats.chi2.sf(statistic, degrees))
 
 
+def _names(given: Sequence[str]) -> Sequence[str]:
+    """Return names as a list, also where one name is given as it is."""
+    return [given] if isinstance(given, str) else given
+
+
 def _checked_breaks(breaks: Sequence[float]) -> tuple[float, ...]:
     """Return breaks of age as numbers; raise a `FitError` if they are not above 0 and ascending."""
+    if isinstance(breaks, str) or not isinstance(breaks, (Sequence, np.ndarray)):
+        raise FitError(f"age_breaks is {quoted(breaks)}, expected a list of numbers such as [10, 20]")
     found = tuple(amount(one, "a break of age", above_zero=True, error=FitError) for one in breaks)
     if any(later <= earlier for earlier, later in pairwise(found)):
         raise FitError(f"the breaks of age are {', '.join(f'{one:g}' for one in found)}, expected ascending numbers")
@@ -882,7 +890,9 @@ class _Results:
         gaps, fitted = self._gaps, dynamics[""]
         assert fitted is not None
         jumps = np.tile(gaps.at_once, gaps.n_strata)
-        default = np.arange(gaps.n_blocks) // gaps.n_actions * gaps.n_actions + gaps.default
+        stratum = np.arange(gaps.n_blocks) // gaps.n_actions
+        stratum = np.where(jumps, stratum - stratum % (1 + len(gaps.age_breaks)), stratum)  # after a jump the age is 0
+        default = stratum * gaps.n_actions + gaps.default
         probabilities = over_period(fitted, jumps, default, 1.0)
         drawn = dynamics["bootstrap_"]
         if drawn is None:
