@@ -387,3 +387,21 @@ def test_the_best_rule_that_keeps_a_limit_is_found_by_a_judge() -> None:
     assert kept[0].evaluation.discounted_looks[0] >= fewest
     assert kept[0].value < free[0].value
     assert kept[1].evaluation.discounted_looks[0] == 0  # none of its kind keeps it
+
+
+def test_rules_by_outcome_begin_with_the_calendar_also_in_systems_and_without_time() -> None:
+    visual = am.Measurement.detection("visual", cost=0.4, pod=[0.1, 0.9], with_actions=("wait",))
+    part = am.Component(
+        {"wait": [[0.8, 0.2], [0.0, 1.0]], "renew": [[1.0, 0.0]] * 2}, {"renew": 3.0}, start=[1, 0],
+        measurements=[visual], state_names=("sound", "failed"),
+    )  # fmt: skip
+    pair = am.lifetime(
+        am.system([part, part], penalty=lambda s: 20.0 * (s == (1, 1)), discount=0.9), 5, -np.arange(4.0)
+    )
+    rules, _ = compared(pair, 0, np.arange(4) == 3, kinds=["calendar-restarted", "by-outcome"])
+    assert rules[1].value >= rules[0].value - 1e-12
+    for rule in rules:
+        assert am.evaluate(pair, rule.graph).discounted_return == pytest.approx(rule.value)
+    search = imperfect_rules._RuleSearch(pair, 0, np.arange(4) == 3, None)
+    for rule in rules:  # what is compared is the exact value, the end of life included
+        assert search._value(rule.graph) == pytest.approx(rule.value, rel=1e-12)
