@@ -50,7 +50,7 @@ SETTINGS = {
     "discretization": [1, 2, 3, 4, 6, 8, 12, 16, 24],
 }
 OPTIONS = {"unfolding": ["FIFO"], "discretization": ["static", "dynamic"]}
-TRANSLATION = Path(__file__).parents[1] / "tests" / "planners" / "test_stormpy.py"
+TRANSLATION = Path(__file__).parents[1] / "tests" / "planning" / "test_stormpy.py"
 #: A bound on the optimum and the seconds it took.
 Bound = tuple[float, float]
 

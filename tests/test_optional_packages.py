@@ -18,7 +18,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 #: Packages that are only imported by whoever uses them, and the extra which that takes.
 ROOMS = {
     r"actmeasure\.cli\b": "cli",
-    r"actmeasure\.paper\.(deviations|reporting|tables)\b": "report",
+    r"actmeasure\.paper\.(deviations|reporting|paper_tables)\b": "report",
     r"actmeasure\.(studies\.)?report\.(?!register\b)[a-z]": "report",
 }
 DISTRIBUTIONS = packages_distributions()

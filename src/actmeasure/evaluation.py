@@ -208,8 +208,8 @@ def values_of(model: Model, schedule: Schedule) -> FloatArray:
         recurrent = None
         if model.discount == 1:
             recurrent = markov.recurrence(chain.moves, chain.ending, chain.start, chain.krylov)
-        found, _ = chain.discounted(recurrent, model.discount)
-        values[planned] = _per_state(chain, found[:, RETURN], model.n_states)[planned]
+        sums, _ = chain.discounted(recurrent, model.discount)
+        values[planned] = _per_state(chain, sums[:, RETURN], model.n_states)[planned]
     return values
 
 

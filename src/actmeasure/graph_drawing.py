@@ -51,7 +51,7 @@ class _Arrow:
 
 
 @dataclass
-class _Layout:
+class _GraphLayout:
     boxes: dict[int, _Box]
     arrows: list[_Arrow]
     layers: list[list[int]] = field(default_factory=list)
@@ -82,7 +82,7 @@ def plot_graph(graph: PolicyGraph, model: Model, path: str | os.PathLike[str] | 
     return figure
 
 
-def _boxes_and_arrows(graph: PolicyGraph, model: Model) -> _Layout:
+def _boxes_and_arrows(graph: PolicyGraph, model: Model) -> _GraphLayout:
     """Return the steps of `PolicyGraph.describe` as boxes, by their number, and what leads from one to another."""
     listed = steps(graph, model)
     number = {step.nodes[0]: position for position, step in enumerate(listed, start=1)}
@@ -95,7 +95,7 @@ def _boxes_and_arrows(graph: PolicyGraph, model: Model) -> _Layout:
         for branch in step.leads:
             arrows.append(_Arrow(position, number[branch.target], _label(model, measurement, branch, len(step.leads))))
     _set_layers(boxes, arrows, [number[node] for node in first_states(graph)])
-    return _Layout(boxes, arrows)
+    return _GraphLayout(boxes, arrows)
 
 
 def _label(model: Model, measurement: int, branch: Branch, n_branches: int) -> str:
@@ -118,7 +118,7 @@ def _set_layers(boxes: Mapping[int, _Box], arrows: list[_Arrow], first: list[int
         boxes[number].layer = layer
 
 
-def _placed(layout: _Layout) -> _Layout:
+def _placed(layout: _GraphLayout) -> _GraphLayout:
     """Return the layout with sizes and places: layers from top to bottom, boxes below those that lead to them."""
     boxes = layout.boxes
     for box in boxes.values():
@@ -143,7 +143,7 @@ def _placed(layout: _Layout) -> _Layout:
     return layout
 
 
-def _draw_boxes(axes: Axes, layout: _Layout, size: float) -> None:
+def _draw_boxes(axes: Axes, layout: _GraphLayout, size: float) -> None:
     from matplotlib.patches import FancyBboxPatch
 
     for box in layout.boxes.values():
@@ -157,7 +157,7 @@ def _draw_boxes(axes: Axes, layout: _Layout, size: float) -> None:
         axes.text(box.x, box.y, box.text, ha="center", va="center", fontsize=size, zorder=4, parse_math=False)
 
 
-def _draw_start(axes: Axes, layout: _Layout, size: float) -> None:
+def _draw_start(axes: Axes, layout: _GraphLayout, size: float) -> None:
     for number in layout.layers[0]:
         box = layout.boxes[number]
         top = box.y + box.height / 2
@@ -167,7 +167,7 @@ def _draw_start(axes: Axes, layout: _Layout, size: float) -> None:
         )  # fmt: skip
 
 
-def _draw_arrows(axes: Axes, layout: _Layout, size: float) -> None:
+def _draw_arrows(axes: Axes, layout: _GraphLayout, size: float) -> None:
     """Draw straight arrows to the next layer, arcs below a layer, and the others in lanes beside the boxes.
 
     Arrows to layers above pass on the right, those to layers further below on the left.
@@ -188,7 +188,7 @@ def _draw_arrows(axes: Axes, layout: _Layout, size: float) -> None:
             _draw_around(axes, layout, arrow, -1 if side == "left" else 1, used[side], size)
 
 
-def _draw_straight(axes: Axes, layout: _Layout, arrow: _Arrow, size: float) -> None:
+def _draw_straight(axes: Axes, layout: _GraphLayout, arrow: _Arrow, size: float) -> None:
     source, target = layout.boxes[arrow.source], layout.boxes[arrow.target]
     parallel = [
         a for a in layout.arrows if a.source == arrow.source and layout.boxes[a.target].layer == source.layer + 1
@@ -219,7 +219,7 @@ def _draw_below(axes: Axes, source: _Box, target: _Box, label: str, size: float)
     _write(axes, *_middle(points), label, size)
 
 
-def _draw_around(axes: Axes, layout: _Layout, arrow: _Arrow, sign: int, lane: int, size: float) -> None:
+def _draw_around(axes: Axes, layout: _GraphLayout, arrow: _Arrow, sign: int, lane: int, size: float) -> None:
     """Draw an arrow past all boxes of the layers between its ends."""
     source, target = layout.boxes[arrow.source], layout.boxes[arrow.target]
     low, high = sorted((source.layer, target.layer))
@@ -246,7 +246,7 @@ def _draw_around(axes: Axes, layout: _Layout, arrow: _Arrow, sign: int, lane: in
     _write(axes, *middle, arrow.label, size)
 
 
-def _is_outermost(layout: _Layout, number: int, sign: int) -> bool:
+def _is_outermost(layout: _GraphLayout, number: int, sign: int) -> bool:
     members = layout.layers[layout.boxes[number].layer]
     return number == members[-1 if sign > 0 else 0]
 

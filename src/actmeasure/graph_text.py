@@ -15,7 +15,7 @@ from actmeasure.policy_graph import NO_EDGE, BoundGraph, PolicyGraph, bind
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Branch", "Step", "decision_text", "describe", "first_states", "outcome_list", "steps", "to_pandas"]
+__all__ = ["Branch", "ReaderStep", "decision_text", "describe", "first_states", "outcome_list", "steps", "to_pandas"]
 
 #: Number of outcomes of one edge that are named.
 OUTCOMES_NAMED = 8
@@ -37,18 +37,18 @@ class Branch:
 
 
 @dataclass(frozen=True)
-class Step:
+class ReaderStep:
     """Nodes that are one step for a reader: equal blind decisions one after the other; and where the last of them leads."""
 
     nodes: tuple[int, ...]
     leads: tuple[Branch, ...]
 
 
-def steps(graph: PolicyGraph, model: Model) -> list[Step]:
+def steps(graph: PolicyGraph, model: Model) -> list[ReaderStep]:
     """Return the steps of a graph in the order in which they are reached from the start."""
     bound = bind(graph, model)
     leads_to = {node: _branches(graph, bound, node) for node in _breadth_first(graph, bound)}
-    return [Step(tuple(nodes), tuple(leads_to[nodes[-1]])) for nodes in _runs(graph, leads_to)]
+    return [ReaderStep(tuple(nodes), tuple(leads_to[nodes[-1]])) for nodes in _runs(graph, leads_to)]
 
 
 def _branches(graph: PolicyGraph, bound: BoundGraph, node: int) -> list[Branch]:
@@ -78,10 +78,10 @@ def first_states(graph: PolicyGraph) -> dict[int, list[int | str]]:
     """Return the start nodes, each with the states in which an episode begins there; no states where there is one node."""
     if isinstance(graph.start, int):
         return {graph.start: []}
-    found: dict[int, list[int | str]] = {}
+    states: dict[int, list[int | str]] = {}
     for state, node in graph.start.items():
-        found.setdefault(node, []).append(state)
-    return found
+        states.setdefault(node, []).append(state)
+    return states
 
 
 def outcome_list(model: Model, measurement: int, outcomes: tuple[int, ...], last: str = "or") -> str:
@@ -149,7 +149,7 @@ def _start_lines(graph: PolicyGraph, model: Model, number: Mapping[int, int]) ->
     return lines
 
 
-def _next_text(model: Model, measurement: int, step: Step, number: Mapping[int, int]) -> str:
+def _next_text(model: Model, measurement: int, step: ReaderStep, number: Mapping[int, int]) -> str:
     """Return what follows a step: `If 'hit': go to 3. Otherwise: go to 1.`"""
 
     def go(target: int) -> str:

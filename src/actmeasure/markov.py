@@ -131,15 +131,15 @@ def sums_by_doubling(
         )
     sums = np.vstack([rewards, np.zeros((1, rewards.shape[1]))])
     where = np.append(start, 0.0)
-    found = np.zeros(rewards.shape[1])
+    totals = np.zeros(rewards.shape[1])
     while True:
         power /= power.sum(axis=1, keepdims=True)
         horizon, odd = divmod(horizon, 2)
         if odd:
-            found += where @ sums
+            totals += where @ sums
             where = where @ power
         if not horizon:
-            return found
+            return totals
         sums += power @ sums
         power = power @ power
 
@@ -270,7 +270,7 @@ def _reaching(
 
 
 def _loses_digits(chain: sparse.csr_array[np.float64], ending: FloatArray, nodes: IntArray) -> bool:
-    """Whether a small chain has rare moves or ends, and 1 minus its moves among some nodes may lose digits in a linear solve.
+    """Return whether a small chain has moves or ends so rare that a linear solve over some of its nodes may lose digits.
 
     A solve loses about as many digits as the largest expected number t of moves among the nodes has, where A t = 1 and A is the
     identity minus the moves. The computed number s is the solution of (A + E) s = 1 with |E| of the size of rounding, so that
@@ -357,9 +357,9 @@ def _stationary(chain: sparse.csr_array[np.float64], krylov: bool = False) -> Fl
     """Return the stationary distribution of an irreducible chain, by fixing the first weight and solving for the others."""
     size = chain.shape[0]
     if krylov and size >= LARGE:
-        found = _stationary_by_krylov(chain)
-        if found is not None:
-            return found
+        distribution = _stationary_by_krylov(chain)
+        if distribution is not None:
+            return distribution
     weights = np.ones(size)
     if _loses_digits(chain, np.zeros(size), np.arange(1, size)):
         moves = chain.toarray()
@@ -382,10 +382,10 @@ def _stationary_by_krylov(chain: sparse.csr_array[np.float64]) -> FloatArray | N
     backward = sparse.csr_array(chain.T)
     u = np.random.default_rng(0).random(size)
     u /= u.sum()
-    found = _solve_by_krylov(lambda x: x - backward @ x + u * x.sum(), u)
-    if found is None:
+    solution = _solve_by_krylov(lambda x: x - backward @ x + u * x.sum(), u)
+    if solution is None:
         return None
-    weights = np.maximum(found, 0.0)
+    weights = np.maximum(solution, 0.0)
     return np.asarray(weights / weights.sum())
 
 
@@ -395,9 +395,9 @@ def _solve_by_krylov(apply: Callable[[FloatArray], FloatArray], right: FloatArra
     None if it does not converge.
     """
     operator = linalg.LinearOperator((len(right), len(right)), matvec=apply, dtype=np.float64)
-    found = np.zeros_like(right)
+    solution = np.zeros_like(right)
     if not right.any():
-        return found
+        return solution
     left = right
     for _ in range(KRYLOV_ROUNDS):
         scale = np.linalg.norm(left)  # the method takes small numbers for a breakdown
@@ -405,11 +405,11 @@ def _solve_by_krylov(apply: Callable[[FloatArray], FloatArray], right: FloatArra
             correction, _ = linalg.bicgstab(
                 operator, left / scale, rtol=KRYLOV_RESIDUAL, atol=0.0, maxiter=KRYLOV_STEPS
             )
-        found = found + scale * correction
-        left = right - apply(found)
+        solution = solution + scale * correction
+        left = right - apply(solution)
         size = np.abs(left).max()
-        if size <= LEFT_OVER * (np.abs(right).max() + np.abs(found).max()):
-            return found
+        if size <= LEFT_OVER * (np.abs(right).max() + np.abs(solution).max()):
+            return solution
         if not np.linalg.norm(left) < 0.5 * scale:
             return None
     return None
@@ -420,18 +420,18 @@ def _solve(matrix: Any, right: FloatArray, krylov: bool = False) -> FloatArray:
     is_factored = matrix.shape[0] <= FACTORED_SIZE and matrix.nnz <= FACTORED_ENTRIES * matrix.shape[0]
     if krylov and matrix.shape[0] >= LARGE:
         rows = sparse.csr_array(matrix)
-        found = _solve_by_sweeps(rows, right, KRYLOV_SWEEPS)  # few are enough where episodes end soon
-        if found is not None:
-            return found
+        solution = _solve_by_sweeps(rows, right, KRYLOV_SWEEPS)  # few are enough where episodes end soon
+        if solution is not None:
+            return solution
         if not is_factored:
             columns = right.reshape(len(right), -1)
             solved = [_solve_by_krylov(lambda x: rows @ x, np.ascontiguousarray(column)) for column in columns.T]
             if all(one is not None for one in solved):
                 return np.column_stack(solved).reshape(right.shape)  # type: ignore[arg-type]
     if matrix.shape[0] >= LARGE and not (krylov and is_factored):
-        found = _solve_by_sweeps(sparse.csr_array(matrix), right)
-        if found is not None:
-            return found
+        solution = _solve_by_sweeps(sparse.csr_array(matrix), right)
+        if solution is not None:
+            return solution
     try:
         return np.asarray(linalg.splu(sparse.csc_array(matrix)).solve(np.ascontiguousarray(right)))
     except RuntimeError as error:  # "exactly singular"
@@ -446,18 +446,18 @@ def _solve_by_sweeps(
     The factors of a large system fill up where states are densely connected, which can take minutes. Such chains also forget
     quickly where they began, and a sweep is one product with the matrix.
     """
-    found = np.zeros_like(right)
+    solution = np.zeros_like(right)
     before = np.inf
     for sweep in range(most):
-        left = right - matrix @ found
-        size, enough = np.abs(left).max(), LEFT_OVER * (np.abs(right).max() + np.abs(found).max())
+        left = right - matrix @ solution
+        size, enough = np.abs(left).max(), LEFT_OVER * (np.abs(right).max() + np.abs(solution).max())
         if size <= enough:
-            return found
+            return solution
         if sweep == FIRST_SWEEPS // 2:
             before = size
         if sweep == FIRST_SWEEPS:
             shrinks = np.log(before / size) / (sweep - sweep // 2)  # each sweep, as a logarithm
             if shrinks * (most - sweep) < np.log(size / enough):
                 return None
-        found += left
+        solution += left
     return None

@@ -268,15 +268,15 @@ def _checked_mapping(mapping: Any, node: int, n_nodes: int) -> Mapping[Outcome, 
             f"the edges of node {node} are {quoted(mapping)}, expected a mapping from outcome to node, such as "
             "{'hit': 1, None: 0}"
         )
-    found: dict[Outcome, int] = {}
+    targets: dict[Outcome, int] = {}
     for key, target in mapping.items():
         outcome = key
         if key is not None and not isinstance(key, str):
             expected = "a name, None, or a whole number"
             outcome = whole(key, f"an outcome of node {node}", 0, 2**31 - 1, ScheduleError, expected)
         where = f"the edge of node {node} for {'None' if outcome is None else repr(outcome)}"
-        found[outcome] = whole(target, where, 0, n_nodes - 1, ScheduleError, "the number of a node,")
-    return MappingProxyType(found)
+        targets[outcome] = whole(target, where, 0, n_nodes - 1, ScheduleError, "the number of a node,")
+    return MappingProxyType(targets)
 
 
 def _checked_start(start: Any, n_nodes: int) -> int | Mapping[int | str, int]:
@@ -284,17 +284,17 @@ def _checked_start(start: Any, n_nodes: int) -> int | Mapping[int | str, int]:
         return whole(start, "start", 0, n_nodes - 1, ScheduleError, "a mapping from state to node, or a node")
     if not start:
         raise ScheduleError("start is an empty mapping, expected a node for every state in which an episode may begin")
-    found: dict[int | str, int] = {}
+    nodes_by_state: dict[int | str, int] = {}
     for key, node in start.items():
         state = key
         if not isinstance(key, str):
             state = whole(
                 key, "a state of start", 0, 2**31 - 1, ScheduleError, "the name of a state, or a whole number"
             )
-        found[state] = whole(
+        nodes_by_state[state] = whole(
             node, f"the start in state {state!r}", 0, n_nodes - 1, ScheduleError, "the number of a node,"
         )
-    return MappingProxyType(found)
+    return MappingProxyType(nodes_by_state)
 
 
 # On a model
@@ -431,7 +431,7 @@ def _start_nodes(graph: PolicyGraph, model: Model) -> IntArray:
 def _start_by_state(start: Mapping[int | str, int], model: Model) -> dict[int, int]:
     """Return the first node of each state of a mapping, with numbers for names."""
     numbers = {name: number for number, name in enumerate(model.state_names or ())}
-    found: dict[int, int] = {}
+    nodes_by_state: dict[int, int] = {}
     for key, node in start.items():
         if isinstance(key, str) and key not in numbers:
             raise ScheduleError(
@@ -440,10 +440,10 @@ def _start_by_state(start: Mapping[int | str, int], model: Model) -> dict[int, i
         state = numbers[key] if isinstance(key, str) else key
         if not 0 <= state < model.n_states:
             raise ScheduleError(f"start has state {state}, expected states from 0 to {model.n_states - 1}")
-        if state in found:
+        if state in nodes_by_state:
             raise ScheduleError(f"start has {model.describe_state(state)} twice, by name and by number; remove one")
-        found[state] = node
-    return found
+        nodes_by_state[state] = node
+    return nodes_by_state
 
 
 class GraphPolicy:
@@ -583,15 +583,15 @@ def trace_pairs(model: Model, bound: BoundGraph) -> Pairs:
     reached[frontier] = True
     keys, sources, targets, weights, ends = [frontier], [], [], [], []
     while frontier.size:
-        found = []
+        unvisited = []
         for part in _pieces(model, bound, frontier):
             from_pair, to_pair, weight, ending = _moves(model, bound, follows, part)
             sources.append(part[from_pair])
             targets.append(to_pair)
             weights.append(weight)
             ends.append((part, ending))
-            found.append(to_pair[~reached[to_pair]])
-        frontier = np.unique(np.concatenate(found))
+            unvisited.append(to_pair[~reached[to_pair]])
+        frontier = np.unique(np.concatenate(unvisited))
         reached[frontier] = True
         keys.append(frontier)
     all_keys = np.sort(np.concatenate(keys))

@@ -62,28 +62,28 @@ def real(value: Any, name: str, error: type[ActMeasureError] = ModelError, expec
 def probability(value: Any, name: str, error: type[ActMeasureError] = ModelError) -> float:
     """Return a number from 0 to 1 as a float, or raise `error`."""
     expected = "a probability between 0 and 1"
-    found = real(value, name, error, expected)
-    if not 0 <= found <= 1:
+    number = real(value, name, error, expected)
+    if not 0 <= number <= 1:
         raise error(f"{name} is {quoted(value)}, expected {expected}")
-    return found
+    return number
 
 
 def amount(value: Any, name: str, above_zero: bool = False, error: type[ActMeasureError] = ModelError) -> float:
     """Return a finite number of 0 or more, or above 0, as a float, or raise `error`."""
     expected = "a finite number above 0" if above_zero else "a finite number that is 0 or more"
-    found = real(value, name, error, expected)
-    if not 0 <= found < np.inf or (above_zero and found == 0):
+    number = real(value, name, error, expected)
+    if not 0 <= number < np.inf or (above_zero and number == 0):
         raise error(f"{name} is {value!r}, expected {expected}")
-    return found
+    return number
 
 
 def discount_factor(value: Any, name: str, error: type[ActMeasureError] = ModelError) -> float:
     """Return a number above 0 and at most 1 as a float, or raise `error`."""
     expected = "a number above 0 and at most 1, such as 0.95"
-    found = real(value, name, error, expected)
-    if not 0 < found <= 1:
+    number = real(value, name, error, expected)
+    if not 0 < number <= 1:
         raise error(f"{name} is {quoted(value)}, expected {expected}")
-    return found
+    return number
 
 
 def whole(
@@ -96,13 +96,13 @@ def whole(
 ) -> int:
     """Return a whole number from `least` to `most` as an int, or raise `error`, also for 2.0 and truth values."""
     try:
-        found = index(value)
+        number = index(value)
     except TypeError:
-        found = least - 1
-    if isinstance(value, bool) or found < least or (most is not None and found > most):
+        number = least - 1
+    if isinstance(value, bool) or number < least or (most is not None and number > most):
         span = f"from {least} up" if most is None else f"from {least} to {most}"
         raise error(f"{name} is {quoted(value)}, expected {what} {span}")
-    return found
+    return number
 
 
 def truth(value: Any, name: str, error: type[ActMeasureError] = ModelError) -> bool:
@@ -184,6 +184,6 @@ def make_by_name(
     return choices[name](**settings)
 
 
-def summary(thing: object) -> str:
+def summary(documented: object) -> str:
     """Return the first line of a docstring."""
-    return inspect.cleandoc(thing.__doc__ or "").splitlines()[0]
+    return inspect.cleandoc(documented.__doc__ or "").splitlines()[0]

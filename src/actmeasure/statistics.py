@@ -177,8 +177,8 @@ def probability_of_improvement(one: npt.ArrayLike, other: npt.ArrayLike) -> Inte
     won = _won(left[:, :, None], right[:, None, :])
     value = float(np.nanmean(won, axis=(1, 2)).mean())
     ours, theirs = _mean_of_known(won, 2), _mean_of_known(won, 1)
-    found = _welch(value, _by_seed(ours), _by_seed(theirs))
-    return Interval(value, *(float(np.clip(bound, 0.0, 1.0)) for bound in (found.low, found.high)))
+    interval = _welch(value, _by_seed(ours), _by_seed(theirs))
+    return Interval(value, *(float(np.clip(bound, 0.0, 1.0)) for bound in (interval.low, interval.high)))
 
 
 def quantile_interval(draws: npt.ArrayLike, level: float) -> tuple[FloatArray, FloatArray]:
@@ -234,8 +234,8 @@ def performance_profile(scores: npt.ArrayLike, thresholds: npt.ArrayLike) -> Int
     """
     values, limits = np.asarray(scores, dtype=np.float64), np.asarray(thresholds, dtype=np.float64)
     above = np.where(np.isnan(values)[..., None], np.nan, values[..., None] > limits)
-    found = mean(_mean_of_known(above, 0))
-    return Interval(found.value, np.clip(found.low, 0.0, 1.0), np.clip(found.high, 0.0, 1.0))
+    interval = mean(_mean_of_known(above, 0))
+    return Interval(interval.value, np.clip(interval.low, 0.0, 1.0), np.clip(interval.high, 0.0, 1.0))
 
 
 def expected_means(runs: npt.ArrayLike, count: int) -> tuple[float, float]:
@@ -284,8 +284,8 @@ def _quantile(freedom: FloatArray | float) -> FloatArray:
     """Return the upper quantile of Student's t for a number of degrees of freedom."""
     from scipy.special import stdtrit  # here, because it takes a while to load
 
-    found: FloatArray = np.asarray(stdtrit(freedom, (1 + LEVEL) / 2), dtype=np.float64)
-    return found
+    quantile: FloatArray = np.asarray(stdtrit(freedom, (1 + LEVEL) / 2), dtype=np.float64)
+    return quantile
 
 
 def _deviation(values: FloatArray) -> FloatArray:
@@ -294,8 +294,8 @@ def _deviation(values: FloatArray) -> FloatArray:
         return np.full(values.shape[1:], np.nan)
     spread = values.max(axis=0) - values.min(axis=0)
     alike = spread <= EQUAL_RUNS * np.abs(values).max(axis=0)
-    found: FloatArray = np.where(alike, 0.0, values.std(axis=0, ddof=1))
-    return found
+    deviation: FloatArray = np.where(alike, 0.0, values.std(axis=0, ddof=1))
+    return deviation
 
 
 def _around(centre: Any, half: FloatArray) -> Interval:
@@ -317,8 +317,8 @@ def _welch(value: float, one: FloatArray, other: FloatArray) -> Interval:
 
 def _won(one: FloatArray, other: FloatArray) -> FloatArray:
     """Return 1 where `one` wins, 0 where it loses, a half for ties, NaN where a run is missing."""
-    found: FloatArray = np.where(np.isnan(one) | np.isnan(other), np.nan, (one > other) + 0.5 * (one == other))
-    return found
+    won: FloatArray = np.where(np.isnan(one) | np.isnan(other), np.nan, (one > other) + 0.5 * (one == other))
+    return won
 
 
 def _mean_of_known(values: FloatArray, axis: int) -> FloatArray:
@@ -332,8 +332,8 @@ def _mean_of_known(values: FloatArray, axis: int) -> FloatArray:
 
 def _by_seed(values: FloatArray) -> FloatArray:
     """Return the mean over problems of every seed that has any, from shape (problems, seeds)."""
-    found = _mean_of_known(values, 0)
-    return found[~np.isnan(found)]
+    means = _mean_of_known(values, 0)
+    return means[~np.isnan(means)]
 
 
 def _plain(value: npt.NDArray[Any]) -> Any:

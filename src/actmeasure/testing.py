@@ -279,11 +279,11 @@ def _check_step(model: Model, state: int, action: int, successor: int, info: dic
     """Require that a step between known states is possible in the model, with the model's reward and cost."""
     where = f"action {action} in state {state}"
     table, row = model.transitions, state * model.n_actions + action
-    found = np.flatnonzero(table.row(state, action)[0] == successor)
-    _require(len(found) == 1, f"the environment leads to state {successor} after {where}, which the model does not")
+    entries = np.flatnonzero(table.row(state, action)[0] == successor)
+    _require(len(entries) == 1, f"the environment leads to state {successor} after {where}, which the model does not")
     paid = model.rewards[state, action]
     if model.transition_rewards is not None:
-        paid = model.transition_rewards[table.offsets[row] + found[0]]
+        paid = model.transition_rewards[table.offsets[row] + entries[0]]
     _require(info["reward"] == paid, f"the environment pays {info['reward']} for {where}, the model {paid}")
     cost, charged = model.measuring_costs[state, action], info["measuring_cost"]
     _require(charged == cost, f"the environment charges {charged} for looking with {where}, the model {cost}")

@@ -13,7 +13,7 @@ import actmeasure as am
 from actmeasure.cli import app
 from actmeasure.cli.output import print_json
 from actmeasure.cli.planning import _break_even
-from actmeasure.cli.problem import read_settings
+from actmeasure.cli.problem_options import read_settings
 
 SLIPPERY = ("--set", "size=8", "--set", "variant=slippery", "--discount", "0.999")
 SLIPPERY_LAKE = ("frozen-lake", *SLIPPERY)

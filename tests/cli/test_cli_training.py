@@ -13,7 +13,7 @@ from terminal import Terminal
 
 import actmeasure as am
 from actmeasure.cli import app
-from actmeasure.cli.problem import read_settings
+from actmeasure.cli.problem_options import read_settings
 
 LAKE = ("train", "--problem", "frozen-lake")
 #: More episodes than are ever finished here.

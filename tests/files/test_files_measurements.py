@@ -151,7 +151,7 @@ def entry(name, index, value):
     ("changes", "message"),
     [
         ({"allowed": np.ones((3, 3), dtype=bool)}, r"'allowed' has shape \(3, 3\), expected \(3, 2\)"),
-        ({"allowed": np.ones(3, dtype=bool)}, "expected .measurements, actions"),
+        ({"allowed": np.ones(3, dtype=bool)}, r"'allowed' has shape \(3,\), expected \(3, 2\)"),
         ({"allowed": entry("allowed", (1, 1), False)}, "expected names or numbers of actions"),
         ({"allowed": None}, "the archive has no 'allowed'"),
         ({"price_tables": np.zeros((2, 4, 2))}, r"'price_tables' has shape \(2, 4, 2\), expected \(1, 4, 2\)"),

@@ -173,6 +173,16 @@ def test_expected_rewards_keep_their_last_bit(suffix, folder):
     assert round_trip(other, folder, suffix).equals(other)
 
 
+@pytest.mark.parametrize("suffix", [*EXACT, ".pomdp"])
+def test_lives_with_rewards_of_successors(suffix, folder):
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        look = am.Measurement.noisy("look", 0.1, probabilities=rng.dirichlet(np.ones(2), size=3))
+        P, R = rng.dirichlet(np.ones(3), size=(3, 2)), rng.normal(size=(3, 2, 3))
+        life = am.lifetime(am.Model.from_arrays(P, R, measurements=[look]), periods=2, final=rng.normal(size=3))
+        assert round_trip(life, folder, suffix) == life
+
+
 def test_pomdp_refuses_to_write_infinity(tmp_path):
     model = small_model()
     object.__setattr__(model, "discount", np.inf)  # a model itself cannot hold such numbers

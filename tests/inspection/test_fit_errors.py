@@ -142,6 +142,49 @@ def test_the_start_is_seen_drawn_or_given(wrong):
         quick(wrong, start="drawn")
 
 
+def test_first_records_that_cannot_be_with_the_start_are_named_or_left_out():
+    seen = {
+        "unit": [1, 1, 2, 2, 3, 3, 3, 4, 4, 4],
+        "time": [0, 1, 0, 1, 0, 1, 2, 0, 1, 2],
+        "state": [*"ab", *"cb", *"aab", *"abb"],
+    }
+    settings = {
+        "errors": {"a": ["b"], "b": ["a"]},
+        "start": "a",
+        "default_action": "wait",
+        "bootstrap": 0,
+        "goodness": 0,
+    }
+    for time in ("discrete", "continuous"):
+        with pytest.raises(am.FitError, match="row 3: unit '2' was first recorded in 'c'") as error:
+            am.fit(seen, time=time, **settings)
+        assert "--error a:c" in str(error.value)
+        found = am.fit(seen, time=time, skip_contradictions=True, **settings)
+        assert np.isfinite(found.log_likelihood)
+        assert found.converged
+        assert "Left out, as requested: 1 unit whose first record, in line 3," in " ".join(map(str, found.notes))
+        assert found.errors[2].tolist() == [0, 0, 1]  # what cannot be mistaken is known
+
+
+def test_all_records_of_a_unit_that_cannot_be_are_left_out():
+    """After the first one the others were taken to be possible, and the fit did not settle."""
+    seen = {
+        "unit": [1] * 6 + [2] * 4 + [3] * 4,
+        "time": [*range(6), *range(4), *range(4)],
+        "state": ["a", "c", "a", "c", "a", "c", *"abcc", *"aabc"],
+    }
+    settings = {"errors": {"b": ["c"]}, "structure": "deteriorate", "default_action": "wait"}
+    settings |= {"bootstrap": 0, "goodness": 0}
+    with pytest.raises(am.FitError, match="--skip-contradictions"):
+        am.fit(seen, **settings)
+    found = am.fit(seen, skip_contradictions=True, **settings)
+    assert found.converged
+    assert found.n_units == 3
+    said = " ".join(map(str, found.notes))
+    assert "2 records that cannot be" in said
+    assert "in line 3, 5" in said
+
+
 def test_the_measurement_is_ready_for_planning(wrong):
     found = quick(wrong, errors=CONFUSIONS, start="drawn", assume={"renew": "1"}, period="year")
     assert found.measurement.outcomes == ("1", "2", "3", "4")

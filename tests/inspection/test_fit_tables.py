@@ -202,16 +202,39 @@ def test_contradictions_are_left_out_on_request_with_a_count():
         am.fit(seen, structure="deteriorate", **QUICK)
     found = am.fit(seen, structure="deteriorate", skip_contradictions=True, **QUICK)
     said = " ".join(map(str, found.notes))
-    assert "what was recorded at 1 times" in said
+    assert "what was recorded at 1 time at which" in said
     back = {"unit": [1] * 4 + [2] * 3, "time": [0, 1, 2, 3, 0, 1, 2], "state": list("1212122"), "action": ["x"] * 7}
     found = am.fit(back, structure="deteriorate", skip_contradictions=True, **QUICK)
     assert any("1 gap of 5 that cannot be" in str(note) and "line 3" in str(note) for note in found.notes)
+
+
+def test_what_is_left_out_of_a_unit_leaves_the_rest_of_it_as_it_is():
+    """Groups, ages and the number of units are those of the records, whatever gap is left out."""
+    rows = [
+        (unit, time, str(min(time // 3, 2)), "old" if unit < 5 else "new") for unit in range(10) for time in range(9)
+    ]
+    rows[4] = (0, 4, "2", "old")  # then back to 1
+    rows[-3] = (9, 6, "0", "new")  # after 1
+    seen = dict(zip(("unit", "time", "state", "kind"), zip(*rows, strict=True), strict=True))
+    settings = QUICK | {"structure": "deteriorate", "default_action": "x", "skip_contradictions": True}
+    by_group = am.fit_groups(seen, "kind", **settings)
+    assert {name: one.n_units for name, one in by_group.fits.items()} == {"old": 5, "new": 5}
+    for kind, line in (("old", 6), ("new", 88)):
+        assert kind in by_group.fits
+        assert any(str(line) in str(note) for note in by_group.shared.notes)
+    aged = am.fit({name: seen[name] for name in ("unit", "time", "state")}, age_breaks=[3], **settings)
+    assert aged.n_units == 10
+    # All units leave 0 at age 3 at the latest: only what was recorded by mistake is left there, and was left out.
+    assert aged.exposure[aged.action_names.index("x, age 3 or more"), 0] < 3
 
 
 def test_a_reversed_order_is_asked_about():
     seen = {"unit": [1, 1, 1, 2, 2], "time": [0, 1, 2, 0, 1], "state": list("98797"), "action": ["x"] * 5}
     with pytest.raises(am.FitError, match=r"did you mean states=\['9', '8', '7'\] \(--states 9,8,7\)\?"):
         am.fit(seen, structure="no-healing", **QUICK)
+    words = seen | {"state": ["good", "good", "fair", "good", "poor"]}
+    with pytest.raises(am.FitError, match=r"fair < good < poor .* that is how they sort; give their order, .*--states"):
+        am.fit(words, structure="no-healing", **QUICK)
     both = seen | {"state": list("98998")}
     with pytest.raises(am.FitError) as error:
         am.fit(both, structure="no-healing", **QUICK)

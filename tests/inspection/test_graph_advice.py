@@ -10,8 +10,8 @@ from command_line import actmeasure
 
 import actmeasure as am
 from actmeasure.inspection.economics import Components, InspectionMethod, RuleStep, Units
-from actmeasure.inspection.figures import figures, plan_steps, stepwise
 from actmeasure.inspection.graph_advising import GraphAdviceRun, completed, present_rule
+from actmeasure.inspection.plan_figures import figures, plan_steps, stepwise
 from actmeasure.inspection.problem import priced_problem, problem_of_model
 from actmeasure.planning.budget import Budget
 

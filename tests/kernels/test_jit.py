@@ -5,6 +5,7 @@ The kernels are two small files in a folder of their own, run by other processes
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import os
 import subprocess
@@ -257,6 +258,24 @@ assert search.run(tolerance=1e-6) == "closed"
 assert len(graph_search.expand_below.signatures) == 2
 assert jit.spent.seconds > spent
 """
+
+
+def test_garbage_of_compiling_is_collected_while_the_clock_is_stopped():
+    was_stopped = []
+
+    def note(phase, info):
+        was_stopped.append(jit.spent.is_compiling)
+
+    gc.callbacks.append(note)
+    try:
+        with jit.timed():
+            kept = [[] for _ in range(100_000)]
+        assert gc.isenabled()
+        more = [[] for _ in range(10_000)]
+    finally:
+        gc.callbacks.remove(note)
+    assert (len(kept), len(more)) == (100_000, 10_000)
+    assert was_stopped[0]  # the collection that looks at what was made meanwhile
 
 
 @needs_jit

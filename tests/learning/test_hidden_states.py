@@ -1,6 +1,7 @@
 """Learning where looks are not exact: expected transitions against all hidden paths, and the agent that plans on them."""
 
 import itertools
+import json
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from strategies import examples, general_models
 
 import actmeasure as am
 from actmeasure.learning.agent import Task
-from actmeasure.learning.hidden_states import HiddenStates, Step
+from actmeasure.learning.hidden_states import HiddenStates, ObservedStep
 
 SMALL = {"simulations": 20, "depth": 4, "particles": 20, "nodes": 60}
 
@@ -27,7 +28,7 @@ def some_episode(model, rng, longest=4):
         action, measurement = (int(part) for part in pairs[rng.integers(len(pairs))])
         observation, _, terminated, truncated, info = env.step([action, measurement])
         seen = env.outcome(observation)[1]
-        steps.append(Step(action, measurement, None if terminated else seen, info["reward"], terminated))
+        steps.append(ObservedStep(action, measurement, None if terminated else seen, info["reward"], terminated))
         done = terminated or truncated
     return start, steps
 
@@ -77,7 +78,7 @@ def test_a_state_that_is_always_seen_is_counted():
             action, after = int(rng.integers(3)), int(rng.integers(5))
             counts[action, state, after] += 1
             paid[action, state] += model.rewards[state, action]
-            steps.append(Step(action, 0, after, float(model.rewards[state, action]), False))
+            steps.append(ObservedStep(action, 0, after, float(model.rewards[state, action]), False))
             state = after
         hidden.add(am.Belief.at(0), steps)
     np.testing.assert_allclose(hidden.times, counts, atol=1e-9)
@@ -123,11 +124,91 @@ def test_a_run_in_parts_is_the_run():
         am.train(parts, am.problems.inspection(), 1)
 
 
-def test_it_says_that_it_is_not_saved(tmp_path):
+def saved(agent, path):
+    agent.save(path)
+    return am.agents.load(path)
+
+
+@examples(20)
+@given(general_models(), st.integers(0, 1000))
+def test_a_saved_agent_goes_on_as_if_it_had_not_been(tmp_path_factory, model, seed):
+    path = tmp_path_factory.mktemp("agents") / "agent.npz"
+    agent = am.agents.make("acno-pomcp", **SMALL)
+    am.train(agent, model, 2, seed=seed, max_steps=5, planned_episodes=4)
+    loaded = saved(agent, path)
+    assert loaded.model() == agent.model()
+    runs = [am.train(one, model, 2, seed=seed, max_steps=5, planned_episodes=4) for one in (agent, loaded)]
+    np.testing.assert_array_equal(runs[0].scalarized_return, runs[1].scalarized_return)
+    np.testing.assert_array_equal(runs[0].measurements, runs[1].measurements)
+    assert loaded.model() == agent.model()
+
+
+@pytest.fixture(scope="module")
+def contents(tmp_path_factory):
+    """The arrays of a file of an agent with several measurements, and what it says about itself."""
+    path = tmp_path_factory.mktemp("agents") / "agent.npz"
+    agent = am.agents.make("acno-pomcp", **SMALL)
+    am.train(agent, am.problems.inspection().replace(passive=am.Measurement.partial("alarm", shows=[*"aabbb"])), 2)
+    agent.save(path)
+    with np.load(path) as archive:
+        arrays = dict(archive)
+    return json.loads(arrays.pop("about").tobytes()), arrays
+
+
+def written(about, arrays, path):
+    text = np.frombuffer(json.dumps(about).encode(), dtype=np.uint8)
+    np.savez(path, about=text, **arrays)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("array", "change", "message"),
+    [
+        ("hidden_times", lambda x: -1 - x, "contradict each other"),
+        ("hidden_times", lambda x: x[:-1], r"expected \(3, 5, 6\)"),
+        ("hidden_times", lambda x: x * np.nan, "NaN"),
+        ("hidden_products", lambda x: 10 * np.ones_like(x) - 10 * np.eye(5), "contradict each other"),
+        ("hidden_sums", lambda x: x.T.copy(), "'hidden_sums' has shape"),
+        ("hidden_rewards", lambda x: np.ones(2), "contradict each other"),
+        ("hidden_episodes", lambda x: x - 100, "contradict each other"),
+        ("hidden_episodes", lambda x: None, "has no 'hidden_episodes'"),
+        ("law_probabilities", lambda x: x / 2, "sum to 0.5"),
+        ("law_outcomes", lambda x: x + 1, "an outcome is not a number"),
+        ("allowed", lambda x: x[:, :2], "'allowed' has shape"),
+        ("allowed", lambda x: None, "has no 'allowed'"),
+    ],
+)
+def test_damaged_files_are_named(contents, array, change, message, tmp_path):
+    about, arrays = contents
+    changed = arrays | {array: change(arrays[array])}
+    path = written(about, {name: values for name, values in changed.items() if values is not None}, tmp_path / "a.npz")
+    with pytest.raises(am.AgentError, match=message):
+        am.agents.load(path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"agent": "atmq"}, "unknown key|no 'q'|'hidden_times'"),
+        ({"measurements": None}, "do not tell of the same measurements"),
+        ({"passive": None}, "'law_offsets' has shape"),
+        ({"measurements": []}, "'allowed' has shape"),
+        ({"measurements": 1}, "expected a list"),
+        ({"n_states": 4}, "has shape|not for"),
+    ],
+)
+def test_a_file_that_tells_something_else_is_refused(contents, changes, message, tmp_path):
+    about, arrays = contents
+    with pytest.raises(am.AgentError, match=message):
+        am.agents.load(written(about | changes, arrays, tmp_path / "a.npz"))
+
+
+def test_it_goes_on_with_the_same_instruments_only(tmp_path):
     agent = am.agents.make("acno-pomcp", **SMALL)
     am.train(agent, fatigue(), 1, max_steps=5)
-    with pytest.raises(am.ActMeasureError, match=r"is not saved to files; keep model\(\)"):
-        agent.save(tmp_path / "agent.npz")
-    assert not list(tmp_path.iterdir())
-    agent.model().save(tmp_path / "learned.json")
-    assert am.Model.load(tmp_path / "learned.json") == agent.model()
+    for one in (agent, saved(agent, tmp_path / "agent.npz")):
+        look = fatigue().measurements[0]
+        other = fatigue().replace(measurements=[am.Measurement.detection(look.name, look.cost, pod=[0.3, 0.6, 0.9])])
+        with pytest.raises(am.AgentError, match="what measurements show is not what the agent was trained with"):
+            am.train(one, other, 1, max_steps=5)
+        am.train(one, fatigue(), 1, max_steps=5)

@@ -12,9 +12,9 @@ from synthetic import own_study, results_of
 
 from actmeasure.paper import reporting, study_spec
 from actmeasure.paper.deviations import deviations
+from actmeasure.paper.paper_tables import PaperTables
 from actmeasure.paper.reporting import knows as is_paper
 from actmeasure.paper.reporting import report as paper_report
-from actmeasure.paper.tables import PaperTables
 from actmeasure.studies.report.document import render
 
 QUICK = study_spec.paper_study(quick=True)

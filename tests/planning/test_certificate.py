@@ -121,6 +121,18 @@ def test_a_false_claim_is_refused_by_an_inequality_even_with_its_own_digest(
     assert reason in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("seed", [4, 6, 8])
+def test_probabilities_that_leave_no_room_for_rounding(seed, tmp_path):
+    rng = np.random.default_rng(seed)
+    P = rng.dirichlet(np.ones(3), size=(3, 2))
+    P[1:, :, 0] = rng.choice([0, 1e-320, 5e-321], size=(2, 2))
+    P /= P.sum(axis=2, keepdims=True)
+    look = am.Measurement.noisy("look", 0.05, probabilities=rng.dirichlet(np.ones(2), size=3))
+    R = rng.normal(size=(3, 2))
+    saved(am.Model.from_arrays(P, R, measurements=[look], initial=[0, 0.5, 0.5]), tmp_path, relative_tolerance=1e-4)
+    assert verdict(tmp_path) == 0
+
+
 def test_another_model_is_refused(tiger, tmp_path, capsys):
     _, proof = tiger
     am.problems.tiger().replace(discount=0.9).save(tmp_path / "model.json")

@@ -134,3 +134,14 @@ def test_beliefs_that_cannot_be_explained_are_refused():
         am.solve(model, "always").explain()
     with pytest.raises(am.PlanError, match="there is no state 99"):
         solution.explain(99)
+
+
+def test_explaining_does_not_change_the_solution():
+    solution = am.solve(am.problems.tiger(), relative_tolerance=0.5)
+    search = solution.search
+    before = [array.copy() for array in (*search.points, *search.vectors)]
+    bounds = search.lower, search.upper
+    explained = solution.explain()
+    assert explained.best.decision == solution.policy.decide_at(am.Belief.start(solution.model))
+    assert (search.lower, search.upper) == bounds
+    assert all(np.array_equal(*pair) for pair in zip(before, (*search.points, *search.vectors), strict=True))

@@ -14,6 +14,7 @@ from strategies import examples, models, systems
 
 import actmeasure as am
 from actmeasure.errors import ModelError, PlanError
+from actmeasure.kernels import outcome_search
 from actmeasure.markov import RoundingError
 from actmeasure.planning.budget import Budget
 from actmeasure.planning.outcome_search import OutcomeSearch
@@ -151,6 +152,33 @@ def test_exact_looks_written_as_a_noisy_measurement_have_the_optimum_of_a_lake(s
     assert general.stopped == "closed"
     assert general.lower <= exact.upper + 1e-11
     assert general.upper >= exact.lower - 1e-11
+
+
+def nearly_equal_beliefs():
+    """A gamble on a hidden state, after a free outcome that says next to nothing: two beliefs that differ by 2^-41 merge.
+
+    The likelier one is better, and comes second, so that it has the upper bound of the other one.
+    """
+    middle, shift, rare = 0.5 + 2.0**-20, 0.9 * 2.0**-42, 0.1
+    share = rare * (middle - shift) + (1 - rare) * (middle + shift)  # of the good state
+    good, bad = rare * (middle - shift) / share, rare * (1 - middle + shift) / (1 - share)
+    P = np.zeros((4, 2, 4))
+    P[0, :, 1:3] = share, 1 - share
+    P[1:, :, 3] = 1
+    hint = am.Measurement.noisy("hint", probabilities=[[0.5, 0.5], [good, 1 - good], [bad, 1 - bad], [0.5, 0.5]])
+    R = [[0, 0], [1, 0], [-0.5, 0], [0, 0]]
+    return am.Model.from_arrays(P, R, passive=hint, discount=0.99, initial=0, terminal=[0, 0, 0, 1], reveal_start=False)
+
+
+def test_the_judge_finds_it_if_merging_beliefs_is_free(monkeypatch):
+    model = nearly_equal_beliefs()
+    judge = OutcomeJudge(model, precision=1e-15)
+    search = searched(model, 1e-300)
+    assert search.n_nodes == 2  # the start and what follows
+    assert_sound(search, judge)
+    monkeypatch.setattr(outcome_search, "DELTA", 0.0)
+    with pytest.raises(AssertionError):
+        assert_sound(searched(model, 1e-300), judge)
 
 
 def test_the_judge_knows_tiger():

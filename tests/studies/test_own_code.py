@@ -12,7 +12,17 @@ from study_tools import InlineEngine, stored, tables
 import actmeasure as am
 from actmeasure import learning
 from actmeasure.learning.fixed_agents import RandomAgent
-from actmeasure.studies import AgentSpec, LocalEngine, Part, ProblemSpec, RayEngine, Study, read_study, run_study
+from actmeasure.studies import (
+    AgentSpec,
+    LocalEngine,
+    Part,
+    ProblemSpec,
+    RayEngine,
+    Study,
+    code_digest,
+    read_study,
+    run_study,
+)
 from actmeasure.studies.code_digest import code_of, own_code
 
 AGENT = """
@@ -119,6 +129,34 @@ def test_the_module_of_an_agent_and_what_it_imports_beside_it_are_part_of_a_tria
     (place / f"{name}_helper.py").write_text("PROBABILITY = 0.5\n")
     after = digests()
     assert all(one != other for one, other in zip(before, after, strict=True))  # the problem is in that module, too
+
+
+@pytest.mark.parametrize("is_package", [True, False])
+def test_what_a_package_imports_from_beside_it_counts_too(tmp_path, tmp_path_factory, forget, is_package):
+    """Modules of a package beside a study file, with or without `__init__.py`, import from its folder and another one."""
+    other = tmp_path_factory.mktemp("mine_library")
+    name = f"mine_{other.name.replace('-', '_')}"
+    package = tmp_path / name
+    package.mkdir()
+    (package / "agents.py").write_text(
+        f"from actmeasure.learning.fixed_agents import RandomAgent\nfrom {name}_beside import A\n"
+        f"from {name}_library import B\n\n\nclass Mine(RandomAgent):\n    pass\n"
+    )
+    if is_package:
+        (package / "__init__.py").write_text("C = 0\n")
+    (tmp_path / f"{name}_beside.py").write_text("A = 0\n")
+    (other / f"{name}_library.py").write_text("B = 0\n")
+    sys.path[:0] = [str(tmp_path), str(other)]
+    trial = am.studies.Trial.train(ProblemSpec("c", "chain"), AgentSpec("a", f"{name}.agents:Mine"), 1, 0)
+    assert set(own_code(trial)["path"]) == {str(tmp_path.resolve()), str(other.resolve())}
+    files = [tmp_path / f"{name}_beside.py", other / f"{name}_library.py", *[package / "__init__.py"] * is_package]
+    found = [code_of(trial)]
+    for file in files:
+        file.write_text(file.read_text().replace("0", "1"))
+        code_digest._code.cache_clear()
+        code_digest._module.cache_clear()
+        found.append(code_of(trial))
+    assert len(set(found)) == 1 + len(files)
 
 
 @pytest.mark.slow
@@ -272,6 +310,10 @@ def test_settings_of_an_environment_identify_the_trial():
     [
         ('{gymnasium = "Taxi-v4"}', "line 4: the problem 'Taxi-v4' has no measuring_cost"),
         ('{gymnasium = "Nowhere-v0", measuring_cost = 0.1}', "line 4: gymnasium.make cannot make 'Nowhere-v0'"),
+        (
+            '{gymnasium = "FrozenLake-v1", measuring_cost = 0.1, settings = {map_name = "5x5"}}',
+            "line 4: gymnasium.make cannot make 'FrozenLake-v1': KeyError: '5x5'; correct the id or the settings",
+        ),
         ('{gymnasium = "Taxi-v4", measuring_cost = -1}', "measuring_cost of the problem 'Taxi-v4' is -1"),
         ('{gymnasium = "Taxi-v4", name = "chain"}', "has both a name and the id of a Gymnasium environment"),
         ('{label = "x"}', "a problem has no name; give it one"),

@@ -12,10 +12,10 @@ from study_tools import InlineEngine
 from synthetic import own_study, results_of
 
 from actmeasure import statistics
-from actmeasure.studies import AgentSpec, Part, ProblemSpec, Study, report, run_study
+from actmeasure.studies import AgentSpec, Part, ProblemSpec, Study, read_results, report, run_study
 from actmeasure.studies.report import tables
 from actmeasure.studies.report.document import Cell, Table
-from actmeasure.studies.report.export import GREEK, latex_table, markdown_table, methods_text
+from actmeasure.studies.report.export import FITTED, GREEK, latex_table, markdown_table, methods_text
 from actmeasure.studies.report.study_report import study_report
 
 
@@ -123,8 +123,9 @@ def test_tables_for_latex_and_markdown_print_what_is_there():
     assert r"50 \% \& \_x\_ \$y\$ \{z\} \textbackslash{}input\{a\} \#1 \textless{}b\textgreater{}\textbar{}" in text
     assert "$-$0.5 ({[}-1, 0{]})" in text
     assert r"\label{tab:3}" in text
+    body = text.replace("\n".join(FITTED), "")
     unescaped = re.sub(
-        r"\\(begin|end|caption|label|toprule|midrule|bottomrule|centering|text\w+\{\}|[&%$#_{}\\])", "", text
+        r"\\(begin|end|caption|label|toprule|midrule|bottomrule|centering|text\w+\{\}|[&%$#_{}\\])", "", body
     )
     assert "\\" not in unescaped
     shown = markdown_table(table, 3).splitlines()
@@ -153,18 +154,28 @@ def test_what_latex_would_read_otherwise_is_written_so_that_it_does_not():
     assert latex_table(Table("\u4e2d \u6587", ["name"], [], [False]), 1).startswith("% Compile with LuaLaTeX")
 
 
-@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs pdflatex, with the package booktabs")
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs pdflatex, with booktabs and graphicx")
 def test_pdflatex_compiles_hostile_names(tmp_path):
     rows = [[Cell(name), Cell("\N{MINUS SIGN}0.5", -0.5, "[\N{MINUS SIGN}1, 0]")] for name in (*NAMES, HOSTILE)]
-    (tmp_path / "table-1.tex").write_text(latex_table(Table(" ".join(NAMES), NAMES[:2], rows, [False, True]), 1))
+    long = [[Cell("An agent with quite a long name, of which there are several columns")] * 3] * 90
+    for number, table in enumerate(
+        (
+            Table(" ".join(NAMES), NAMES[:2], rows, [False, True]),
+            Table("Larger than a page", ["a", "b", "c"], long, [False] * 3),
+        ),
+        start=1,
+    ):
+        (tmp_path / f"table-{number}.tex").write_text(latex_table(table, number))
     (tmp_path / "paper.tex").write_text(
-        "\\documentclass{article}\\usepackage{booktabs}\\begin{document}\\input{table-1}\\end{document}\n"
+        "\\documentclass{article}\\usepackage{booktabs,graphicx}\\begin{document}\\input{table-1}\\input{table-2}\\end{document}\n"
     )
     run = subprocess.run(
         ["pdflatex", "-interaction=nonstopmode", "-no-shell-escape", "paper.tex"],
         cwd=tmp_path, capture_output=True, text=True, errors="replace", check=False,
     )  # fmt: skip
     assert run.returncode == 0, run.stdout
+    assert "Overfull" not in run.stdout
+    assert "Float too large" not in run.stdout
     assert (tmp_path / "paper.pdf").read_bytes().startswith(b"%PDF")
 
 
@@ -191,7 +202,7 @@ def test_a_report_for_a_paper(folder):
     assert before == {name: (folder / name).read_bytes() for name in before}
 
 
-def test_methods_have_all_settings_seeds_versions_and_the_machine(folder):
+def test_methods_have_all_settings_seeds_versions_and_the_machine(folder, tmp_path):
     report.build(folder)
     text = (folder / "methods.md").read_text()
     for words in (
@@ -199,6 +210,15 @@ def test_methods_have_all_settings_seeds_versions_and_the_machine(folder):
         "optimism", "numpy ", "python ", " cores, ", "Student's t", "Digests of the code",
     ):  # fmt: skip
         assert words in text, words
+    # A label that means one thing here and another there, and an environment's own limits.
+    taxi = ProblemSpec("x", gymnasium="Taxi-v4", measuring_cost=0.1)
+    problems = [ProblemSpec("x", "chain"), ProblemSpec("x", "frozen-lake", {"discount": 0.9}), taxi]
+    parts = [Part(f"p{number}", f"P{number}", [one], ["random"], 2, 1) for number, one in enumerate(problems)]
+    run_study(Study("labels", "Labels", parts), tmp_path, InlineEngine())
+    rows = [line for line in methods_text(read_results(tmp_path).study).splitlines() if line.startswith("| x |")]
+    assert ["variant" in row for row in rows] == [False, True, False]
+    assert ["discount = 0.9," in row or row.endswith("discount = 0.9 |") for row in rows] == [False, True, False]
+    assert "discount = 0.95, max\\_episode\\_steps = 200, measuring\\_cost = 0.1" in rows[2]
     study = own_study(title="A | B\n# C").to_json()
     assert "# C" not in methods_text(study).splitlines()
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from actmeasure import __version__
-from actmeasure.cli import fitting, inspection, listing, planning, studies, training
+from actmeasure.cli import fit, listing, plan, planning, studies, training
 
 __all__ = ["app"]
 
@@ -24,7 +24,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for commands in (planning, fitting, inspection, training, studies, listing):
+for commands in (planning, fit, plan, training, studies, listing):
     commands.register(app)
 
 

@@ -65,10 +65,10 @@ def _environment_id(problem: str) -> str:
     return environment_id(problem)
 
 
-def _summary(thing: object) -> dict[str, str]:
+def _summary(documented: object) -> dict[str, str]:
     from actmeasure.settings import summary
 
-    return {"what": summary(thing)}
+    return {"what": summary(documented)}
 
 
 def _describe(kind: str, name: str, choices: dict[str, Any], as_json: bool) -> None:
@@ -79,12 +79,12 @@ def _describe(kind: str, name: str, choices: dict[str, Any], as_json: bool) -> N
 
     if name not in choices:
         raise ActMeasureError(unknown_name(kind, name, choices))
-    thing = choices[name]
-    parameters = inspect.signature(thing).parameters
+    chosen = choices[name]
+    parameters = inspect.signature(chosen).parameters
     defaults = {key: value.default for key, value in parameters.items() if value.default is not inspect.Parameter.empty}
     # The settings of learning agents are described by the dataclasses that hold them.
-    held = [kind for kind in type(getattr(thing, "defaults", None)).__mro__ if hasattr(kind, "__dataclass_fields__")]
-    described = [thing, *(kind for kind in held if "Attributes\n" in (kind.__doc__ or ""))]
+    held = [kind for kind in type(getattr(chosen, "defaults", None)).__mro__ if hasattr(kind, "__dataclass_fields__")]
+    described = [chosen, *(kind for kind in held if "Attributes\n" in (kind.__doc__ or ""))]
     description = "\n\n".join(inspect.cleandoc(each.__doc__ or "") for each in described)
     if as_json:
         settings = {key: defaults.get(key, "(required)") for key in parameters}

@@ -39,17 +39,17 @@ TimeLimit = Annotated[float | None, typer.Option(help="Seconds; then the best so
 EXIT_CODES = {"done": 0, "failed": 1, "interrupted": 130}
 
 
-def print_json(found: Any) -> None:
+def print_json(data: Any) -> None:
     """Print as JSON, which has no infinite or undefined numbers: they become null."""
-    typer.echo(json.dumps(_finite(found), indent=2, allow_nan=False))
+    typer.echo(json.dumps(_finite(data), indent=2, allow_nan=False))
 
 
-def _finite(found: Any) -> Any:
-    if isinstance(found, float):
-        return found if math.isfinite(found) else None
-    if isinstance(found, Mapping):
-        return {name: _finite(value) for name, value in found.items()}
-    return [_finite(value) for value in found] if isinstance(found, (list, tuple)) else found
+def _finite(data: Any) -> Any:
+    if isinstance(data, float):
+        return data if math.isfinite(data) else None
+    if isinstance(data, Mapping):
+        return {name: _finite(value) for name, value in data.items()}
+    return [_finite(value) for value in data] if isinstance(data, (list, tuple)) else data
 
 
 def print_rows(rows: list[dict[str, Any]], as_json: bool, hidden: Collection[str] = ()) -> None:

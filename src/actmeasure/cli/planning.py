@@ -21,7 +21,7 @@ from actmeasure.cli.output import (
     say,
     schedule_json,
 )
-from actmeasure.cli.problem import Cost, Discount, Problem, Settings, read_model, read_settings
+from actmeasure.cli.problem_options import Cost, Discount, Problem, Settings, read_model, read_settings
 from actmeasure.errors import PlanError
 from actmeasure.progress import status_line
 
@@ -338,11 +338,13 @@ def _solve_by_simulation(model: Model, options: _PomcpOptions, time_limit: float
         def progress(done: int, so_far: Interval) -> None:
             show(f"episode {done} of {episodes}, discounted return {interval_text(so_far)}")
 
-        found = simulate(planner, episodes, seed, time_limit=time_limit, progress=progress)
+        simulation = simulate(planner, episodes, seed, time_limit=time_limit, progress=progress)
     if as_json:
-        print_json({"method": POMCP_METHOD, **settings, "seed": seed, **asdict(found), "model": model_json(model)})
+        print_json({"method": POMCP_METHOD, **settings, "seed": seed, **asdict(simulation), "model": model_json(model)})
     else:
-        typer.echo(f"POMCP, {settings['simulations']:,} simulations a decision, depth {settings['depth']}\n\n{found}")
+        typer.echo(
+            f"POMCP, {settings['simulations']:,} simulations a decision, depth {settings['depth']}\n\n{simulation}"
+        )
 
 
 # tradeoff
@@ -420,25 +422,25 @@ def _tradeoff_of_measurement(
         def progress(now: TradeoffProgress) -> None:
             show(str(now))
 
-        found = (
+        result = (
             trade(model, tolerance, time_limit, progress, method=method, measurement=measurement, quality=True)
             if quality
             else trade(model, tolerance, time_limit, progress, method=method, measurement=measurement)
         )
     if not as_json:
-        typer.echo(str(found))
+        typer.echo(str(result))
         return
     shared = {
-        "measurement": found.measurement, "tolerance": found.tolerance, "seconds": found.seconds, "stopped": found.stopped,
-        "notes": [found.note] if found.note else [], "model": model_json(model),
+        "measurement": result.measurement, "tolerance": result.tolerance, "seconds": result.seconds, "stopped": result.stopped,
+        "notes": [result.note] if result.note else [], "model": model_json(model),
     }  # fmt: skip
-    if isinstance(found, MeasurementTradeoff):
+    if isinstance(result, MeasurementTradeoff):
         arrays = ("prices", "lower", "upper", "looks")
-        curve = {name: getattr(found, name).tolist() for name in arrays}
-        ends = {"without": list(found.without), "break_even": list(found.break_even), "gap": found.gap}
+        curve = {name: getattr(result, name).tolist() for name in arrays}
+        ends = {"without": list(result.without), "break_even": list(result.break_even), "gap": result.gap}
         print_json({**shared, **curve, **ends})
     else:
-        print_json({**shared, "price": found.price, "points": [asdict(point) for point in found.points]})
+        print_json({**shared, "price": result.price, "points": [asdict(point) for point in result.points]})
 
 
 def _frontier_text(frontier: Frontier, allowed: BudgetPlan | None) -> str:
@@ -509,7 +511,7 @@ def _schedule_lines(model: Model, schedule: Schedule, most: int = 20) -> list[st
 
 def _frontier_json(frontier: Frontier, allowed: BudgetPlan | None) -> dict[str, Any]:
     low, high = frontier.break_even
-    found: dict[str, Any] = {
+    data: dict[str, Any] = {
         "break_even": [low, high],
         "gap": frontier.gap,
         "tolerance": frontier.tolerance,
@@ -523,7 +525,7 @@ def _frontier_json(frontier: Frontier, allowed: BudgetPlan | None) -> dict[str, 
         "pieces": [_piece_json(frontier.model, piece) for piece in frontier.pieces],
     }
     if allowed is not None:
-        found["budget"] = {
+        data["budget"] = {
             "looks_allowed": allowed.budget,
             "reward": allowed.reward,
             "looks": allowed.looks,
@@ -531,7 +533,7 @@ def _frontier_json(frontier: Frontier, allowed: BudgetPlan | None) -> dict[str, 
             "probability_of_first": allowed.probability,
             "pieces": [frontier.pieces.index(piece) for piece in allowed.pieces],
         }
-    return found
+    return data
 
 
 def _piece_json(model: Model, piece: FrontierPiece) -> dict[str, Any]:

@@ -68,7 +68,10 @@ Added = Annotated[
     ),
 ]
 Latex = Annotated[
-    bool, typer.Option("--latex", help="Also write every table as table-N.tex (booktabs), and figures as .pdf.")
+    bool,
+    typer.Option(
+        "--latex", help="Also write every table as table-N.tex (for booktabs and graphicx), and figures as .pdf."
+    ),
 ]
 Markdown = Annotated[bool, typer.Option("--markdown", help="Also write every table as table-N.md.")]
 
@@ -111,8 +114,8 @@ def run(
     chosen = _make_engine(engine, address, workers)
     from actmeasure.studies import read_study
 
-    found = read_study(study)
-    _run_and_report(found.quick() if quick else found, out, chosen, not no_report, as_json, study, quick, keep)
+    spec = read_study(study)
+    _run_and_report(spec.quick() if quick else spec, out, chosen, not no_report, as_json, study, quick, keep)
 
 
 def paper(

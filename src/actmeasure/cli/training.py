@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from actmeasure.cli.output import EXIT_CODES, Json, model_json, picture_path, print_json, say
-from actmeasure.cli.problem import Cost, Discount, Settings, read_model, read_settings
+from actmeasure.cli.problem_options import Cost, Discount, Settings, read_model, read_settings
 from actmeasure.errors import AgentError
 from actmeasure.progress import training_bar
 
@@ -215,12 +215,12 @@ def _differences(before: Task, now: Task) -> list[tuple[str, Any, Any]]:
     """Return the differences between two tasks: in what, before and now."""
     import numpy as np
 
-    found: list[tuple[str, Any, Any]] = [
+    compared: list[tuple[str, Any, Any]] = [
         ("a number of states of", before.n_states, now.n_states),
         ("a number of actions of", before.n_actions, now.n_actions),
         ("a discount of", before.discount, now.discount),
     ]
-    different = [one for one in found if one[1] != one[2]]
+    different = [one for one in compared if one[1] != one[2]]
     if not different and not np.array_equal(before.measuring_cost, now.measuring_cost):
         different = [("a measuring cost of", _cost(before), _cost(now))]
     return different
@@ -261,8 +261,13 @@ def _print_runs(runs: SeedRuns, model: Model, order: Mapping[str, Any], as_json:
                 for number, seed in enumerate(runs.seeds)
             ],
             "summary": {
-                name: {"mean": found.mean, "deviation": found.deviation, "low": found.low, "high": found.high}
-                for name, found in runs.summary().items()
+                name: {
+                    "mean": estimate.mean,
+                    "deviation": estimate.deviation,
+                    "low": estimate.low,
+                    "high": estimate.high,
+                }
+                for name, estimate in runs.summary().items()
             },
         }
     )

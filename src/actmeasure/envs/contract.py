@@ -70,15 +70,15 @@ def checked_observation(value: Any, first: int, last: int, where: Where) -> int:
     try:
         if isinstance(value, bool | np.bool_):
             raise TypeError
-        found = index(value)  # raises for floats, text and None; accepts NumPy's integers and arrays of shape ()
+        number = index(value)  # raises for floats, text and None; accepts NumPy's integers and arrays of shape ()
     except TypeError:
-        found = first - 1
-    if not first <= found <= last or np.ndim(value):
+        number = first - 1
+    if not first <= number <= last or np.ndim(value):
         raise SpaceError(
             f"the environment's observation is {quoted(value)} {location(where)}, expected a whole number from {first} to "
             f"{last}, as its observation space says; correct the environment, or its space"
         )
-    return found
+    return number
 
 
 def checked_box(value: Any, shape: tuple[int, ...], dtype: np.dtype[Any], where: Where) -> npt.NDArray[Any]:
@@ -87,8 +87,8 @@ def checked_box(value: Any, shape: tuple[int, ...], dtype: np.dtype[Any], where:
     So is one with numbers that the type of the space cannot hold: it would become another observation.
     """
     try:
-        found = np.array(value)
-        fits = found.shape == shape and found.dtype.kind in "biuf"
+        array = np.array(value)
+        fits = array.shape == shape and array.dtype.kind in "biuf"
     except (TypeError, ValueError):
         fits = False
     if not fits:
@@ -96,17 +96,17 @@ def checked_box(value: Any, shape: tuple[int, ...], dtype: np.dtype[Any], where:
             f"the environment's observation is {quoted(value)} {location(where)}, expected numbers of shape {shape}, as its "
             "observation space says; correct the environment, or its space"
         )
-    if found.dtype == dtype:
-        return found
-    if dtype.kind in "biu" and not _are_whole(found, dtype):
+    if array.dtype == dtype:
+        return array
+    if dtype.kind in "biu" and not _are_whole(array, dtype):
         least, most = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
         raise SpaceError(
             f"the environment's observation is {quoted(value)} {location(where)}, expected whole numbers from {least} to {most}, "
             f"as its observation space of type {dtype} says; correct the environment, or its space"
         )
     with np.errstate(over="ignore"):
-        converted = found.astype(dtype, copy=False)
-    if dtype.kind == "f" and not np.array_equal(np.isinf(converted), np.isinf(found)):
+        converted = array.astype(dtype, copy=False)
+    if dtype.kind == "f" and not np.array_equal(np.isinf(converted), np.isinf(array)):
         raise SpaceError(
             f"the environment's observation is {quoted(value)} {location(where)}, expected numbers of at most "
             f"{np.finfo(dtype).max:g} in size, as its observation space of type {dtype} says; correct the environment, or its "
@@ -115,14 +115,14 @@ def checked_box(value: Any, shape: tuple[int, ...], dtype: np.dtype[Any], where:
     return converted
 
 
-def _are_whole(found: npt.NDArray[Any], dtype: np.dtype[Any]) -> bool:
+def _are_whole(array: npt.NDArray[Any], dtype: np.dtype[Any]) -> bool:
     """Return whether all are whole numbers within the range of an integer or boolean type."""
-    if found.dtype.kind == "f" and not (np.isfinite(found) & (np.floor(found) == found)).all():
+    if array.dtype.kind == "f" and not (np.isfinite(array) & (np.floor(array) == array)).all():
         return False
-    if not found.size or found.dtype.kind == "b":
+    if not array.size or array.dtype.kind == "b":
         return True
     least, most = (0, 1) if dtype.kind == "b" else (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))
-    return least <= int(found.min()) and int(found.max()) <= most
+    return least <= int(array.min()) and int(array.max()) <= most
 
 
 def checked_reward(value: Any, what: str, where: Where) -> float:
@@ -130,15 +130,15 @@ def checked_reward(value: Any, what: str, where: Where) -> float:
     if type(value) is float and -LARGEST_RETURN <= value <= LARGEST_RETURN:
         return value
     try:
-        found = real(value, what, SpaceError)
+        reward = real(value, what, SpaceError)
     except SpaceError:
-        found = np.nan
-    if not -LARGEST_RETURN <= found <= LARGEST_RETURN:
+        reward = np.nan
+    if not -LARGEST_RETURN <= reward <= LARGEST_RETURN:
         raise SpaceError(
             f"{what} is {quoted(value)} {location(where)}, expected one finite number of at most {LARGEST_RETURN:g} in size; "
             "correct the environment"
         )
-    return found
+    return reward
 
 
 def checked_flag(value: Any, what: str, where: Where) -> bool:

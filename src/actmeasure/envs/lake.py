@@ -183,8 +183,8 @@ def _last_look(cells: CharArray, history: EpisodeHistory) -> str:
 def _map_row(window: LakeWindow, row: int) -> str:
     marks = []
     for column, cell in enumerate(window.cells[row]):
-        place = (row, column)
-        left, right = "[]" if place == window.you else "()" if place == window.looked else "  "
+        at = (row, column)
+        left, right = "[]" if at == window.you else "()" if at == window.looked else "  "
         marks.append(f"{left}{_sign(cell)}{right}")
     return "".join(marks)
 

@@ -418,35 +418,35 @@ class FunctionMeasurement:
             given = (
                 self.function(observation, rng) if self._rng_as != "keyword" else self.function(observation, rng=rng)
             )
-        found = _whole_number(given) if isinstance(self.output, spaces.Discrete) else _array(given, self.output)
-        if found is None or not self.output.contains(found):
+        outcome = _whole_number(given) if isinstance(self.output, spaces.Discrete) else _array(given, self.output)
+        if outcome is None or not self.output.contains(outcome):
             raise SpaceError(
                 f"the measurement {self.name!r} returned {quoted(given)} {location(where)}, expected a value of {self.output}, "
                 "the space that was declared for it; correct the function, or the space"
             )
-        return found
+        return outcome
 
 
 def function_measurements(given: Any) -> tuple[FunctionMeasurement, ...]:
     """Return the measurements that were given as (name, price, function, output space)."""
     listed = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else []
-    found = []
+    measurements = []
     for entry in listed:
         if not isinstance(entry, tuple | list) or len(entry) != 4:
             raise SpaceError(
                 f"a measurement is {quoted(entry)}, expected (name, price, function, output space), such as "
                 "('coarse', 0.01, lambda observation: observation // 10, gymnasium.spaces.Discrete(50))"
             )
-        found.append(FunctionMeasurement(*entry))
-    if not found:
+        measurements.append(FunctionMeasurement(*entry))
+    if not measurements:
         raise SpaceError(
             f"measurements are {quoted(given)}, expected a list of at least one (name, price, function, output space)"
         )
-    names = [measurement.name for measurement in found]
+    names = [measurement.name for measurement in measurements]
     twice = first_repeated(names)
     if twice is not None:
         raise SpaceError(f"two measurements are named {twice!r}; give each a name of its own")
-    return tuple(found)
+    return tuple(measurements)
 
 
 def with_filler(space: spaces.Space[Any]) -> tuple[spaces.Space[Any], Any]:
@@ -491,12 +491,12 @@ def _whole_number(given: Any) -> int | None:
 def _array(given: Any, space: spaces.Box) -> Any:
     """Return a copy as an array of the type of a Box; None where it has another shape or kind."""
     try:
-        found = np.array(given)
+        array = np.array(given)
     except (TypeError, ValueError):
         return None
-    if found.shape != space.shape or found.dtype.kind not in "biuf":
+    if array.shape != space.shape or array.dtype.kind not in "biuf":
         return None
     with np.errstate(invalid="ignore", over="ignore"):
-        converted = found.astype(space.dtype)
-    is_same = space.dtype.kind == "f" or np.array_equal(converted, found)
+        converted = array.astype(space.dtype)
+    is_same = space.dtype.kind == "f" or np.array_equal(converted, array)
     return converted if is_same else None

@@ -64,12 +64,12 @@ def parse_json(text: str) -> Any:
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return the object with these keys and values; a key that occurs twice is an error."""
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    mapping = dict(pairs)
+    if len(mapping) != len(pairs):
         keys = [key for key, _ in pairs]
-        twice = next(key for key in found if keys.count(key) > 1)
+        twice = next(key for key in mapping if keys.count(key) > 1)
         raise ModelError(f"the key {quote(twice)} is given twice in one object; remove one of the two")
-    return found
+    return mapping
 
 
 def _refuse_constant(name: str) -> float:
@@ -150,9 +150,9 @@ def _sentence(message: str, value: Any, shape: Any, location: str) -> str:
             return _unknown_key(key[1], shape, location)
         return f"{location or 'it'} has no {quote(key[1])}; add it, or the file is incomplete"
     problem, path = _problem_and_path(message)
-    where, found = _at_path(value, path)
+    where, value_there = _at_path(value, path)
     separator = ": " if location and where[:1] == "'" else ""
-    return f"{location}{separator}{where} is {quote(found)}, expected {_expected(problem)}"
+    return f"{location}{separator}{where} is {quote(value_there)}, expected {_expected(problem)}"
 
 
 def _unknown_key(key: str, shape: Any, location: str) -> str:
@@ -252,9 +252,9 @@ def check_header(value: Any, form: str = FORMAT, latest: int | None = None) -> N
     if not isinstance(value, dict) or value.get("format") != form:
         what = form.removeprefix("actmeasure ")
         article = "an" if what[0] in "aeiou" else "a"
-        found = value.get("format") if isinstance(value, dict) else None
+        format_there = value.get("format") if isinstance(value, dict) else None
         remedy = f"use a file that {what}.save(path) has written"
-        if found == FIT_FORMAT:
+        if format_there == FIT_FORMAT:
             remedy = "it is a fit: say when to inspect with `actmeasure plan`, or write its model with `actmeasure fit --model`"
         elif form == FORMAT:
             remedy = f'if it is meant to be one, add the line "format": "{form}", to it'
@@ -314,11 +314,11 @@ class Names:
     def key(self, text: str, location: str) -> int:
         """Return the number of a state that is given as a key of an object, which is always a string."""
         if self.names is not None:
-            found = self.index_of.get(text, -1)
-            if found < 0:
+            index = self.index_of.get(text, -1)
+            if index < 0:
                 raise ModelError(f"{location}: {unknown(self.kind, text, self.names)}")
-            return found
-        found = decimal_index(text)
-        if not 0 <= found < self.count:
+            return index
+        index = decimal_index(text)
+        if not 0 <= index < self.count:
             raise ModelError(f"{location}: unknown {self.kind} {quote(text)}; use numbers from 0 to {self.count - 1}")
-        return found
+        return index

@@ -126,24 +126,24 @@ def _read(contents: bytes) -> PolicyGraph:
         edges.append(_edges(node.edges, f"nodes[{number}]"))
     start: Any = document.start
     if not isinstance(start, int):
-        found: dict[int | str, int] = {}
+        nodes_by_state: dict[int | str, int] = {}
         for position, item in enumerate(start):
             one = converted(item, _Start, f"start[{position}]")
-            if one.state in found:
+            if one.state in nodes_by_state:
                 raise ScheduleError(f"start[{position}]: the state {one.state!r} is given twice; remove one of the two")
-            found[one.state] = one.to
-        start = found
+            nodes_by_state[one.state] = one.to
+        start = nodes_by_state
     return PolicyGraph(decisions, edges, start)  # type: ignore[arg-type]
 
 
 def _edges(listed: list[Any], where: str) -> dict[Outcome, int]:
-    found: dict[Outcome, int] = {}
+    targets: dict[Outcome, int] = {}
     for position, item in enumerate(listed):
         edge = converted(item, _Edge, f"{where}, edges[{position}]")
-        if edge.outcome in found:
+        if edge.outcome in targets:
             raise ScheduleError(f"{where} has two edges for the outcome {edge.outcome!r}; remove one of them")
-        found[edge.outcome] = edge.to
-    return found
+        targets[edge.outcome] = edge.to
+    return targets
 
 
 def _checked_path(path: str | os.PathLike[str]) -> Path:

@@ -297,7 +297,9 @@ def read(contents: bytes) -> Model:
         raise ModelError(
             f"{states.count:,} states and {actions.count:,} actions are too many for a text file; use the .npz format"
         )
-    rows = _Rows(states, actions, _mask(document.terminal, states), document.measuring_cost, _prices_expected(document))
+    rows = _TransitionRows(
+        states, actions, _mask(document.terminal, states), document.measuring_cost, _prices_expected(document)
+    )
     for index, line in enumerate(document.transitions):
         rows.add(index, line)
     parts = rows.parts(_start(document.start, states), document.discount, document.reveal_start)
@@ -339,7 +341,7 @@ def _start(start: dict[str, float] | None, states: Names) -> FloatArray:
 
 
 @dataclass
-class _Rows:
+class _TransitionRows:
     """The transitions read so far, by row number state * n_actions + action."""
 
     states: Names

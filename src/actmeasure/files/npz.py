@@ -9,6 +9,7 @@ in `about`; their tables of prices and their laws are one after the other in arr
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -21,7 +22,16 @@ from actmeasure.files.parts import Parts, file_version, n_law_rows, stored_law, 
 from actmeasure.model import Measurement, Model
 from actmeasure.model.measurement import MOST_OUTCOMES
 
-__all__ = ["read", "write"]
+__all__ = [
+    "OF_MEASUREMENTS",
+    "about_measurement",
+    "check_measurement_shapes",
+    "measurement_arrays",
+    "most_values",
+    "read",
+    "read_measurements",
+    "write",
+]
 
 #: Members of the archive besides `about` and their types; `measuring_cost` has shape () or (S, A). In version 2 `allowed` has the
 #: shape (k, A), `price_tables` (tables, S, A), `law_offsets` (rows + 1,), `law_outcomes` and `law_probabilities` (entries,).
@@ -41,7 +51,7 @@ MEMBERS = {
     "law_outcomes": "<i4",
     "law_probabilities": "<f8",
 }
-#: Members that only version 2 has, in place of `measuring_cost`.
+#: Members that only version 2 has, in place of `measuring_cost`; files of agents have them as well.
 OF_MEASUREMENTS = ("allowed", "price_tables", "law_offsets", "law_outcomes", "law_probabilities")
 #: Number of JSON values that a measurement has in `about` besides the names of its outcomes.
 VALUES_OF_MEASUREMENT = 5
@@ -92,14 +102,15 @@ def write(model: Model, file: BinaryIO) -> None:
         arrays["measuring_cost"] = model.measuring_cost
     else:
         about |= {
-            "measurements": [_about_measurement(measurement) for measurement in model.measurements],
-            "passive": None if model.passive is None else _about_measurement(model.passive),
+            "measurements": [about_measurement(measurement) for measurement in model.measurements],
+            "passive": None if model.passive is None else about_measurement(model.passive),
         }
-        arrays |= _measurement_arrays(model)
+        arrays |= measurement_arrays(model.measurements, model.passive, model.n_states, model.n_actions)
     write_arrays(file, about, arrays, MEMBERS)
 
 
-def _about_measurement(measurement: Measurement) -> dict[str, Any]:
+def about_measurement(measurement: Measurement) -> dict[str, Any]:
+    """Return what `about` says of a measurement of a model."""
     law = measurement.law
     return {
         "name": measurement.name, "cost": measurement.cost if isinstance(measurement.cost, float) else None,
@@ -108,18 +119,23 @@ def _about_measurement(measurement: Measurement) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _measurement_arrays(model: Model) -> dict[str, npt.ArrayLike]:
-    """Return the arrays that all measurements share, by the names of `OF_MEASUREMENTS`."""
-    tables = [one.cost for one in model.measurements if not isinstance(one.cost, float)]
-    shown = (*model.measurements, *([] if model.passive is None else [model.passive]))
+def measurement_arrays(
+    measurements: Sequence[Measurement], passive: Measurement | None, n_states: int, n_actions: int
+) -> dict[str, npt.ArrayLike]:
+    """Return the arrays that all measurements of a model share, by the names of `OF_MEASUREMENTS`."""
+    tables = [one.cost for one in measurements if not isinstance(one.cost, float)]
+    shown = (*measurements, *([] if passive is None else [passive]))
+    allowed = [
+        np.isin(np.arange(n_actions), one.with_actions or ()) | (one.with_actions is None) for one in measurements
+    ]
     laws = [one.law for one in shown if one.law is not None]
     offsets, size = [np.zeros(1, dtype=np.int64)], 0
     for law in laws:
         offsets.append(law.offsets[1:] + size)
         size += len(law.outcomes)
     return {
-        "allowed": model.allowed_decisions[:, 1:].T,
-        "price_tables": np.array(tables).reshape(len(tables), model.n_states, model.n_actions),
+        "allowed": np.array(allowed, dtype=bool).reshape(len(measurements), n_actions),
+        "price_tables": np.array(tables).reshape(len(tables), n_states, n_actions),
         "law_offsets": np.concatenate(offsets),
         "law_outcomes": np.concatenate([np.zeros(0, dtype=np.int32), *(law.outcomes for law in laws)]),
         "law_probabilities": np.concatenate([np.zeros(0), *(law.probabilities for law in laws)]),
@@ -136,7 +152,9 @@ def _parts(about: _About, arrays: Arrays) -> Parts:
     """Return the contents of the archive, whose shapes are already known to fit."""
     n_states, n_actions = arrays["rewards"].shape
     costs = arrays.get("measuring_cost")
-    measurements, passive = (None, None) if about.measurements is None else _measurements(about, arrays)
+    measurements, passive = None, None
+    if about.measurements is not None:
+        measurements, passive = read_measurements(about.measurements, about.passive, arrays, n_states, n_actions)
     return Parts(
         n_states=n_states,
         n_actions=n_actions,
@@ -157,17 +175,20 @@ def _parts(about: _About, arrays: Arrays) -> Parts:
     )
 
 
-def _measurements(about: _About, arrays: Arrays) -> tuple[list[Measurement], Measurement | None]:
-    """Return the measurements and the passive one, each with its own part of the arrays, whose sizes are known to fit."""
-    n_states, n_actions = arrays["rewards"].shape
+def read_measurements(
+    measurements: list[Any], passive: Any, arrays: Mapping[str, npt.NDArray[Any]], n_states: int, n_actions: int
+) -> tuple[list[Measurement], Measurement | None]:
+    """Return the measurements and the passive one, not yet checked against a model, of what `about` says and the arrays.
+
+    The sizes of the arrays are known to fit (`check_measurement_shapes`).
+    """
     offsets, found, tables = arrays["law_offsets"], [], iter(arrays["price_tables"])
     size = len(arrays["law_outcomes"])
     if offsets[0] != 0 or offsets[-1] != size or np.any(offsets[1:] < offsets[:-1]):
         raise ModelError("'law_offsets' are not ascending numbers of entries; the file is damaged")
     row = 0
-    described = _described(about)
-    for index, (location, given) in enumerate(described):
-        is_passive = index == len(about.measurements or ())
+    for index, (location, given) in enumerate(_described(measurements, passive)):
+        is_passive = index == len(measurements)
         with_actions = None
         if not is_passive and not arrays["allowed"][index].all():
             with_actions = tuple(np.flatnonzero(arrays["allowed"][index]).tolist())
@@ -187,13 +208,13 @@ def _measurements(about: _About, arrays: Arrays) -> tuple[list[Measurement], Mea
             found.append(stored_measurement(given.name, price, names, with_actions, law))
         except ModelError as error:
             raise ModelError(f"{location}: {error}") from error
-    return (found, None) if about.passive is None else (found[:-1], found[-1])
+    return (found, None) if passive is None else (found[:-1], found[-1])
 
 
-def _described(about: _About) -> list[tuple[str, _Measurement]]:
+def _described(measurements: list[Any], passive: Any) -> list[tuple[str, _Measurement]]:
     """Return what `about` says about the measurements and, last, about the passive one, each with its place in messages."""
-    values = [(f"measurements[{index}]", value) for index, value in enumerate(about.measurements or ())]
-    values += [] if about.passive is None else [("passive", about.passive)]
+    values = [(f"measurements[{index}]", value) for index, value in enumerate(measurements)]
+    values += [] if passive is None else [("passive", passive)]
     return [(location, converted(value, _Measurement, f"'about': {location}")) for location, value in values]
 
 
@@ -206,14 +227,23 @@ def _check_about(about: dict[str, Any], shapes: Shapes) -> None:
         return
     if "measuring_cost" in shapes:
         raise ModelError("'about' has 'measurements', but there is an array 'measuring_cost'; the file is damaged")
-    n_states, n_actions = shapes["rewards"]
-    measurements = [one for _, one in _described(described)]
-    rows = sum(n_law_rows(one.by_action, n_states, n_actions) for one in measurements if one.outcomes is not None)
-    tables = sum(one.cost is None for one in measurements)
+    check_measurement_shapes(described.measurements, described.passive, shapes, *shapes["rewards"])
+
+
+def check_measurement_shapes(
+    measurements: list[Any], passive: Any, shapes: Shapes, n_states: int, n_actions: int
+) -> None:
+    """Raise a `ModelError` if the arrays of `OF_MEASUREMENTS` do not have the shapes of what `about` says."""
+    described = [one for _, one in _described(measurements, passive)]
+    rows = sum(n_law_rows(one.by_action, n_states, n_actions) for one in described if one.outcomes is not None)
+    tables = sum(one.cost is None for one in described)
+    n_chances = math.prod(shapes["law_outcomes"])
     expected: Shapes = {
-        "allowed": (len(described.measurements), n_actions),
+        "allowed": (len(measurements), n_actions),
         "price_tables": (tables, n_states, n_actions),
         "law_offsets": (rows + 1,),
+        "law_outcomes": (n_chances,),
+        "law_probabilities": (n_chances,),
     }
     _check_equal(shapes, expected)
 
@@ -240,14 +270,14 @@ def _check_shapes(shapes: Shapes) -> int:
         check_keys(shapes, "the archive", shapes.keys() | {"measuring_cost"})
         return n_states + n_actions
     check_keys(shapes, "the archive", [*OF_MEASUREMENTS, *shapes])
-    n_chances = math.prod(shapes["law_outcomes"])
-    _check_equal(shapes, {"law_outcomes": (n_chances,), "law_probabilities": (n_chances,)})
-    if len(shapes["allowed"]) != 2:
-        raise ModelError(
-            f"'allowed' has shape {shapes['allowed']}, expected (measurements, actions); the file is damaged"
-        )
+    return n_states + n_actions + most_values(shapes)
+
+
+def most_values(shapes: Shapes) -> int:
+    """Return the largest number of values in `about` that tell of measurements with arrays of these shapes."""
+    n_measurements, n_chances = (math.prod(shapes[name][:1]) for name in ("allowed", "law_outcomes"))
     # Every outcome of a sound model has an entry, but for a few that no state can produce.
-    return n_states + n_actions + n_chances + MOST_OUTCOMES + VALUES_OF_MEASUREMENT * shapes["allowed"][0]
+    return n_chances + MOST_OUTCOMES + VALUES_OF_MEASUREMENT * n_measurements
 
 
 def _check_equal(shapes: Shapes, expected: Shapes) -> None:

@@ -23,13 +23,13 @@ import numpy.typing as npt
 from actmeasure.errors import ModelError
 from actmeasure.files import pomdp_writer
 from actmeasure.files.parts import Parts, stored_law, stored_measurement
-from actmeasure.files.pomdp_reader import IndexArray, Pomdp, Rows, Tables, Words, read, tables_of
+from actmeasure.files.pomdp_reader import CompressedRows, IndexArray, Pomdp, Tables, Words, read, tables_of
 from actmeasure.files.pomdp_writer import (
     BEGIN,
     BLIND,
     MEASURE,
     Described,
-    Layout,
+    FileLayout,
     LookComment,
     PairsComment,
     check_sizes,
@@ -93,28 +93,30 @@ def _agreeing(read: Callable[[], T]) -> T:
         ) from error
 
 
-def _stacked(parts: Sequence[Rows]) -> Rows:
+def _stacked(parts: Sequence[CompressedRows]) -> CompressedRows:
     """Return rows one after the other."""
     sizes = np.concatenate([part.sizes() for part in parts])
-    return Rows(
+    return CompressedRows(
         np.concatenate([[0], np.cumsum(sizes)]),
         np.concatenate([part.columns for part in parts]),
         np.concatenate([part.values for part in parts]),
     )
 
 
-def _by_state(moves: Rows, n_states: int, n_actions: int, terminal: BoolArray) -> tuple[Rows, IndexArray]:
+def _by_state(
+    moves: CompressedRows, n_states: int, n_actions: int, terminal: BoolArray
+) -> tuple[CompressedRows, IndexArray]:
     """Return rows in the order of states and then actions, without those of terminal states, and where each entry was before."""
     action, state = np.divmod(moves.row_of_entry(), n_states)
     rows = state * n_actions + action
     order = np.argsort(rows, kind="stable")
     order = order[~terminal[state[order]]]
     offsets = np.searchsorted(rows[order], np.arange(n_states * n_actions + 1))
-    return Rows(offsets, moves.columns[order], moves.values[order]), order
+    return CompressedRows(offsets, moves.columns[order], moves.values[order]), order
 
 
 def _parts(
-    moves: Rows,
+    moves: CompressedRows,
     rewards: FloatArray,
     terminal: BoolArray,
     initial: FloatArray,
@@ -158,7 +160,7 @@ class Form:
 
 
 @dataclass(frozen=True)
-class Moves(Rows):
+class Moves(CompressedRows):
     """The transitions of one action of the file: rows over the states, columns are successors, with the reward of every entry."""
 
     rewards: FloatArray
@@ -388,8 +390,8 @@ def _candidates(pomdp: Pomdp, shown: IndexArray) -> list[tuple[list[int], list[i
 
 
 def _most_common(values: IndexArray) -> int:
-    found, counts = np.unique(values, return_counts=True)
-    return int(found[np.argmax(counts)])
+    distinct, counts = np.unique(values, return_counts=True)
+    return int(distinct[np.argmax(counts)])
 
 
 def _shown_twice(pomdp: Pomdp, shown: IndexArray) -> str:
@@ -585,7 +587,7 @@ def observed_model(
     ).model()  # fmt: skip
 
 
-def _same(one: Rows, other: Rows) -> bool:
+def _same(one: CompressedRows, other: CompressedRows) -> bool:
     return (
         np.array_equal(one.offsets, other.offsets)
         and np.array_equal(one.columns, other.columns)
@@ -596,7 +598,7 @@ def _same(one: Rows, other: Rows) -> bool:
 def _pairs_model(pomdp: Pomdp, tables: Tables, comment: PairsComment) -> Model:
     """Return the model of a file with a comment line of version 2; a `ModelError` says where the two do not agree."""
     check_sizes(comment, pomdp.states.count, pomdp.actions.count, pomdp.observations.count)
-    layout = Layout.of(comment)
+    layout = FileLayout.of(comment)
     for what, expected, found in (
         ("states", layout.states, pomdp.states.names),
         ("actions", layout.actions, pomdp.actions.names),
@@ -613,7 +615,7 @@ def _pairs_model(pomdp: Pomdp, tables: Tables, comment: PairsComment) -> Model:
 class _PairsReader:
     """Finds the parts of a model in the tables of its file."""
 
-    def __init__(self, pomdp: Pomdp, tables: Tables, comment: PairsComment, layout: Layout) -> None:
+    def __init__(self, pomdp: Pomdp, tables: Tables, comment: PairsComment, layout: FileLayout) -> None:
         self.pomdp, self.tables, self.comment, self.layout = pomdp, tables, comment, layout
         self.n_file_states = pomdp.states.count
         self.pair_number = {pair: number for number, pair in enumerate(layout.pairs)}
@@ -631,7 +633,7 @@ class _PairsReader:
         rewards = np.concatenate([self.tables.rewards_of(*rows) for rows in blind])
         if np.any(moves.columns < added):
             raise ModelError("a state leads to a state that is only there for the start")
-        moves = Rows(moves.offsets, moves.columns - added, moves.values)
+        moves = CompressedRows(moves.offsets, moves.columns - added, moves.values)
         terminal = np.zeros(n_states, dtype=bool)
         if comment.ends:
             terminal = self._shows(self.tables.shown.part(*blind[0]), self.layout.end)
@@ -645,7 +647,7 @@ class _PairsReader:
         ).model()  # fmt: skip
 
     @staticmethod
-    def _shows(rows: Rows, observation: int) -> BoolArray:
+    def _shows(rows: CompressedRows, observation: int) -> BoolArray:
         """Return for every row whether it shows one observation only, this one."""
         shows: BoolArray = rows.sizes() == 1
         shows &= rows.columns[np.minimum(rows.offsets[:-1], len(rows.columns) - 1)] == observation
@@ -689,14 +691,14 @@ class _PairsReader:
             rows.append(np.array([action * n_states + state]))
             outcomes.append(np.array([outcome]))
             chances.append(np.array([chance]))
-        row, found, values = np.concatenate(rows), np.concatenate(outcomes), np.concatenate(chances)
-        if np.any(found < 0):
+        row, seen, values = np.concatenate(rows), np.concatenate(outcomes), np.concatenate(chances)
+        if np.any(seen < 0):
             raise ModelError(f"the pairs with {given.name!r} show observations that are no outcomes of it")
-        order = np.lexsort((found, row))
+        order = np.lexsort((seen, row))
         offsets: IndexArray = np.searchsorted(
             row[order], np.arange((n_actions if given.by_action else 1) * n_states + 1)
         )
-        return stored_law(n_outcomes, given.by_action, offsets, found[order], values[order], given.name)
+        return stored_law(n_outcomes, given.by_action, offsets, seen[order], values[order], given.name)
 
 
 def _check_written_again(pomdp: Pomdp, tables: Tables, model: Model) -> None:
@@ -731,7 +733,7 @@ def _of_row(pomdp: Pomdp, row: int) -> str:
     return f"of action {pomdp.actions[action]!r} in state {pomdp.states[state]!r}"
 
 
-def _first_difference(one: Rows, other: Rows) -> int:
+def _first_difference(one: CompressedRows, other: CompressedRows) -> int:
     """Return the first row that differs by more than rounding, or -1."""
     if np.array_equal(one.offsets, other.offsets) and np.array_equal(one.columns, other.columns):
         apart = np.abs(one.values - other.values) > EQUAL_WITHIN

@@ -20,8 +20,18 @@ from actmeasure.files.pomdp_writer import COMMENT, RESERVED, LookComment, PairsC
 from actmeasure.model.transitions import ACCEPTED_ERROR, ROUNDING_ERROR, FloatArray, normalised
 
 __all__ = [
-    "ENTRY_ERROR", "ROW_ERROR", "IndexArray", "Pomdp", "ProbabilityTable", "RewardTable", "Rows", "Tables", "Tokens", "Words",
-    "read", "tables_of",
+    "ENTRY_ERROR",
+    "ROW_ERROR",
+    "CompressedRows",
+    "IndexArray",
+    "Pomdp",
+    "ProbabilityTable",
+    "RewardTable",
+    "Tables",
+    "Tokens",
+    "Words",
+    "read",
+    "tables_of",
 ]  # fmt: skip
 
 IndexArray = npt.NDArray[np.int64]
@@ -118,10 +128,10 @@ class Words:
 
     def find(self, word: str) -> int:
         """Return the number that a name or a plain decimal stands for, or -1; decimals are kept with the names."""
-        found = self.index_of.get(word, -1)
-        if found < 0 and 0 <= (found := decimal_index(word)) < self.count:
-            self.index_of[word] = found
-        return found if found < self.count else -1
+        index = self.index_of.get(word, -1)
+        if index < 0 and 0 <= (index := decimal_index(word)) < self.count:
+            self.index_of[word] = index
+        return index if index < self.count else -1
 
 
 class _Reader:
@@ -370,8 +380,8 @@ class _Reader:
 
     def _one_or_all(self, kind: str) -> int | None:
         everything = self.tokens.peek() == "*"
-        found = self._reference(kind)
-        return None if everything else found.start
+        range_of = self._reference(kind)
+        return None if everything else range_of.start
 
 
 class ProbabilityTable:
@@ -475,30 +485,30 @@ class RewardTable:
             Numbers of actions, states, successors and observations.
         """
         latest, rewards = np.zeros(len(points[0]), dtype=np.int64), np.zeros(len(points[0]))
-        for places in self._by_places:
-            known, counts, values = self._lines(places, sizes)
-            asked = _joint([points[position] for position in range(4) if places[position]], places, sizes, len(latest))
-            found = np.minimum(np.searchsorted(known, asked), len(known) - 1)
-            later = (known[found] == asked) & (counts[found] > latest)
-            latest[later], rewards[later] = counts[found][later], values[found][later]
+        for given in self._by_places:
+            known, counts, values = self._lines(given, sizes)
+            asked = _joint([points[position] for position in range(4) if given[position]], given, sizes, len(latest))
+            nearest = np.minimum(np.searchsorted(known, asked), len(known) - 1)
+            later = (known[nearest] == asked) & (counts[nearest] > latest)
+            latest[later], rewards[later] = counts[nearest][later], values[nearest][later]
         return rewards
 
-    def _lines(self, places: tuple[bool, ...], sizes: tuple[int, ...]) -> tuple[IndexArray, IndexArray, FloatArray]:
+    def _lines(self, given: tuple[bool, ...], sizes: tuple[int, ...]) -> tuple[IndexArray, IndexArray, FloatArray]:
         """Return the lines of a group as arrays: what they are about as one number each, ascending, their order, and rewards."""
-        if places not in self._sorted:
-            lines = self._by_places[places]
-            keys = np.array(list(lines), dtype=np.int64).reshape(len(lines), sum(places))
-            known = _joint(list(keys.T), places, sizes, len(lines))
+        if given not in self._sorted:
+            lines = self._by_places[given]
+            keys = np.array(list(lines), dtype=np.int64).reshape(len(lines), sum(given))
+            known = _joint(list(keys.T), given, sizes, len(lines))
             order = np.argsort(known)
             counts, values = (np.array(part)[order] for part in zip(*lines.values(), strict=True))
-            self._sorted[places] = known[order], counts, values
-        return self._sorted[places]
+            self._sorted[given] = known[order], counts, values
+        return self._sorted[given]
 
 
-def _joint(columns: list[IndexArray], places: tuple[bool, ...], sizes: tuple[int, ...], count: int) -> IndexArray:
+def _joint(columns: list[IndexArray], positions: tuple[bool, ...], sizes: tuple[int, ...], count: int) -> IndexArray:
     """Return one number for each combination of the indices at some of the four places of a reward."""
     joint = np.zeros(count, dtype=np.int64)
-    given = (size for size, is_given in zip(sizes, places, strict=True) if is_given)
+    given = (size for size, is_given in zip(sizes, positions, strict=True) if is_given)
     for column, size in zip(columns, given, strict=True):
         joint = joint * size + column
     return joint
@@ -615,14 +625,14 @@ class Tokens:
             if not self.is_number() and math.isfinite(sum(values := list(map(float, words)))):
                 return values
             self._position -= count
-        found: list[float] = []
+        numbers: list[float] = []
         while self.is_number():
-            if len(found) == count:
+            if len(numbers) == count:
                 raise self.error(f"{what} has more than the expected {count} numbers; remove the rest")
-            found.append(self.number(what))
-        if len(found) < count:
-            raise self.error(f"{what} has {len(found)} numbers, expected {count}, then got {self.got()}")
-        return found
+            numbers.append(self.number(what))
+        if len(numbers) < count:
+            raise self.error(f"{what} has {len(numbers)} numbers, expected {count}, then got {self.got()}")
+        return numbers
 
     def reference(self, words: Words) -> range:
         """Read a state, action or observation, by name or number, or all of them given as '*'."""
@@ -630,22 +640,22 @@ class Tokens:
         if word == "*":
             self.take()
             return range(words.count)
-        found = words.find(word)
-        if found < 0 and self.is_name():
+        index = words.find(word)
+        if index < 0 and self.is_name():
             listed = words.names
             raise self.error(
                 unknown(words.kind, word, listed) if listed else f"the {words.kind}s have no names, got {word!r}"
             )
-        if found < 0:
+        if index < 0:
             raise self.error(
                 f"expected {words.kind}, as a name, a number from 0 to {words.count - 1} or '*', got {self.got()}"
             )
         self.take()
-        return range(found, found + 1)
+        return range(index, index + 1)
 
 
 @dataclass(frozen=True)
-class Rows:
+class CompressedRows:
     """Compressed rows: that of action `a` and state `s` is number `a * S + s`; columns ascend, values are not 0."""
 
     offsets: IndexArray
@@ -660,10 +670,10 @@ class Rows:
         """Return the row of every entry."""
         return np.repeat(np.arange(len(self.offsets) - 1), self.sizes())
 
-    def part(self, first: int, last: int) -> Rows:
+    def part(self, first: int, last: int) -> CompressedRows:
         """Return the rows from `first` to before `last`."""
         begin, end = int(self.offsets[first]), int(self.offsets[last])
-        return Rows(self.offsets[first : last + 1] - begin, self.columns[begin:end], self.values[begin:end])
+        return CompressedRows(self.offsets[first : last + 1] - begin, self.columns[begin:end], self.values[begin:end])
 
 
 @dataclass(frozen=True)
@@ -672,16 +682,16 @@ class Tables:
 
     Attributes
     ----------
-    moves : Rows
+    moves : CompressedRows
         Transition probabilities; columns are successors.
-    shown : Rows
+    shown : CompressedRows
         Probabilities of observations; row `a * S + t` is for state `t` reached by action `a`.
     rewards : float64 array, one for each entry of `moves`
         Rewards that depend on the observation are expectations over it, given action and successor.
     """
 
-    moves: Rows
-    shown: Rows
+    moves: CompressedRows
+    shown: CompressedRows
     rewards: FloatArray
 
     def rewards_of(self, first: int, last: int) -> FloatArray:
@@ -696,7 +706,7 @@ def tables_of(pomdp: Pomdp) -> Tables:
     return Tables(moves, shown, _expected_rewards(pomdp, moves, shown))
 
 
-def _distributions(pomdp: Pomdp, table: ProbabilityTable, what: str) -> Rows:
+def _distributions(pomdp: Pomdp, table: ProbabilityTable, what: str) -> CompressedRows:
     """Return the rows of a table, divided by their sums where these differ from 1 by more than rounding."""
     n_states = pomdp.states.count
     n_rows = pomdp.actions.count * n_states
@@ -719,17 +729,17 @@ def _distributions(pomdp: Pomdp, table: ProbabilityTable, what: str) -> Rows:
             f"{sums[action * n_states + state]:.6g}, expected 1; complete them"
         )
     rescaled = error > ROUNDING_ERROR * np.maximum(4, sizes)
-    return Rows(offsets, columns, values / np.where(rescaled, sums, 1.0)[rows] if rescaled.any() else values)
+    return CompressedRows(offsets, columns, values / np.where(rescaled, sums, 1.0)[rows] if rescaled.any() else values)
 
 
-def _expected_rewards(pomdp: Pomdp, moves: Rows, shown: Rows) -> FloatArray:
+def _expected_rewards(pomdp: Pomdp, moves: CompressedRows, shown: CompressedRows) -> FloatArray:
     """Return the reward of every entry of `moves`: the mean over observations where it depends on them."""
     n_states = pomdp.states.count
     actions, states = np.divmod(moves.row_of_entry(), n_states)
     successors = moves.columns
     if not pomdp.rewards.by_observation:
         return pomdp.rewards_at(actions, states, successors, np.zeros_like(successors))
-    found = np.empty(len(successors))
+    expected = np.empty(len(successors))
     rows = actions * n_states + successors
     ends = np.cumsum(shown.sizes()[rows])
     first = 0
@@ -745,6 +755,6 @@ def _expected_rewards(pomdp: Pomdp, moves: Rows, shown: Rows) -> FloatArray:
         least, most = np.minimum.reduceat(paid, begins), np.maximum.reduceat(paid, begins)
         with np.errstate(over="ignore", invalid="ignore"):  # infinity is refused later
             mean = np.add.reduceat(shown.values[at] * paid, begins)
-        found[some] = np.where(least == most, least, mean)  # where they are equal, without rounding
+        expected[some] = np.where(least == most, least, mean)  # where they are equal, without rounding
         first = last
-    return found
+    return expected

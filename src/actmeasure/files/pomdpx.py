@@ -20,7 +20,7 @@ import numpy as np
 from actmeasure.errors import ModelError, first_repeated
 from actmeasure.files.checks import decimal_index, quote, unknown
 from actmeasure.files.pomdp_model import observed_model
-from actmeasure.files.pomdp_reader import ENTRY_ERROR, ROW_ERROR, IndexArray, Rows, Tables
+from actmeasure.files.pomdp_reader import ENTRY_ERROR, ROW_ERROR, CompressedRows, IndexArray, Tables
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray, normalised
 
@@ -99,7 +99,7 @@ class _Variable:
 
 
 @dataclass(frozen=True)
-class _Table:
+class _Function:
     """A function of variables as a dense array with an axis for each; for distributions the last axis is the variable itself."""
 
     parents: list[str]
@@ -143,10 +143,10 @@ class _Network:
 
     @staticmethod
     def _one(element: Element, tag: str) -> Element:
-        found = element.findall(tag)
-        if len(found) != 1:
-            raise ModelError(f"<{element.tag}> has {len(found)} elements <{tag}>, expected one")
-        return found[0]
+        elements = element.findall(tag)
+        if len(elements) != 1:
+            raise ModelError(f"<{element.tag}> has {len(elements)} elements <{tag}>, expected one")
+        return elements[0]
 
     def model(self) -> Model:
         """Return the model: all variables together, as flat tables."""
@@ -186,14 +186,14 @@ class _Network:
                 )
         return False
 
-    def _moves(self) -> Rows:
+    def _moves(self) -> CompressedRows:
         """Return the transitions as compressed rows over (action, state)."""
         tables = self._distributions("StateTransitionFunction", self.after, [*self.actions, *self.before])
         return _rows(
             self._expanded(self._all(self.before), self.after, tables), self.after, self.n_actions * self.n_states
         )
 
-    def _shown(self) -> tuple[Rows, list[str]]:
+    def _shown(self) -> tuple[CompressedRows, list[str]]:
         """Return the law of the observations as compressed rows over (action, state reached), and the observations' names."""
         visible = [variable for variable in self.after if variable.fully_observed] + self.observations
         start = self._all(self.after)
@@ -201,9 +201,9 @@ class _Network:
             tables = self._distributions("ObsFunction", self.observations, [*self.actions, *self.after])
             start = self._expanded(start, self.observations, tables)
         if not visible:
-            return Rows(np.arange(self.n_actions * self.n_states + 1), start[0] * 0, np.ones(len(start[0]))), [
-                "nothing"
-            ]
+            return CompressedRows(
+                np.arange(self.n_actions * self.n_states + 1), start[0] * 0, np.ones(len(start[0]))
+            ), ["nothing"]
         row, chances, values = start
         occurring, number = np.unique(_flat(values, visible), return_inverse=True)
         shape = [len(variable.values) for variable in visible]
@@ -213,7 +213,7 @@ class _Network:
         ]
         order = np.lexsort((number, row))
         offsets = np.searchsorted(row[order], np.arange(self.n_actions * self.n_states + 1))
-        return Rows(offsets, number[order], chances[order]), names
+        return CompressedRows(offsets, number[order], chances[order]), names
 
     def _all(self, states: list[_Variable]) -> _Assignments:
         """Return every action with every state, a row each."""
@@ -222,7 +222,7 @@ class _Network:
         values = _digits(action, self.actions) | _digits(state, states)
         return rows, np.ones(len(rows)), values
 
-    def _expanded(self, given: _Assignments, variables: list[_Variable], tables: dict[str, _Table]) -> _Assignments:
+    def _expanded(self, given: _Assignments, variables: list[_Variable], tables: dict[str, _Function]) -> _Assignments:
         """Return the assignments with values of further variables, each as often as it has possible values."""
         rows, chances, values = given
         waiting = list(variables)
@@ -242,25 +242,25 @@ class _Network:
             rows, values = rows[at], {name: of_name[at] for name, of_name in values.items()} | {variable.name: value}
         return rows, chances, values
 
-    def _distributions(self, section: str, variables: list[_Variable], known: list[_Variable]) -> dict[str, _Table]:
+    def _distributions(self, section: str, variables: list[_Variable], known: list[_Variable]) -> dict[str, _Function]:
         """Return the distribution of each variable given its parents, which are `known` or among the variables."""
         allowed = {variable.name for variable in (*known, *variables)}
-        found: dict[str, _Table] = {}
+        functions: dict[str, _Function] = {}
         for element in self._one(self.root, section).findall("CondProb"):
             name = _text(self._one(element, "Var"))
             if name not in [variable.name for variable in variables]:
                 raise ModelError(f"<{section}>: {unknown('variable', name, [one.name for one in variables])}")
-            if name in found:
+            if name in functions:
                 raise ModelError(f"<{section}> has the variable {name!r} twice; remove one of the two")
             table = self._table(element, name, allowed - {name}, "ProbTable", section)
             self._check_sums(table, name)
-            found[name] = table
-        missing = [variable.name for variable in variables if variable.name not in found]
+            functions[name] = table
+        missing = [variable.name for variable in variables if variable.name not in functions]
         if missing:
             raise ModelError(f"<{section}> does not give the variable {missing[0]!r}; add a <CondProb> for it")
-        return found
+        return functions
 
-    def _check_sums(self, table: _Table, name: str) -> None:
+    def _check_sums(self, table: _Function, name: str) -> None:
         """Raise a `ModelError` for a row that is not a distribution; divide rows by their sums."""
         sums = table.values.sum(axis=-1)
         wrong = np.abs(sums - 1) > max(ROW_ERROR, ENTRY_ERROR * table.values.shape[-1])
@@ -273,7 +273,7 @@ class _Network:
             )
         table.values[...] /= sums[..., None]
 
-    def _table(self, element: Element, name: str, allowed: set[str], tag: str, section: str) -> _Table:
+    def _table(self, element: Element, name: str, allowed: set[str], tag: str, section: str) -> _Function:
         """Return the table of a variable or reward; later entries override earlier ones."""
         words = _text(self._one(element, "Parent")).split()
         parents = [] if words == ["null"] else words
@@ -299,7 +299,7 @@ class _Network:
             instance = _text(self._one(entry, "Instance")).split()
             numbers = _text(self._one(entry, tag))
             self._set_entry(values, axes, instance, numbers, location, probabilities=tag == "ProbTable")
-        return _Table(parents, values)
+        return _Function(parents, values)
 
     @staticmethod
     def _set_entry(
@@ -344,7 +344,7 @@ class _Network:
             )
         values[tuple(named)] = given.reshape(shape)
 
-    def _rewards(self, moves: Rows) -> FloatArray:
+    def _rewards(self, moves: CompressedRows) -> FloatArray:
         """Return the reward of every transition: the sum of all reward variables."""
         row = moves.row_of_entry()
         action, state = np.divmod(row, self.n_states)
@@ -417,9 +417,9 @@ def _flat(values: dict[str, IndexArray], variables: list[_Variable]) -> IndexArr
     return number
 
 
-def _rows(assignments: _Assignments, variables: list[_Variable], n_rows: int) -> Rows:
+def _rows(assignments: _Assignments, variables: list[_Variable], n_rows: int) -> CompressedRows:
     """Return assignments as compressed rows whose columns are combinations of values."""
     row, chances, values = assignments
     columns = _flat(values, variables)
     order = np.lexsort((columns, row))
-    return Rows(np.searchsorted(row[order], np.arange(n_rows + 1)), columns[order], chances[order])
+    return CompressedRows(np.searchsorted(row[order], np.arange(n_rows + 1)), columns[order], chances[order])

@@ -7,10 +7,10 @@ from actmeasure.inspection.advising import advise
 from actmeasure.inspection.detection import DetectionFit, fit_detection
 from actmeasure.inspection.diagnostics import Diagnostic
 from actmeasure.inspection.economics import Components, Economics, InspectionMethod, RuleStep, Units
-from actmeasure.inspection.figures import Figures, HistoryPeriod, PlanStep, StepBranch
 from actmeasure.inspection.fitting import Fit, fit
 from actmeasure.inspection.groups import GroupFits, fit_groups
 from actmeasure.inspection.page import write_page
+from actmeasure.inspection.plan_figures import Figures, HistoryPeriod, PlanStep, StepBranch
 from actmeasure.inspection.problem import Problem
 from actmeasure.inspection.schedules import PricedSchedule
 from actmeasure.inspection.usual_policies import ComparedPolicy

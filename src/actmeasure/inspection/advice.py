@@ -14,7 +14,7 @@ from actmeasure.errors import import_extra
 from actmeasure.evaluation import Evaluation
 from actmeasure.inspection.diagnostics import Diagnostic
 from actmeasure.inspection.economics import Economics, Units
-from actmeasure.inspection.figures import Figures, HistoryPeriod, PlanStep
+from actmeasure.inspection.plan_figures import Figures, HistoryPeriod, PlanStep
 from actmeasure.inspection.plan_text import graph_advice_text, step_words
 from actmeasure.inspection.problem import Problem
 from actmeasure.inspection.schedules import PricedSchedule, discounted_visits, is_rounding, own_price, plan_of

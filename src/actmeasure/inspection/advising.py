@@ -14,9 +14,9 @@ from actmeasure.evaluation import evaluate, values_of
 from actmeasure.inspection.advice import HIGH, LOW, Advice, Agreement, Confidence
 from actmeasure.inspection.diagnostics import Diagnostic, diagnostic
 from actmeasure.inspection.economics import Economics, Units
-from actmeasure.inspection.figures import Figures, figures
 from actmeasure.inspection.fitting import Fit
 from actmeasure.inspection.graph_advising import GraphAdviceRun, compared_graph, fit_diagnostics, has_time, present_rule
+from actmeasure.inspection.plan_figures import Figures, figures
 from actmeasure.inspection.problem import Problem, problem_of_model
 from actmeasure.inspection.schedules import (
     PricedSchedule,

@@ -23,6 +23,7 @@ CODES: dict[Severity, tuple[str, ...]] = {
         "lines-skipped", "dates-to-periods", "times-divided", "dates-with-two-readings", "months-without-day", "cells-missing",
         "columns-ignored", "states-sorted", "contradicted-records-left-out", "records-merged", "default-action-not-recorded",
         "actions-filled-in", "actions-filled-in-between", "contradictions-left-out",
+        "contradicting-records-left-out", "contradicting-units-left-out",
         "units-without-change", "assumption", "assumed-transitions", "assumption-not-needed",
         "age-matters", "age-does-not-matter",
         # Parts of the fit and of the advice that were left out.
@@ -35,7 +36,7 @@ CODES: dict[Severity, tuple[str, ...]] = {
         # Suspicious records, and little data.
         "times-look-like-dates", "state-seen-once", "state-never-seen", "few-units", "action-without-data",
         "action-without-data-in-states", "little-exposure", "estimation-not-converged",
-        "intensity-at-limit",
+        "intensity-at-limit", "state-left-unseen",
         # What records with such gaps do not determine, whatever their number.
         "flat-directions", "gaps-with-common-factor", "several-chains", "errors-confounded",
         # Goodness of fit: a test that fails, and its largest differences.

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from actmeasure.errors import FitError, quoted, unknown_name
+from actmeasure.errors import FitError, counted, quoted, unknown_name
 from actmeasure.inspection.diagnostics import Diagnostic, diagnostic
 from actmeasure.inspection.estimation import (
     FASTEST,
@@ -39,6 +39,7 @@ from actmeasure.inspection.uncertainty import (
     Replication,
     confounded_errors,
     flat_directions,
+    informed_rows,
     intervals,
     largest_entries,
     one_step_counts,
@@ -359,6 +360,7 @@ class EstimationRun:
         self._records, self._settings, self._progress, self._nested = records, settings, progress, nested
         self._starts_rng, self._bootstrap_rng, self._goodness_rng = rng.spawn(3)
         self._notes = list(records.notes)
+        self._left_out: list[int] = []
         self._use(self._find_gaps())
         self._check_possible()
         self._notes += _data_diagnostics(self._records, self._gaps)
@@ -372,6 +374,7 @@ class EstimationRun:
             settings.at_once,
             settings.age_breaks,
             settings.by_group,
+            np.array(self._left_out, dtype=np.int64),
         )
 
     def _use(self, gaps: Gaps) -> None:
@@ -404,10 +407,9 @@ class EstimationRun:
 
     def fit(self, bootstrap: int, goodness: int, level: float) -> Fit:
         """Estimate the parameters, check whether they are determined, test the fit and resample units."""
-        records, gaps = self._records, self._gaps
         self._progress("fitting", 0, 1)
-        inspected = self._inspected()
-        estimate, unknown, fixed, assumed = self._first_estimate(inspected)
+        estimate, unknown, fixed, assumed = self._first_estimate(self._inspected())
+        records, gaps, inspected = self._records, self._gaps, self._inspected()
         estimate, others, starts = self._best(estimate, fixed)
         self.estimate = estimate
         flat = flat_directions(self._likelihood, estimate, fixed)
@@ -430,8 +432,8 @@ class EstimationRun:
             converged=estimate.converged,
             free_parameters=int((self._allowed & np.isnan(fixed)).sum() - self._sums(fixed)),
             goodness=tested,
-            identifiability=tuple(_identifiability(flat, others, confounded, estimate, records, gaps, starts)),
-            warnings=(*records.warnings, *_little_data(estimate, unknown, assumed, records, gaps, self._block_names())),
+            identifiability=tuple(self._identifiability(flat, others, confounded, starts)),
+            warnings=(*records.warnings, *self._little_data(unknown, assumed)),
             notes=tuple(self._notes),
             initial=self._initial(estimate),
             inspected=inspected,
@@ -493,6 +495,13 @@ class EstimationRun:
             return persistent_start(allowed, fixed)
         return counted_start(self._likelihood, allowed, fixed)
 
+    def _determined(self) -> npt.NDArray[np.bool_]:
+        """Return the rows that the structure determines, (n_blocks, S): one possible transition, or no intensity above 0."""
+        n_blocks = self._gaps.n_blocks
+        most = np.where(self._likelihood.rates[:n_blocks, :, 0], 0, 1)
+        determined: npt.NDArray[np.bool_] = self._allowed[:n_blocks].sum(axis=2) <= most
+        return determined
+
     def _first_estimate(
         self, inspected: npt.NDArray[np.int64]
     ) -> tuple[ChainEstimate, npt.NDArray[np.bool_], FloatArray, npt.NDArray[np.bool_]]:
@@ -501,8 +510,7 @@ class EstimationRun:
         estimate = maximise(self._likelihood, self._data, self._start(self._allowed, self._known), self._known)
         least = LEAST_EXPOSURE * self._likelihood.mean_length
         unknown = (estimate.exposure[: gaps.n_blocks] < least) & (inspected == 0)
-        # Where no transition is allowed, the intensities are known to be 0.
-        unknown &= ~self._likelihood.rates[: gaps.n_blocks, :, 0] | self._allowed[: gaps.n_blocks].any(axis=2)
+        unknown &= ~self._determined()
         if not assumptions:
             return estimate, unknown, self._known, np.zeros_like(unknown)
         rows, assumed, notes = assumed_rows(
@@ -517,24 +525,76 @@ class EstimationRun:
         return estimate, unknown, fixed, assumed
 
     def _check_possible(self, fixed: FloatArray | None = None) -> None:
-        """Raise a `FitError` that names the record if the structure or assumptions exclude an observed transition.
+        """Raise a `FitError` that names the record if the structure, errors or assumptions exclude what was recorded.
 
-        If the settings say so, leave such gaps out instead, with a note.
+        If the settings say so, leave that out instead, with a note: gaps; or, where records may be wrong, records, and
+        units whose first record cannot be.
         """
         fixed = self._known if fixed is None else fixed
+        if self._likelihood.errors is not None:
+            self._check_records(fixed)
+            return
         wrong = self._contradictions(self._start(self._allowed, fixed))
         if not wrong.size:
             return
         if not self._settings.skip_contradictions:
             raise FitError(self._contradiction(wrong))
-        records, gaps = self._records, self._gaps
-        lines = sorted(records.line[gaps.last_record[wrong]].tolist())
-        note = diagnostic(
-            "contradictions-left-out", count=len(wrong), all_gaps=len(gaps.begin), lines=lines[:SHOWN_LINES]
-        )
-        self._notes.append(note)
-        self._records = records.split(gaps.last_record[wrong])
+        gaps = self._gaps
+        ends = gaps.last_record[wrong]
+        self._notes.append(self._left_out_note("contradictions-left-out", ends, all_gaps=len(gaps.begin)))
+        self._left_out += ends.tolist()
         self._use(self._find_gaps())
+
+    def _check_records(self, fixed: FloatArray) -> None:
+        """Do what `_check_possible` does where records may be wrong: a record that cannot be is left out, and gaps are longer."""
+        skip = self._settings.skip_contradictions
+        first = self._impossible_first(fixed)
+        if first.size:
+            if not skip:
+                raise FitError(self._wrong_first(first))
+            self._notes.append(self._left_out_note("contradicting-units-left-out", first))
+            units = np.isin(self._records.unit, self._records.unit[first])
+            self._records = self._records.without_inspections(np.flatnonzero(units))
+            self._use(self._find_gaps())
+        left_out: list[int] = []
+        while (wrong := self._contradictions(self._start(self._allowed, fixed))).size:
+            if not skip:
+                raise FitError(self._contradiction(wrong))
+            left_out += self._gaps.last_record[wrong].tolist()
+            self._records = self._records.without_inspections(self._gaps.last_record[wrong])
+            self._use(self._find_gaps())
+        if left_out:
+            self._notes.append(self._left_out_note("contradicting-records-left-out", np.array(left_out)))
+
+    def _left_out_note(self, code: str, records: npt.NDArray[np.int64], **numbers: int) -> Diagnostic:
+        """Return the diagnostic about what was left out at some records."""
+        lines = sorted(self._records.line[records].tolist())
+        return diagnostic(code, count=len(records), lines=tuple(lines[:SHOWN_LINES]), **numbers)
+
+    def _impossible_first(self, fixed: FloatArray) -> npt.NDArray[np.int64]:
+        """Return the first records of units that cannot be, where units are known to start in a certain state."""
+        errors, records = self._likelihood.errors, self._records
+        assert errors is not None
+        if errors.start in (SEEN, DRAWN):
+            return np.array([], dtype=np.int64)
+        inspections = np.flatnonzero(records.state >= 0)
+        first = inspections[np.unique(records.unit[inspections], return_index=True)[1]]
+        chances = self._start(self._allowed, fixed)[self._gaps.n_blocks, int(errors.start)]
+        impossible: npt.NDArray[np.int64] = first[chances[records.state[first]] <= 0]
+        return impossible
+
+    def _wrong_first(self, first: npt.NDArray[np.int64]) -> str:
+        """Return the message about first records that cannot be with the start."""
+        records, start = self._records, self._settings.start
+        record = int(first[np.argmin(records.line[first])])
+        state, unit = records.state_names[records.state[record]], records.unit_names[records.unit[record]]
+        more = f", and so {counted(len(first) - 1, 'more unit')}" * (len(first) > 1)
+        allow = f"allow the error (--error {start}:{state}), " * (state not in self._settings.noticed)
+        return (
+            f"{records.location(record)}: unit {unit!r} was first recorded in {state!r}{more}, which cannot be if units start in "
+            f"{start!r} with the errors given; {allow}estimate where units start with start='drawn' (--start drawn), or leave "
+            "such units out with skip_contradictions=True (--skip-contradictions)"
+        )
 
     def _contradictions(self, start: FloatArray) -> npt.NDArray[np.int64]:
         """Return the gaps that are impossible."""
@@ -562,7 +622,7 @@ class EstimationRun:
         )
         rules = ", ".join(f"{name}: {kind}" for name, kind in zip(records.action_names, self._structures, strict=True))
         seen = f"in {records.state_names[gaps.end[gap]]!r}" if gaps.end[gap] < gaps.n_states else "still running"
-        more = f" and {len(wrong) - 1:,} more times" * (len(wrong) > 1)
+        more = f" and {counted(len(wrong) - 1, 'more time')}" * (len(wrong) > 1)
         begin, unit = records.state_names[gaps.begin[gap]], records.unit_names[gaps.unit[gap]]
         action = records.action_names[gaps.action[gap]] if gaps.action[gap] < gaps.n_actions else "repair"
         return (
@@ -579,7 +639,9 @@ class EstimationRun:
         flipped[: self._gaps.n_blocks] = flipped[: self._gaps.n_blocks, ::-1, ::-1]
         left = len(self._contradictions(self._start(flipped, self._known)))
         if left * FEWER > wrong:
-            return ""
+            if all(note.code != "states-sorted" for note in self._records.notes):
+                return ""
+            return "that is how they sort; give their order, the best first, with states=[...] (--states ...), or "
         names = list(reversed(self._records.state_names))
         return f"did you mean states={names} (--states {','.join(names)})? Otherwise "
 
@@ -647,6 +709,94 @@ class EstimationRun:
             if np.isfinite(likelihood.gradient(start, data)[0]):
                 nested = maximise(likelihood, data, start, fixed)
                 yield refine(likelihood, data, nested, mask, fixed)
+
+    def _little_data(self, unknown: npt.NDArray[np.bool_], assumed: npt.NDArray[np.bool_]) -> Iterator[Diagnostic]:
+        """Yield actions and states with little or no data, few units, and what is wrong with the maximum."""
+        estimate, records, gaps = self.estimate, self._records, self._gaps
+        states, names, determined = records.state_names, self._block_names(), self._determined()
+        unit = float(gaps.length.mean()) if gaps.continuous else 1.0
+        units = len(np.unique(gaps.unit))
+        if not estimate.converged:
+            yield diagnostic("estimation-not-converged")
+        if units < FEW_UNITS:
+            yield diagnostic("few-units", units=units)
+        for number, action in enumerate(names):
+            rows = np.flatnonzero(unknown[number] & ~assumed[number])
+            if len(rows) == len(states):
+                yield diagnostic("action-without-data", action=action)
+            elif rows.size:
+                yield diagnostic(
+                    "action-without-data-in-states", action=action, states=tuple(states[row] for row in rows)
+                )
+            is_jump = gaps.continuous and gaps.at_once[number % gaps.n_actions]
+            least = LITTLE_EXPOSURE * (1.0 if is_jump else unit)
+            exposure = estimate.exposure[number]
+            few = np.flatnonzero(~(unknown | assumed | determined)[number] & (exposure < least) & (exposure > 0))
+            if few.size:
+                yield diagnostic(
+                    "little-exposure",
+                    action=action,
+                    states=tuple(states[row] for row in few),
+                    periods=tuple(exposure[few].tolist()),
+                    least=least,
+                    unit=("times" if is_jump else _units_of_time(records.period)) if gaps.continuous else "periods",
+                )
+        yield from _left_unseen(estimate, unknown | assumed, records, gaps)
+        fastest = estimate.rates & (estimate.parameters >= 0.99 * FASTEST / unit)
+        for block, state, to in np.argwhere(fastest):
+            yield diagnostic("intensity-at-limit", action=names[block], begin=states[state], end=states[to])
+
+    def _identifiability(
+        self,
+        flat: list[FloatArray] | None,
+        others: list[ChainEstimate],
+        confounded: Confounded | None,
+        starts: int,
+    ) -> Iterator[Diagnostic]:
+        """Yield what records with such gaps do not determine, whatever their number."""
+        gaps, best = self._gaps, self.estimate
+        states, actions = self._records.state_names, self._records.action_names
+        if flat is None:
+            yield diagnostic("flat-directions-not-checked", most=MOST_FREE)
+        if flat:
+            entries = [entry for entry in largest_entries(flat) if entry[0] < gaps.n_blocks]
+            yield diagnostic(
+                "flat-directions",
+                directions=len(flat),
+                actions=tuple(actions[block % gaps.n_actions] for block, _, _ in entries),
+                begins=tuple(states[begin] for _, begin, _ in entries),
+                ends=tuple(states[end] for _, _, end in entries),
+            )
+        if confounded is not None:
+            block, begin, end = confounded.transition
+            yield diagnostic(
+                "errors-confounded",
+                state=states[confounded.error[0]],
+                recorded=states[confounded.error[1]],
+                standard_error=confounded.standard_error,
+                action=actions[block % gaps.n_actions],
+                begin=states[begin],
+                end=states[end],
+                correlation=confounded.correlation,
+            )
+        common = 1 if gaps.continuous else math.gcd(*np.unique(gaps.length).tolist())
+        if common > 1:
+            yield diagnostic("gaps-with-common-factor", periods=common, other_chains=len(others), starts=starts)
+        if others:
+            informed = informed_rows(self._likelihood, best)[:, :, None]
+            differences = [np.where(informed, np.abs(one.parameters - best.parameters), 0.0) for one in others]
+            changes = [one[: gaps.n_blocks] for one in differences]
+            number, *entry = np.unravel_index(int(np.argmax(changes)), np.shape(changes))
+            block, begin, end = (int(part) for part in entry)
+            yield diagnostic(
+                "several-chains",
+                action=actions[block % gaps.n_actions],
+                begin=states[begin],
+                end=states[end],
+                probability=float(best.parameters[block, begin, end]),
+                other_probability=float(others[number].parameters[block, begin, end]),
+                what="rate" if gaps.rate_blocks[block] else "probability",
+            )
 
     def _goodness(self, replication: Replication, replicates: int) -> Goodness | None:
         if not replicates:
@@ -785,95 +935,21 @@ def _data_diagnostics(records: Records, gaps: Gaps) -> Iterator[Diagnostic]:
         yield diagnostic("times-look-like-dates")
 
 
-def _little_data(
-    estimate: ChainEstimate,
-    unknown: npt.NDArray[np.bool_],
-    assumed: npt.NDArray[np.bool_],
-    records: Records,
-    gaps: Gaps,
-    names: Sequence[str],
+def _left_unseen(
+    estimate: ChainEstimate, not_estimated: npt.NDArray[np.bool_], records: Records, gaps: Gaps
 ) -> Iterator[Diagnostic]:
-    """Yield actions and states with little or no data, few units, and what is wrong with the maximum."""
-    states = records.state_names
-    unit = float(gaps.length.mean()) if gaps.continuous else 1.0
-    units = len(np.unique(gaps.unit))
-    if not estimate.converged:
-        yield diagnostic("estimation-not-converged")
-    if units < FEW_UNITS:
-        yield diagnostic("few-units", units=units)
-    for number, action in enumerate(names):
-        rows = np.flatnonzero(unknown[number] & ~assumed[number])
-        if len(rows) == len(states):
-            yield diagnostic("action-without-data", action=action)
-        elif rows.size:
-            yield diagnostic("action-without-data-in-states", action=action, states=tuple(states[row] for row in rows))
-        is_jump = gaps.continuous and gaps.at_once[number % gaps.n_actions]
-        least = LITTLE_EXPOSURE * (1.0 if is_jump else unit)
-        exposure = estimate.exposure[number]
-        few = np.flatnonzero(~unknown[number] & ~assumed[number] & (exposure < least) & (exposure > 0))
-        if not gaps.continuous:
-            few = np.flatnonzero(~unknown[number] & (exposure < least))
-        if few.size:
-            yield diagnostic(
-                "little-exposure",
-                action=action,
-                states=tuple(states[row] for row in few),
-                periods=tuple(exposure[few].tolist()),
-                least=least,
-                unit=("times" if is_jump else f"{records.period or 'unit'}s") if gaps.continuous else "periods",
-            )
-    fastest = estimate.rates & (estimate.parameters >= 0.99 * FASTEST / unit)
-    for block, state, to in np.argwhere(fastest):
-        yield diagnostic("intensity-at-limit", action=names[block], begin=states[state], end=states[to])
+    """Yield the states after which no unit was inspected, although the estimate lets units leave them unseen."""
+    last = np.r_[records.unit[1:] != records.unit[:-1], True]
+    diagonal = np.eye(gaps.n_states, dtype=bool)
+    leaving = np.where(diagonal | not_estimated[:, :, None], 0.0, estimate.transitions[: gaps.n_blocks]).sum(
+        axis=(0, 2)
+    )
+    for state in np.flatnonzero((leaving >= 1.0) & (np.bincount(gaps.begin, minlength=gaps.n_states) == 0)):
+        name, is_last = records.state_names[state], state == gaps.n_states - 1
+        units = int((last & (records.state == state)).sum())
+        yield diagnostic("state-left-unseen", state=name, units=units, structure="absorbing" if is_last else "mask.csv")
 
 
-def _identifiability(
-    flat: list[FloatArray] | None,
-    others: list[ChainEstimate],
-    confounded: Confounded | None,
-    best: ChainEstimate,
-    records: Records,
-    gaps: Gaps,
-    starts: int,
-) -> Iterator[Diagnostic]:
-    """Yield what records with such gaps do not determine, whatever their number."""
-    states, actions = records.state_names, records.action_names
-    if flat is None:
-        yield diagnostic("flat-directions-not-checked", most=MOST_FREE)
-    if flat:
-        entries = [entry for entry in largest_entries(flat) if entry[0] < gaps.n_blocks]
-        yield diagnostic(
-            "flat-directions",
-            directions=len(flat),
-            actions=tuple(actions[block % gaps.n_actions] for block, _, _ in entries),
-            begins=tuple(states[begin] for _, begin, _ in entries),
-            ends=tuple(states[end] for _, _, end in entries),
-        )
-    if confounded is not None:
-        block, begin, end = confounded.transition
-        yield diagnostic(
-            "errors-confounded",
-            state=states[confounded.error[0]],
-            recorded=states[confounded.error[1]],
-            standard_error=confounded.standard_error,
-            action=actions[block % gaps.n_actions],
-            begin=states[begin],
-            end=states[end],
-            correlation=confounded.correlation,
-        )
-    common = 1 if gaps.continuous else math.gcd(*np.unique(gaps.length).tolist())
-    if common > 1:
-        yield diagnostic("gaps-with-common-factor", periods=common, other_chains=len(others), starts=starts)
-    if others:
-        furthest = max(others, key=lambda one: float(np.abs(one.parameters - best.parameters).max()))
-        change = furthest.parameters - best.parameters
-        entry = np.unravel_index(int(np.argmax(np.abs(change[: gaps.n_blocks]))), change[: gaps.n_blocks].shape)
-        block, begin, end = (int(part) for part in entry)
-        yield diagnostic(
-            "several-chains",
-            action=actions[block % gaps.n_actions],
-            begin=states[begin],
-            end=states[end],
-            probability=float(best.parameters[entry]),
-            other_probability=float(furthest.parameters[entry]),
-        )
+def _units_of_time(period: str | None) -> str:
+    """Return `years`, or what times without a name are counted in."""
+    return "units of time" if period is None else f"{period}s"

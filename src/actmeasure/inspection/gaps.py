@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from actmeasure.errors import FitError, unknown_name
+from actmeasure.errors import FitError, counted, unknown_name
 from actmeasure.inspection.records import NONE, Records
 from actmeasure.kernels.gap_likelihood import GapWords, UnitEvents
 
@@ -162,8 +162,11 @@ def find_gaps(
     at_once: Sequence[str] = (),
     age_breaks: Sequence[float] = (),
     by_group: bool = False,
+    left_out: IntArray | None = None,
 ) -> Gaps:
-    """Return the gaps of the records; periods without a recorded action have the default one.
+    """Return the gaps of the records, except those that end with a record of `left_out`.
+
+    Periods without a recorded action have the default one.
 
     With `by_group`, every group of units has its own blocks of parameters. In continuous time an action goes on until the
     unit's next record, except those that act `at_once`, after which the default action goes on. Raises a `FitError` if a
@@ -178,16 +181,17 @@ def find_gaps(
     noticed_states = np.isin(records.state_names, list(noticed))
     jumps = np.isin(records.action_names, list(at_once))
     seen = records.state != NONE
-    used, span = _used_records(records, seen, bool(noticed))
+    used, span = _used_records(records, seen, bool(noticed), left_out)
     if not used.any():
         raise FitError(
-            f"no unit was inspected twice, so that there is no information about transitions; {len(records.unit_names):,} units "
-            f"with {int(seen.sum()):,} inspections were read; every unit needs two inspections at different times"
+            "no unit was inspected twice, so that there is no information about transitions; there are "
+            f"{counted(len(records.unit_names), 'unit')} with {counted(int(seen.sum()), 'inspection')} in all; every unit needs "
+            "two inspections at different times"
         )
     default, filled = _default(records, used, span, default_action, jumps)
     opening = np.flatnonzero(used & seen)  # the record at the beginning of each gap
     gap_of = np.cumsum(used & seen) - 1
-    last = _last_records(opening, gap_of, used)
+    last = _last_records(gap_of, used)
     begin = records.state[opening]
     end = np.where(seen[last], records.state[last], len(records.state_names))
     n_actions = len(records.action_names)
@@ -252,11 +256,12 @@ def find_gaps(
 
 
 def _used_records(
-    records: Records, seen: npt.NDArray[np.bool_], to_the_end: bool
+    records: Records, seen: npt.NDArray[np.bool_], to_the_end: bool, left_out: IntArray | None
 ) -> tuple[npt.NDArray[np.bool_], Numbers]:
     """Return which records are part of a gap, and the periods from each record to the next.
 
-    With `to_the_end`, the time from the last inspection of a unit to its last record is a gap, too.
+    With `to_the_end`, the time from the last inspection of a unit to its last record is a gap, too. Gaps that end with a record
+    of `left_out` are not used.
     """
     same = np.r_[records.unit[1:] == records.unit[:-1], False]
     span = np.where(same, np.diff(records.time, append=0), 0)
@@ -267,6 +272,9 @@ def _used_records(
     np.maximum.at(last, records.unit[seen], number[seen])
     until = np.full(n_units, len(number)) if to_the_end else last
     used = same & (number >= first[records.unit]) & (number < until[records.unit])
+    if left_out is not None and used.any():
+        gap_of = np.cumsum(used & seen) - 1
+        used &= ~np.isin(_last_records(gap_of, used), left_out)[gap_of]
     return used, span
 
 
@@ -409,9 +417,9 @@ def _with_entries(runs: _Runs, entering: npt.NDArray[np.bool_], n_blocks: int) -
     return _Runs(letter, np.insert(runs.length, last + 1, 0), np.insert(runs.gap, last + 1, runs.gap[last]))
 
 
-def _last_records(opening: IntArray, gap_of: IntArray, used: npt.NDArray[np.bool_]) -> IntArray:
+def _last_records(gap_of: IntArray, used: npt.NDArray[np.bool_]) -> IntArray:
     """Return the record that ends each gap: the one after its last used record."""
-    last = np.zeros(len(opening), dtype=np.int64)
+    last = np.zeros(gap_of[-1] + 1, dtype=np.int64)
     number = np.flatnonzero(used)
     np.maximum.at(last, gap_of[used], number)
     return last + 1

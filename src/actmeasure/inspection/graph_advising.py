@@ -20,8 +20,8 @@ from actmeasure.evaluation import evaluate
 from actmeasure.inspection.advice import Advice, Confidence, FailureLimit, MethodWorth
 from actmeasure.inspection.diagnostics import Diagnostic, diagnostic
 from actmeasure.inspection.economics import DETECTION_OUTCOMES, Economics, Units
-from actmeasure.inspection.figures import CURVE, Figures, figures, likeliest_history, plan_steps, stepwise
 from actmeasure.inspection.imperfect_rules import KINDS, Judge, compared
+from actmeasure.inspection.plan_figures import CURVE, Figures, figures, likeliest_history, plan_steps, stepwise
 from actmeasure.inspection.problem import Problem, rule_graph
 from actmeasure.inspection.schedules import is_rounding
 from actmeasure.inspection.usual_policies import ComparedPolicy

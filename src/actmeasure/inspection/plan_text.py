@@ -6,14 +6,14 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from actmeasure.errors import shown
+from actmeasure.errors import counted, shown
 from actmeasure.graph_text import outcome_list
-from actmeasure.inspection.text import confidence_lines, counted, failures_words, first_notes, notes_text
+from actmeasure.inspection.text import confidence_lines, failures_words, first_notes, notes_text
 from actmeasure.text import break_even_text, name_value_lines, percent, plain_number, shortened, text_table
 
 if TYPE_CHECKING:
     from actmeasure.inspection.advice import Advice, MethodWorth
-    from actmeasure.inspection.figures import Figures, PlanStep, StepBranch
+    from actmeasure.inspection.plan_figures import Figures, PlanStep, StepBranch
 
 __all__ = [
     "branch_words",

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from actmeasure.errors import FitError, quoted, unknown_name
+from actmeasure.errors import FitError, counted, quoted, unknown_name
 from actmeasure.inspection.calendars import BrokenLineError, PeriodCalendar
 from actmeasure.inspection.diagnostics import Diagnostic, diagnostic
-from actmeasure.inspection.tables import COLUMNS, BrokenTableError, Layout, Table, open_table
-from actmeasure.inspection.text import counted, problem_text
+from actmeasure.inspection.table_files import COLUMNS, BrokenTableError, Layout, Table, open_table
+from actmeasure.inspection.text import problem_text
 
 __all__ = ["NONE", "NameCodes", "Progress", "Records", "RowCoder", "ignore_progress", "natural", "read_records"]
 
@@ -110,13 +110,11 @@ class Records:
         few = replace(self, **arrays, unit_names=names, age=age, group=self.group[kept], warnings=warnings, notes=[])
         return replace(few, warnings=_odd_states(few))
 
-    def split(self, first: IntArray) -> Records:
-        """Return the records with units cut before some records, so that no gap ends at one of them."""
-        new = np.zeros(len(self.unit), dtype=bool)
-        new[first] = True
-        starts = np.flatnonzero(np.r_[True, self.unit[1:] != self.unit[:-1]] | new)
-        number = np.searchsorted(starts, np.arange(len(self.unit)), side="right") - 1
-        return replace(self, unit=number, unit_names=tuple(self.unit_names[one] for one in self.unit[starts]))
+    def without_inspections(self, chosen: IntArray) -> Records:
+        """Return the records with the states of some of them missing, as if there had been no inspection."""
+        state = self.state.copy()
+        state[chosen] = NONE
+        return replace(self, state=state)
 
     def when(self, record: int, later: int = 0) -> str:
         """Return the time of a record, or a given number of periods later, for messages."""

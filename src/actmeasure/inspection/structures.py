@@ -166,7 +166,8 @@ def possible_errors(errors: Any, states: Sequence[str], noticed: Sequence[str]) 
     """Return which states may be recorded in place of each state, (S, S), and the known probabilities of that, NaN elsewhere.
 
     `errors` maps a true state to the states that may be recorded instead: a list of names, whose probabilities are estimated,
-    or a mapping from names to probabilities, of which None are estimated. The diagonal is possible in every row.
+    or a mapping from names to probabilities, of which None are estimated. The diagonal is possible in every row, and known where
+    all errors of the row are.
     """
     size, numbers = len(states), {name: number for number, name in enumerate(states)}
     allowed = np.eye(size, dtype=bool)
@@ -199,6 +200,9 @@ def possible_errors(errors: Any, states: Sequence[str], noticed: Sequence[str]) 
             raise FitError(
                 f"errors[{true!r}] has probabilities that sum to {total:g}; they must leave some for {true!r} itself"
             )
+    settled = ~(allowed & np.isnan(known) & ~np.eye(size, dtype=bool)).any(axis=1)
+    known[settled] = np.nan_to_num(known[settled])
+    known[settled, settled] = 1.0 - known[settled].sum(axis=1)
     return allowed, known
 
 

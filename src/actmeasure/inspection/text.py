@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from actmeasure.errors import quoted, shown, unknown_name
+from actmeasure.errors import counted, quoted, shown, unknown_name
 from actmeasure.inspection.economics import DAYS, Units
 from actmeasure.inspection.schedules import belief_after, plan_of
 from actmeasure.planning.budget import why_open
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from actmeasure.evaluation import Evaluation
     from actmeasure.inspection.advice import Advice, StatePlan
     from actmeasure.inspection.diagnostics import Diagnostic
-    from actmeasure.inspection.figures import Figures
     from actmeasure.inspection.fitting import Fit
     from actmeasure.inspection.imperfect_rules import ComparedRule
+    from actmeasure.inspection.plan_figures import Figures
     from actmeasure.inspection.schedules import PricedSchedule
     from actmeasure.inspection.usual_policies import ComparedPolicy
     from actmeasure.model import Model
@@ -38,7 +38,6 @@ __all__ = [
     "certificate",
     "confidence_lines",
     "confidence_words",
-    "counted",
     "failures_words",
     "first_notes",
     "fit_text",
@@ -81,11 +80,6 @@ def sentence(diagnostic: Diagnostic) -> str:
 def _joined(details: Mapping[str, Any]) -> dict[str, Any]:
     """Return the details with lists of texts joined by commas."""
     return {key: ", ".join(map(str, value)) if isinstance(value, tuple) else value for key, value in details.items()}
-
-
-def counted(number: int, noun: str) -> str:
-    """Return `1 unit` or `2 units`."""
-    return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 def problem_text(problem: str, details: Mapping[str, Any]) -> str:
@@ -167,11 +161,30 @@ def _actions_filled_in(details: Mapping[str, Any]) -> str:
 
 
 def _contradictions_left_out(details: Mapping[str, Any]) -> str:
-    lines = ", ".join(f"{line:,}" for line in details["lines"]) + ", ..." * (details["count"] > len(details["lines"]))
     return (
         f"Left out, as requested: {counted(details['count'], 'gap')} of {details['all_gaps']:,} that cannot be with the "
-        f"structure and assumptions given; they end in line {lines}."
+        f"structure and assumptions given; they end in line {_lines(details)}."
     )
+
+
+def _records_left_out(details: Mapping[str, Any]) -> str:
+    return (
+        f"Left out, as requested: {counted(details['count'], 'record')} that cannot be with the structure, errors and "
+        f"assumptions given, in line {_lines(details)}."
+    )
+
+
+def _units_left_out(details: Mapping[str, Any]) -> str:
+    return (
+        f"Left out, as requested: {counted(details['count'], 'unit')} whose first record, in line {_lines(details)}, cannot be "
+        "with the start and the errors given."
+    )
+
+
+def _lines(details: Mapping[str, Any]) -> str:
+    """Return the first lines of what was left out."""
+    lines = ", ".join(f"{line:,}" for line in details["lines"])
+    return f"{lines}, ..." if details["count"] > len(details["lines"]) else lines
 
 
 def _assumption(details: Mapping[str, Any]) -> str:
@@ -194,6 +207,16 @@ def _flat_directions(details: Mapping[str, Any]) -> str:
     return (
         f"{ways} to change the probabilities that such records cannot show, because the gaps hide it. Affected most (one of "
         f"many equivalent choices): {'; '.join(f'{action} from {begin} to {end}' for action, begin, end in entries)}."
+    )
+
+
+def _several_chains(details: Mapping[str, Any]) -> str:
+    what = details.get("what", "probability")
+    return (
+        f"Several chains fit equally well: {details['action']} from {details['begin']} to {details['end']}, for example, has "
+        f"{what} {details['probability']:.3f} in one and {details['other_probability']:.3f} in another, with the same "
+        "likelihood. One of them is shown; inspections after other gaps, "
+        f"best {'short ones' if what == 'rate' else 'of 1 period'}, or a structure would distinguish them."
     )
 
 
@@ -314,16 +337,19 @@ SENTENCES: dict[str, str | Callable[[Mapping[str, Any]], str]] = {
     "columns-ignored": "Columns whose name is no time were not read: {columns}.",
     "states-sorted": lambda details: f"The states are in the order in which they sort, {' < '.join(details['states'])}; give "
     "another order, the best first, with states=[...] (--states ...).",
-    "contradicted-records-left-out": "Left out, as requested: what was recorded at {times:,} times at which a unit has two "
-    "states or actions.",
+    "contradicted-records-left-out": lambda details: "Left out, as requested: what was recorded at "
+    f"{counted(details['times'], 'time')} at which a unit has two states or actions.",
     "records-merged": "Merged with another record of the same unit and time, with which they agree: {records:,}.",
     "default-action-not-recorded": "No record names the default action {action!r}; the records name {recorded}.",
     "actions-filled-in": _actions_filled_in,
     "actions-filled-in-between": "After {periods:,} records without an action that goes on, {action!r} went on.",
     "contradictions-left-out": _contradictions_left_out,
+    "contradicting-records-left-out": _records_left_out,
+    "contradicting-units-left-out": _units_left_out,
     "units-without-change": "{units:,} of {all_units:,} units were inspected only once or never; they contain no information "
     "about transitions.",
-    "times-look-like-dates": "The times look like dates without dashes, but were read as numbers of periods; write 2024-05-31.",
+    "times-look-like-dates": "The times look like dates without dashes, but were read as numbers of periods; write 2024-05-31, "
+    "or say so with date_format='%Y%m%d' (--date-format %Y%m%d).",
     "state-seen-once": _state_seen_once,
     "state-never-seen": "State {state!r} was never seen.",
     "assumed-transitions": lambda details: f"{_assumption(details)}, from {', '.join(details['states'])}; the records contain "
@@ -342,6 +368,9 @@ SENTENCES: dict[str, str | Callable[[Mapping[str, Any]], str]] = {
     "little-exposure": _little_exposure,
     "estimation-not-converged": "The maximisation of the likelihood did not settle at a maximum; the estimates are rough. A "
     "structure with fewer transitions, or longer periods, usually helps.",
+    "state-left-unseen": "No inspection followed one that showed {state!r} ({units:,} units): that units leave it is inferred "
+    "from the other gaps alone. If it is not left, say so (--structure {structure}); if it is recorded when it happens, as a "
+    "breakdown is, --noticed {state}.",
     "intensity-at-limit": "{action} from {begin} to {end} is faster than the records can show; its intensity is a lower limit.",
     "errors-confounded": "The records hardly tell apart how often {state} is recorded as {recorded} and how fast units go "
     "from {begin} to {end} ({action}): their estimates have a correlation of {correlation:.2f}, and the first a standard "
@@ -355,9 +384,7 @@ SENTENCES: dict[str, str | Callable[[Mapping[str, Any]], str]] = {
     "flat-directions-not-checked": "Not checked: with more than {most:,} probabilities it would take too long to find directions "
     "in which the likelihood is flat.",
     "gaps-with-common-factor": _gaps_with_common_factor,
-    "several-chains": "Several chains fit equally well: {action} from {begin} to {end}, for example, has probability "
-    "{probability:.3f} in one and {other_probability:.3f} in another, with the same likelihood. One of them is shown; "
-    "inspections after other gaps, best of 1 period, or a structure would distinguish them.",
+    "several-chains": _several_chains,
     "misfit-gap": "The probabilities after long gaps do not follow from those after short ones: the time in a state is not "
     "geometric, or inspections were made when something seemed wrong.",
     "misfit-history": "The state alone does not determine the future: the time a unit has been in it matters (ageing), or units "

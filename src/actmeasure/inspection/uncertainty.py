@@ -31,6 +31,7 @@ __all__ = [
     "Replication",
     "confounded_errors",
     "flat_directions",
+    "informed_rows",
     "intervals",
     "largest_entries",
     "one_step_counts",
@@ -197,7 +198,7 @@ def flat_directions(likelihood: Likelihood, estimate: ChainEstimate, fixed: Floa
     with an inspection in every period (or all the time) and without errors: eigenvalues near 0 are directions that no number of
     such gaps determines.
     """
-    free = _free(estimate, fixed)
+    free = _free(likelihood, estimate, fixed)
     if len(free.block) > MOST_FREE:
         return None
     if not len(free.block):
@@ -245,7 +246,7 @@ def confounded_errors(likelihood: Likelihood, estimate: ChainEstimate, fixed: Fl
 
     Standard errors come from the inverse of the observed information. They are large where it is close to singular.
     """
-    free = _free(estimate, fixed)
+    free = _free(likelihood, estimate, fixed)
     n_dynamic = likelihood.gaps.n_blocks
     errors, dynamic = np.flatnonzero(free.block == n_dynamic), np.flatnonzero(free.block < n_dynamic)
     if not len(errors) or not len(dynamic) or len(free.block) > MOST_FREE:
@@ -290,10 +291,18 @@ def _observed_information(likelihood: Likelihood, estimate: ChainEstimate, free:
     return symmetric
 
 
-def _free(estimate: ChainEstimate, fixed: FloatArray) -> _FreeParameters:
+def informed_rows(likelihood: Likelihood, estimate: ChainEstimate) -> npt.NDArray[np.bool_]:
+    """Return the rows about which there are data, (B, S): a period or mean gap in the state, or a transition from it."""
+    least = np.where(estimate.rates[:, :, 0], likelihood.mean_length, 1.0)
+    leaving = np.where(np.eye(estimate.parameters.shape[1], dtype=bool), 0.0, estimate.transitions).sum(axis=2)
+    informed: npt.NDArray[np.bool_] = (estimate.exposure >= least) | (leaving >= 1.0)
+    return informed
+
+
+def _free(likelihood: Likelihood, estimate: ChainEstimate, fixed: FloatArray) -> _FreeParameters:
     """Return the positive parameters that were estimated, except the largest one of each row of probabilities."""
     rows = []
-    estimated = np.isnan(fixed).any(axis=2) & (estimate.exposure >= np.where(estimate.rates[:, :, 0], 0.0, 1.0))
+    estimated = np.isnan(fixed).any(axis=2) & informed_rows(likelihood, estimate)
     for block, state in np.argwhere(estimated):
         row = np.where(np.isnan(fixed[block, state]), estimate.parameters[block, state], 0.0)
         against = state if estimate.rates[block, 0, 0] else int(np.argmax(row))
@@ -382,16 +391,16 @@ def other_chains(
             one = maximise(likelihood, data, start, fixed, least_gain=ROUGH_GAIN)
             if wrong and one.log_likelihood > best.log_likelihood - CONTINUED_WITH_ERRORS:
                 one = refine(likelihood, data, one, allowed, fixed)
-            if _is_other(one, best, CONTINUED):
+            if _is_other(likelihood, one, best, CONTINUED):
                 one = maximise(likelihood, data, one.parameters, fixed)
                 estimates.append(one)
                 best = one if one.log_likelihood > best.log_likelihood + EQUALLY_LIKELY else best
-    return best, [one for one in estimates if _is_other(one, best, EQUALLY_LIKELY)]
+    return best, [one for one in estimates if _is_other(likelihood, one, best, EQUALLY_LIKELY)]
 
 
-def _is_other(one: ChainEstimate, best: ChainEstimate, slack: float) -> bool:
+def _is_other(likelihood: Likelihood, one: ChainEstimate, best: ChainEstimate, slack: float) -> bool:
     """Return whether a chain is at most `slack` less likely than the best, and different in rows with data."""
-    informed = (best.exposure >= np.where(best.rates[:, :, 0], 0.0, 1.0))[:, :, None]
+    informed = informed_rows(likelihood, best)[:, :, None]
     scale = np.where(best.rates, np.maximum(best.parameters.max(axis=(1, 2), keepdims=True), 1e-300), 1.0)
     difference = np.abs(np.where(informed, one.parameters - best.parameters, 0.0) / scale).max()
     return bool(difference > DIFFERENT and one.log_likelihood > best.log_likelihood - slack)

@@ -14,7 +14,7 @@ from actmeasure.belief import Belief
 from actmeasure.errors import PlanError
 from actmeasure.evaluation import Evaluation, evaluate
 from actmeasure.inspection.diagnostics import Diagnostic, diagnostic
-from actmeasure.inspection.figures import Figures
+from actmeasure.inspection.plan_figures import Figures
 from actmeasure.inspection.schedules import belief_after, best_of, discounted_value, discounted_values
 from actmeasure.inspection.text import POLICIES, policy_name, policy_rule
 from actmeasure.model import Model

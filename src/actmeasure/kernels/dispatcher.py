@@ -40,7 +40,7 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self._parts: dict[tuple[types.Type, ...], _Part] = {}
+        self._parts: dict[tuple[types.Type, ...], _InnerFunction] = {}
         self._has_cache = False
         _digest_at_import(Path(self.py_func.__code__.co_filename).parent)
 
@@ -56,7 +56,7 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
         signature, args = self._compiler.fold_argument_types(args, kws)
         args = tuple(_widened(argument) for argument in args)
         if args not in self._parts:
-            self._parts[args] = _Part(self, args)
+            self._parts[args] = _InnerFunction(self, args)
         name = self.py_func.__name__
         signatures = [part.signature for part in self._parts.values()]
         return typing.make_concrete_template(f"CallTemplate({name})", name, signatures), signature, args, {}
@@ -74,7 +74,7 @@ class InnerKernel(Kernel):
         return self.py_func(*arguments)
 
 
-class _Part:
+class _InnerFunction:
     """A function as LLVM IR, to become machine code as a part of the kernels that call it."""
 
     def __init__(self, kernel: Kernel, args: tuple[types.Type, ...]) -> None:
@@ -111,7 +111,7 @@ def _part_flags(options: Any, targetoptions: tuple[tuple[str, Any], ...]) -> _Fl
 
 
 class _PartLibrary(JITCodeLibrary):  # type: ignore[misc]
-    """The code of a `_Part`: linked with what it calls, but neither optimised nor translated to machine code."""
+    """The code of a `_InnerFunction`: linked with what it calls, but neither optimised nor translated to machine code."""
 
     def finalize(self) -> None:
         self._raise_if_finalized()
@@ -165,10 +165,10 @@ class _CodeFiles(IndexDataCacheFile):  # type: ignore[misc]
 
     def load(self, key: Any) -> Any:
         try:
-            found, data = self._load_data(self._name(key))
+            stored, data = self._load_data(self._name(key))
         except FileNotFoundError:
             return None
-        return data if found == key else None
+        return data if stored == key else None
 
     def _name(self, key: Any) -> str:
         return f"{Path(self._index_name).stem}.{hashlib.sha256(repr(key).encode()).hexdigest()[:16]}.nbc"

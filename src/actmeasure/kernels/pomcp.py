@@ -162,7 +162,7 @@ class Rollout(NamedTuple):
     costs: Any  # float64 (S,): price of the measurement that is made with it in `LOOKING` rollouts
 
 
-class Path(NamedTuple):
+class SimulatedPath(NamedTuple):
     """The path of one simulation through the tree; all of shape (depth,)."""
 
     histories: Any  # int64
@@ -170,9 +170,9 @@ class Path(NamedTuple):
     gains: Any  # float64: reward minus measuring cost of each step
 
 
-def make_path(depth: int) -> Path:
+def make_path(depth: int) -> SimulatedPath:
     """Return memory for the path of a simulation of at most `depth` steps."""
-    return Path(np.zeros(depth, np.int64), np.zeros(depth, np.int64), np.zeros(depth))
+    return SimulatedPath(np.zeros(depth, np.int64), np.zeros(depth, np.int64), np.zeros(depth))
 
 
 @no_refcount
@@ -184,7 +184,7 @@ def search(
     particles: Any,
     simulations: int,
     rollout: Rollout,
-    path: Path,
+    path: SimulatedPath,
     stream: Any,
 ) -> None:
     """Grow the tree by simulations from the particles of the root's belief.
@@ -217,7 +217,7 @@ def _simulate(
     choices: Choices,
     state: int,
     rollout: Rollout,
-    path: Path,
+    path: SimulatedPath,
     stream: Any,
 ) -> tuple[int, float]:
     """Descend the tree, add a history and roll out; return the steps in the tree and the discounted return after them."""
@@ -383,7 +383,9 @@ def _roll_out(
 
 
 @no_refcount
-def _back_up(tree: Tree, parameters: Parameters, choices: Choices, path: Path, length: int, tail: float) -> None:
+def _back_up(
+    tree: Tree, parameters: Parameters, choices: Choices, path: SimulatedPath, length: int, tail: float
+) -> None:
     """Add the returns of a simulation to the means of all choices on its path; `tail` is the return after it."""
     value = tail
     for step in range(length - 1, -1, -1):

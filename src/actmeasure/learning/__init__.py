@@ -100,8 +100,8 @@ def class_of(name: str) -> type[Agent] | None:
         return AGENTS[name]
     if is_import_name(name):
         return _checked_class(imported("agent", name, AgentError), name)
-    found = entry_points(group=ENTRY_POINTS, name=name)
-    for point in found:
+    points = entry_points(group=ENTRY_POINTS, name=name)
+    for point in points:
         try:
             loaded = point.load()
         except Exception as error:  # whatever a module raises when it is imported

@@ -17,7 +17,7 @@ from actmeasure.kernels.learned_model import Counts, count, is_full, make_counts
 from actmeasure.learning import saving
 from actmeasure.learning.agent import Task, checked_state
 from actmeasure.learning.exploring import CounterExploration, EulerExploration, Exploration
-from actmeasure.learning.hidden_states import HiddenStates, Step
+from actmeasure.learning.hidden_states import HiddenStates, ObservedStep
 from actmeasure.learning.learning_agent import (
     NOTHING_KNOWN,
     AgentSettings,
@@ -399,6 +399,7 @@ class AcnoPomcpAgent(PlanningAgent):
     name = "acno-pomcp"
     needs_exact_looks: ClassVar[bool] = False
     types: ClassVar[dict[str, str]] = saving.TYPES | {"random_decisions": "<f8"}
+    hidden_types: ClassVar[dict[str, str]] = HiddenStates.TYPES
     defaults: ClassVar[AcnoPomcpSettings] = AcnoPomcpSettings()
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {
@@ -413,7 +414,7 @@ class AcnoPomcpAgent(PlanningAgent):
         self._random = np.array([self.settings.random_decisions])
         self._planned_on = -1  # number of measured transitions in the planner's model
         self._hidden: HiddenStates | None = None  # where looks are not exact
-        self._first, self._steps = NOTHING_KNOWN, list[Step]()
+        self._first, self._steps = NOTHING_KNOWN, list[ObservedStep]()
 
     def prepare(self, task: Task) -> None:
         entries = task.n_states * task.n_actions * task.n_states
@@ -469,7 +470,9 @@ class AcnoPomcpAgent(PlanningAgent):
         if self._hidden is None:
             self.count_step(reward, observation, terminated)
         else:
-            self._steps.append(Step(*self._last, None if terminated else observation, float(reward), terminated))
+            self._steps.append(
+                ObservedStep(*self._last, None if terminated else observation, float(reward), terminated)
+            )
             if terminated or truncated:
                 self._hidden.add(self._first, self._steps)
         if not terminated:
@@ -486,12 +489,8 @@ class AcnoPomcpAgent(PlanningAgent):
         return self._hidden.model(task.discount if discount is None else own_discount(discount, "discount"), known)
 
     def learned(self) -> dict[str, npt.NDArray[Any]]:
-        if self._hidden is not None:
-            raise AgentError(
-                "an agent that was trained where looks are not exact is not saved to files; keep model() instead, which has "
-                "what was learned: agent.model().save('learned.json')"
-            )
-        return super().learned() | {"random_decisions": self._random}
+        hidden = {} if self._hidden is None else self._hidden.stored()
+        return super().learned() | {"random_decisions": self._random} | hidden
 
     def restore(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
         super().restore(arrays)
@@ -500,3 +499,5 @@ class AcnoPomcpAgent(PlanningAgent):
         if not 0 <= chance <= self.settings.random_decisions:
             raise AgentError("its probability of random decisions is out of range; the file is damaged")
         self._random[0] = chance
+        if self._hidden is not None:
+            self._hidden.restore(arrays)

@@ -554,8 +554,8 @@ class ForesightAgent(CompiledLearner):
         """
         model, state = self.model(), self.state
         work = max(1, self.settings.beliefs // divisor)
-        found = _solved(model, self.settings.tolerance, work)
-        schedule, state.value, state.upper = found.schedule, found.value, found.upper
+        solution = _solved(model, self.settings.tolerance, work)
+        schedule, state.value, state.upper = solution.schedule, solution.value, solution.upper
         present = self._value_of_plan(model)
         is_kept = present >= state.value - is_followed * self.settings.tolerance * abs(state.value)
         if is_kept:

@@ -13,24 +13,27 @@ of 0.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
 from actmeasure.belief import Belief
+from actmeasure.errors import AgentError
 from actmeasure.learning.agent import Task
+from actmeasure.learning.saving import check_shapes
 from actmeasure.model import Measurement, Model
 from actmeasure.model.transitions import FloatArray
 
-__all__ = ["HiddenStates", "Step"]
+__all__ = ["HiddenStates", "ObservedStep"]
 
 #: Online EM: the step size after n episodes is n to the power of minus this, which is between 1/2 and 1.
 STEP_EXPONENT = 0.7
 
 
-class Step(NamedTuple):
+class ObservedStep(NamedTuple):
     """What an agent knows of a step: its decision, the outcome (None for nothing seen), the reward, whether it was the last."""
 
     action: int
@@ -61,6 +64,15 @@ class HiddenStates:
     episodes : int
     """
 
+    #: Arrays of `stored` and their types.
+    TYPES: ClassVar[dict[str, str]] = {
+        "hidden_times": "<f8",
+        "hidden_products": "<f8",
+        "hidden_sums": "<f8",
+        "hidden_rewards": "<f8",
+        "hidden_episodes": "<i8",
+    }
+
     def __init__(self, task: Task, prior: float) -> None:
         n_states, n_actions = task.n_states, task.n_actions
         self.task, self.prior, self.episodes = task, prior, 0
@@ -80,6 +92,37 @@ class HiddenStates:
         given = shown.given if isinstance(shown.given, tuple) else (shown.given,) * self.task.n_actions
         return [sparse.csc_array(rows[:-1]) for rows in given]
 
+    def stored(self) -> dict[str, npt.NDArray[Any]]:
+        """Return everything that episodes have changed, as arrays by the names of `TYPES`."""
+        return {
+            "hidden_times": self.times,
+            "hidden_products": self.products,
+            "hidden_sums": self.sums,
+            "hidden_rewards": np.array(self._rewards),
+            "hidden_episodes": np.array(self.episodes),
+        }
+
+    def restore(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Take over the arrays that `stored` returned; raise an `AgentError` if they cannot be its."""
+        check_shapes(arrays, {name: values.shape for name, values in self.stored().items()})
+        times, products, sums = (arrays[f"hidden_{name}"] for name in ("times", "products", "sums"))
+        least, most = arrays["hidden_rewards"].tolist()
+        episodes = int(arrays["hidden_episodes"])
+        # Sums of products of probabilities have no negative eigenvalue but by rounding.
+        spread = np.linalg.eigvalsh((products + products.transpose(0, 2, 1)) / 2)
+        sound = (
+            not (times < 0).any()
+            and not (products < 0).any()
+            and spread.min() >= -1e-9 * max(1.0, spread.max())
+            and np.allclose(products, products.transpose(0, 2, 1), rtol=1e-9, atol=1e-300)
+            and least <= 0 <= most
+            and episodes >= 0
+        )
+        if not sound:
+            raise AgentError("its sums of expected transitions and rewards contradict each other; the file is damaged")
+        self.times, self.products, self.sums = times.copy(), products.copy(), sums.copy()
+        self._rewards, self.episodes = (least, most), episodes
+
     def transitions(self) -> FloatArray:
         """Return the present estimate of the dynamics, shape (A, S, S + 1)."""
         counts = self.times + self.prior
@@ -89,9 +132,9 @@ class HiddenStates:
         """Return the present estimate of the rewards, shape (S, A), none of them outside of the range that was seen."""
         n_states = self.task.n_states
         penalty = self.prior * (n_states + 1) * np.eye(n_states)
-        found = np.linalg.solve(self.products + penalty, self.sums[..., None])[..., 0]
+        estimates = np.linalg.solve(self.products + penalty, self.sums[..., None])[..., 0]
         least, most = self._rewards
-        return np.asarray(np.clip(found, least, most).T)
+        return np.asarray(np.clip(estimates, least, most).T)
 
     def model(self, discount: float, start: Belief) -> Model:
         """Return the present estimate as a model, with a state added in which episodes end."""
@@ -111,7 +154,7 @@ class HiddenStates:
             reveal_start=task.reveal_start,
         )
 
-    def likelihood(self, step: Step) -> FloatArray:
+    def likelihood(self, step: ObservedStep) -> FloatArray:
         """Return the probability of the outcome of a step in every state that may have been reached, shape (S,)."""
         n_states = self.task.n_states
         shown = self.passive if step.measurement == 0 else self.measurements[step.measurement - 1]
@@ -123,7 +166,7 @@ class HiddenStates:
         column: FloatArray = laws[step.action][:, [step.outcome]].toarray().ravel()
         return np.asarray(column if column.any() else np.ones(n_states))
 
-    def add(self, start: Belief, steps: Sequence[Step]) -> None:
+    def add(self, start: Belief, steps: Sequence[ObservedStep]) -> None:
         """Add the expected transitions of an episode."""
         if not steps:
             return
@@ -152,7 +195,7 @@ class HiddenStates:
             self._rewards = (min(self._rewards[0], step.reward), max(self._rewards[1], step.reward))
 
     def _forward(
-        self, P: FloatArray, start: Belief, steps: Sequence[Step], likelihoods: Sequence[FloatArray]
+        self, P: FloatArray, start: Belief, steps: Sequence[ObservedStep], likelihoods: Sequence[FloatArray]
     ) -> list[FloatArray]:
         """Return the probability of each state before every step, given the outcomes so far."""
         weights = start.dense(self.task.n_states)

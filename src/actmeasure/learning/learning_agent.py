@@ -153,6 +153,8 @@ class LearningAgent(Agent):
         All settings, also those that were not given.
     types : dict of str to str
         NumPy type of each array of `learned`, such as `"<f8"`.
+    hidden_types : dict of str to str
+        The same for arrays that are only there where one exact measurement is not all that the task tells.
     version_1_types : dict of str to str, or None
         The same for files of format version 1, where these differ; `upgrade` then converts their arrays.
     starts : dict of int to int
@@ -162,6 +164,7 @@ class LearningAgent(Agent):
     needs_exact_looks: ClassVar[bool] = True
     name: ClassVar[str]
     types: ClassVar[dict[str, str]]
+    hidden_types: ClassVar[dict[str, str]] = {}
     version_1_types: ClassVar[dict[str, str] | None] = None
     defaults: ClassVar[Any]
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
@@ -231,6 +234,7 @@ class LearningAgent(Agent):
             "the measuring cost": (_prices(mine), _prices(task)),
             "the discount": (mine.discount, task.discount),
             "reveal_start": (mine.reveal_start, task.reveal_start),
+            "what measurements show": (True, mine.shows_states or _same_instruments(mine, task)),
         }
         for what, (before, now) in told.items():
             if before != now:
@@ -302,6 +306,14 @@ class LearningAgent(Agent):
     def __repr__(self) -> str:
         shown = ", ".join(f"{name}={value!r}" for name, value in asdict(self.settings).items())
         return f"{type(self).__name__}({shown})"
+
+
+def _same_instruments(one: Task, other: Task) -> bool:
+    """Return whether two tasks tell the same measurements."""
+    mine, theirs = ([*(task.measurements or ()), task.passive] for task in (one, other))
+    return len(mine) == len(theirs) and all(
+        a is b or (a is not None and b is not None and a.equals(b)) for a, b in zip(mine, theirs, strict=True)
+    )
 
 
 def _prices(task: Task) -> list[list[float]]:

@@ -97,7 +97,7 @@ def lifetime(
             f"{periods:,} periods of {first.n_states:,} states and {first.n_actions:,} actions are too many for one model "
             f"(at most {MOST_ROWS:,} pairs of state and action); use longer periods"
         )
-    layout = _Layout.of(first, periods)
+    layout = _StatesOverTime.of(first, periods)
     made_of = Lifetime(models, periods, ending)
     table, rewards, transition_rewards = _dynamics(made_of, layout, factor)
     initial = np.zeros(layout.n_states)
@@ -112,7 +112,7 @@ def lifetime(
 
 
 @dataclass(frozen=True, eq=False)
-class _Layout:
+class _StatesOverTime:
     """The numbers of states over time.
 
     Attributes
@@ -131,7 +131,7 @@ class _Layout:
     periods: int
 
     @classmethod
-    def of(cls, model: Model, periods: int) -> _Layout:
+    def of(cls, model: Model, periods: int) -> _StatesOverTime:
         running, ended = np.flatnonzero(~model.terminal), np.flatnonzero(model.terminal)
         number = np.zeros(model.n_states, dtype=np.int64)
         number[running] = np.arange(len(running))
@@ -224,7 +224,9 @@ def _checked_final(final: npt.ArrayLike, model: Model) -> FloatArray:
     return values
 
 
-def _dynamics(made_of: Lifetime, layout: _Layout, discount: float) -> tuple[Transitions, FloatArray, FloatArray | None]:
+def _dynamics(
+    made_of: Lifetime, layout: _StatesOverTime, discount: float
+) -> tuple[Transitions, FloatArray, FloatArray | None]:
     """Return the transition table over time, the expected rewards, and those of each entry where a model has them."""
     first = made_of.models[0]
     n_actions, n_running, last = first.n_actions, len(layout.running), made_of.periods - 1
@@ -258,11 +260,15 @@ def _dynamics(made_of: Lifetime, layout: _Layout, discount: float) -> tuple[Tran
         layout.n_states, n_actions, np.concatenate(offsets), np.concatenate(successors), np.concatenate(chances),
         layout.terminal,
     )  # fmt: skip
-    return table, rewards, np.concatenate(paid) if by_entry else None
+    if not by_entry:
+        return table, rewards, None
+    # Summed as readers of files do, so that a file read back is the same model to the last bit.
+    earned = np.concatenate(paid)
+    return table, table.stacked(table.probabilities * earned).sum(axis=1).reshape(rewards.shape), earned
 
 
 def _rows(
-    made_of: Lifetime, layout: _Layout, period: int, discount: float
+    made_of: Lifetime, layout: _StatesOverTime, period: int, discount: float
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], FloatArray, FloatArray]:
     """Return the table's rows of one period: entries per row, successors, probabilities, and rewards of entries."""
     model = made_of.model(period)
@@ -289,7 +295,7 @@ def _rows(
     return counts, to[starts], total, mean
 
 
-def _over_time(shown: list[Measurement], made_of: Lifetime, layout: _Layout) -> Measurement:
+def _over_time(shown: list[Measurement], made_of: Lifetime, layout: _StatesOverTime) -> Measurement:
     """Return a measurement with its prices and law in every period; the law is that of the period whose action led to a state."""
     first, periods, n_running = shown[0], made_of.periods, len(layout.running)
     of_period = [shown[0 if made_of.is_stationary else period] for period in range(periods)]

@@ -389,8 +389,8 @@ class Model:
                 "this model is not that of a system, or was changed since, so that it has no components to choose for; use "
                 "Decision(action, measurement)"
             )
-        found: Decision = find(choices)
-        return found
+        decision: Decision = find(choices)
+        return decision
 
     def _sizes(self) -> Sizes:
         return Sizes(self.n_states, self.n_actions, self.terminal, self.state_names, self.action_names)

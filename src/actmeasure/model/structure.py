@@ -120,9 +120,9 @@ def _reaching(sources: npt.NDArray[np.int64], targets: npt.NDArray[np.int32], go
     heads = np.concatenate([targets, np.full(len(goal_states), root)])
     tails = np.concatenate([sources, goal_states])
     backward = sparse.csr_array((np.ones(len(heads), dtype=np.int8), (heads, tails)), shape=(n_states + 1,) * 2)
-    found = csgraph.breadth_first_order(backward, root, directed=True, return_predecessors=False)
+    order = csgraph.breadth_first_order(backward, root, directed=True, return_predecessors=False)
     reached = np.zeros(n_states + 1, dtype=bool)
-    reached[found] = True
+    reached[order] = True
     return reached[:n_states]
 
 

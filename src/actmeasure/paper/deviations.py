@@ -117,12 +117,12 @@ def _cases(cell: Any, means: pd.DataFrame) -> list[Case]:
 def _row(case: Case) -> tuple[Any, ...]:
     labels = [str(case.cell[name]) for name in ("part", "problem", "agent")]
     low, high = statistics.expected_means(case.runs, REPETITIONS)
-    found = float(case.runs.mean())
+    mean = float(case.runs.mean())
     slack = NEGLIGIBLE[case.measure]
     differs = case.published < low - slack or case.published > high + slack  # unknown bounds tell nothing
     reasons = [reason(case) for applies, reason in REASONS if applies(case)] or ["No reason is known."]
     known = " ".join(reasons) if differs else ""
-    return (*labels, case.measure, case.published, found, found - case.published, low, high, differs, known)
+    return (*labels, case.measure, case.published, mean, mean - case.published, low, high, differs, known)
 
 
 def _is_shorter(case: Case) -> bool:

@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 
 from actmeasure.paper import study_spec
 from actmeasure.paper.deviations import REPETITIONS, TEXT_AND_RUNS, deviations
+from actmeasure.paper.paper_tables import CURVES, PaperTables
 from actmeasure.paper.published import AMRL_Q_EPISODES, DISCOUNT, Published
-from actmeasure.paper.tables import CURVES, PaperTables
 from actmeasure.statistics import LEVEL
 from actmeasure.studies.report import common
 from actmeasure.studies.report.document import (
@@ -27,7 +27,7 @@ from actmeasure.studies.report.document import (
     Section,
     Table,
     Text,
-    interval_text,
+    interval_suffix,
     table_of,
 )
 from actmeasure.studies.report.figures import LOOKS, MEASURES, Line, panels
@@ -64,27 +64,27 @@ def _labels(parts: list[dict[str, Any]]) -> list[Any]:
 
 def report(results: Results, directory: Path) -> tuple[Document, Outputs]:
     """Return the page, and the tables and figures that are written beside it."""
-    outputs, found = Outputs(), PaperTables(results)
-    differences = deviations(found.cells, found.means)
+    outputs, tables = Outputs(), PaperTables(results)
+    differences = deviations(tables.cells, tables.means)
     for name, table in (
-        ("table1.csv", found.table1), ("figure-costs.csv", found.costs), ("figure-curves.csv", found.curves),
-        ("figure-scaling.csv", found.scaling), ("lake-8x8.csv", found.eight), ("optima.csv", found.optima),
-        ("comparisons.csv", found.comparisons), ("deviations.csv", differences),
+        ("table1.csv", tables.table1), ("figure-costs.csv", tables.costs), ("figure-curves.csv", tables.curves),
+        ("figure-scaling.csv", tables.scaling), ("lake-8x8.csv", tables.eight), ("optima.csv", tables.optima),
+        ("comparisons.csv", tables.comparisons), ("deviations.csv", differences),
     ):  # fmt: skip
         outputs.add_table(name, table)
     sections = [
-        _table1(results, found), _what(results),
-        _with_progress(_ceiling(found), results, study_spec.OPTIMA, study_spec.BEST_KNOWN),
-        *_details(found),
-        _with_progress(_costs(found, outputs), results, study_spec.SWEEP, study_spec.SWEEP_OTP),
-        _with_progress(_curves(found, outputs), results, study_spec.RIGHT),
-        _with_progress(_eight(found), results, study_spec.EIGHT),
-        _with_progress(_scaling(found, outputs), results, study_spec.SCALING),
-        _comparisons(found.comparisons), _deviations(differences),
+        _table1(results, tables), _what(results),
+        _with_progress(_ceiling(tables), results, study_spec.OPTIMA, study_spec.BEST_KNOWN),
+        *_details(tables),
+        _with_progress(_costs(tables, outputs), results, study_spec.SWEEP, study_spec.SWEEP_OTP),
+        _with_progress(_curves(tables, outputs), results, study_spec.RIGHT),
+        _with_progress(_eight(tables), results, study_spec.EIGHT),
+        _with_progress(_scaling(tables, outputs), results, study_spec.SCALING),
+        _comparisons(tables.comparisons), _deviations(differences),
         common.machine(results.study, _commands(results.study["name"], directory)),
     ]  # fmt: skip
     complete = _has_every_cell(results)  # otherwise nothing can be said about all cells
-    first = [*_quick(results), *common.warnings(results), *(_findings(found, differences) if complete else [])]
+    first = [*_quick(results), *common.warnings(results), *(_findings(tables, differences) if complete else [])]
     subtitle = "What Krale, Simão and Jansen (ICAPS 2023) report, run again, beside the best that could be earned"
     return Document(results.study["title"], subtitle, first, sections), outputs
 
@@ -126,9 +126,9 @@ FORESIGHT = "Foresight"
 SAME_RETURN = 0.005
 
 
-def _findings(found: PaperTables, differences: pd.DataFrame) -> list[Any]:
+def _findings(tables: PaperTables, differences: pd.DataFrame) -> list[Any]:
     """Return the main results in a few sentences."""
-    return [Items(text)] if (text := [*_agreement(differences), *_defaults(found.cells), *_shares(found)]) else []
+    return [Items(text)] if (text := [*_agreement(differences), *_defaults(tables.cells), *_shares(tables)]) else []
 
 
 def _agreement(differences: pd.DataFrame) -> list[str]:
@@ -157,10 +157,10 @@ def _defaults(cells: pd.DataFrame) -> list[str]:
     ]
 
 
-def _shares(found: PaperTables) -> list[str]:
+def _shares(tables: PaperTables) -> list[str]:
     """Compare the best agents to the best known return."""
     text = []
-    table = found.table1
+    table = tables.table1
     if not table.empty and table["optimal_return"].notna().any():
         lacking = table["optimal_return"] - table["scalarized_return"]
         below = lacking.groupby(table["agent"], sort=False).max().dropna().clip(lower=0.0).sort_values(kind="stable")
@@ -173,7 +173,7 @@ def _shares(found: PaperTables) -> list[str]:
             f"In Table 1 {below.index[0]} is never more than {number_text(below.iloc[0], 2)} below the best known "
             f"return{others}."
         )
-    lakes = found.scaling.dropna(subset=["optimal_return"])
+    lakes = tables.scaling.dropna(subset=["optimal_return"])
     if not lakes.empty:
         sums = lakes.groupby("agent", sort=False)[["scalarized_return", "optimal_return"]].sum()
         share = (sums["scalarized_return"] / sums["optimal_return"]).sort_values(ascending=False)
@@ -186,7 +186,7 @@ class Measure(NamedTuple):
     """What a table in the shape of Table 1 shows: names of columns of `PaperTables.cells`, and whether cells are shaded."""
 
     caption: str
-    found: str
+    column: str
     low: str
     high: str
     best: str
@@ -206,7 +206,7 @@ SHADES = (0.25, 0.5, 0.75, 0.9, 0.975)
 GROUPS = {study_spec.LEFT: "measuring value, at a cost of a look of", study_spec.RIGHT: "4x4 frozen lake"}
 
 
-def _table1(results: Results, found: PaperTables) -> Section:
+def _table1(results: Results, tables: PaperTables) -> Section:
     """Return Table 1 in the paper's shape: a row for each agent, a column for each setting."""
     text = (
         "What was found here, with its interval, and below that what was published, for the agents that have the settings of the "
@@ -214,8 +214,8 @@ def _table1(results: Results, found: PaperTables) -> Section:
     )
     blocks = [
         Text(text),
-        _matrix(results.study, found.cells, RETURNS),
-        _matrix(results.study, found.cells, MEASUREMENTS),
+        _matrix(results.study, tables.cells, RETURNS),
+        _matrix(results.study, tables.cells, MEASUREMENTS),
     ]
     return _with_progress(Section("Table 1", blocks), results, study_spec.LEFT, study_spec.RIGHT)
 
@@ -264,12 +264,12 @@ def _best_cell(value: float | None) -> Cell:
 
 def _matrix_cell(row: dict[Any, Any] | None, published: Published | None, measure: Measure) -> Cell:
     """Return what was found with its interval, and below that what was published, if anything."""
-    theirs = None if published is None else getattr(published, measure.found)
+    theirs = None if published is None else getattr(published, measure.column)
     below = "" if theirs is None else f"published {number_text(theirs, 2)}"
     if row is None:
         return Cell(NOTHING, below=below)
-    value, best = float(row[measure.found]), float(row[measure.best])
-    text = number_text(value, 2) + interval_text(row[measure.low], row[measure.high], 2, int(row["runs"]))
+    value, best = float(row[measure.column]), float(row[measure.best])
+    text = number_text(value, 2) + interval_suffix(row[measure.low], row[measure.high], 2, int(row["runs"]))
     # Undefined where nothing can be earned.
     shade = sum(value / best >= share for share in SHADES) if measure.shaded and best > 0 else None
     return Cell(text, value, below, shade)
@@ -298,7 +298,7 @@ OPTIMA = [
 ]  # fmt: skip
 
 
-def _ceiling(found: PaperTables) -> Section:
+def _ceiling(tables: PaperTables) -> Section:
     text = (
         f"With the dynamics known, the best schedule is found with a proof. At the paper's discount of {DISCOUNT:g} the "
         "value of every problem lies between the two bounds shown. Agents are judged by their undiscounted return, "
@@ -310,7 +310,7 @@ def _ceiling(found: PaperTables) -> Section:
         "proven about the undiscounted return; on the large ones the search is cut off after a fixed amount of "
         "work."
     )
-    shown = found.optima[found.optima["part"].isin((study_spec.LEFT, study_spec.RIGHT, study_spec.EIGHT))]
+    shown = tables.optima[tables.optima["part"].isin((study_spec.LEFT, study_spec.RIGHT, study_spec.EIGHT))]
     caption = "The best known, for the problems of the tables."
     return Section("What could be earned", [Text(text), *_shown(shown, caption, OPTIMA, "optima.csv")])
 
@@ -321,23 +321,23 @@ DETAILS = [
 ]  # fmt: skip
 
 
-def _details(found: PaperTables) -> list[Section]:
+def _details(tables: PaperTables) -> list[Section]:
     sections = []
     for part, title, what in (
         (study_spec.LEFT, "The measuring value problem in detail", "at three costs of a look"),
         (study_spec.RIGHT, "The 4x4 frozen lake in detail", "in its three variants"),
     ):
         caption = f"Returns {what}, sorted as you like: in the paper, found here, and the best known."
-        cells = found.cells[found.cells["part"] == part]
+        cells = tables.cells[tables.cells["part"] == part]
         sections.append(Section(title, _shown(cells, caption, DETAILS, "table1.csv")))
     return sections
 
 
-def _costs(found: PaperTables, outputs: Outputs) -> Section:
+def _costs(tables: PaperTables, outputs: Outputs) -> Section:
     title = "Where looking stops paying"
-    if found.costs.empty:
+    if tables.costs.empty:
         return Section(title, [MISSING])
-    last = _last_cost_worth_a_look(found.costs)
+    last = _last_cost_worth_a_look(tables.costs)
     text = f"Of the costs tried, {last:.2f} is the last at which the best schedule looks." if last is not None else ""
     caption = (
         "Return (above) and looks (below) in the measuring value problem, by the cost of a look. Bands are "
@@ -346,7 +346,7 @@ def _costs(found: PaperTables, outputs: Outputs) -> Section:
     words = (
         "Two rows of panels: return and number of looks by the cost of a look, for published and for default settings."
     )
-    picture = outputs.add_figure("figure-costs", _costs_figure(found.costs), caption, words, "figure-costs.csv")
+    picture = outputs.add_figure("figure-costs", _costs_figure(tables.costs), caption, words, "figure-costs.csv")
     return Section(title, [Text(text), picture])
 
 
@@ -355,13 +355,13 @@ def _last_cost_worth_a_look(costs: pd.DataFrame) -> float | None:
     return None if looking.empty else float(looking.max())
 
 
-def _curves(found: PaperTables, outputs: Outputs) -> Section:
+def _curves(tables: PaperTables, outputs: Outputs) -> Section:
     title = "Training on the 4x4 semi-slippery lake"
-    if found.curves.empty:
+    if tables.curves.empty:
         return Section(title, [MISSING])
-    best = found.table1.loc[found.table1["setting"] == CURVES, "optimal_return"].dropna()
-    figure = _curves_figure(found.curves, None if best.empty else float(best.iloc[0]))
-    window = int(found.curves["window"].iloc[0])
+    best = tables.table1.loc[tables.table1["setting"] == CURVES, "optimal_return"].dropna()
+    figure = _curves_figure(tables.curves, None if best.empty else float(best.iloc[0]))
+    window = int(tables.curves["window"].iloc[0])
     caption = (
         f"Running means of {window} episodes, averaged over runs, with intervals; dotted is the best known return."
     )
@@ -377,9 +377,9 @@ EIGHT = [
 ]  # fmt: skip
 
 
-def _eight(found: PaperTables) -> Section:
+def _eight(tables: PaperTables) -> Section:
     caption = "The standard 8x8 map, semi-slippery. Looks were not published."
-    return Section("The 8x8 frozen lake", _shown(found.eight, caption, EIGHT, "lake-8x8.csv"))
+    return Section("The 8x8 frozen lake", _shown(tables.eight, caption, EIGHT, "lake-8x8.csv"))
 
 
 SCALING = [
@@ -389,11 +389,11 @@ SCALING = [
 ]  # fmt: skip
 
 
-def _scaling(found: PaperTables, outputs: Outputs) -> Section:
+def _scaling(tables: PaperTables, outputs: Outputs) -> Section:
     title = "Larger lakes"
-    if found.scaling.empty:
+    if tables.scaling.empty:
         return Section(title, [MISSING])
-    lakes = int(found.scaling["lakes"].max())
+    lakes = int(tables.scaling["lakes"].max())
     text = (
         "The published lakes are not known, so these are other random maps. Every size has "
         f"{lakes} lakes, each run once, so that an interval is over lakes. All agents have the same number of "
@@ -406,8 +406,10 @@ def _scaling(found: PaperTables, outputs: Outputs) -> Section:
         "the best known."
     )
     words = "Three panels: return by the number of cells along a side, in the paper, with published and with default settings."
-    picture = outputs.add_figure("figure-scaling", _scaling_figure(found.scaling), caption, words, "figure-scaling.csv")
-    table = _shown(found.scaling, "The same as numbers.", SCALING, "figure-scaling.csv")
+    picture = outputs.add_figure(
+        "figure-scaling", _scaling_figure(tables.scaling), caption, words, "figure-scaling.csv"
+    )
+    table = _shown(tables.scaling, "The same as numbers.", SCALING, "figure-scaling.csv")
     return Section(title, [Text(text), picture, *table])
 
 

@@ -188,25 +188,25 @@ def _best(
         graphs = [_closed_graph(model, chosen, repeating, budget, remembered)]
         if tail_choices is not None:
             graphs += _fine_graphs(model, chosen, tail_choices(control, 0), repeating, budget)
-        found = max(graphs, key=lambda one: _value(one.evaluation))
-        if best is None or _value(found.evaluation) > _value(best.evaluation):
+        candidate = max(graphs, key=lambda one: _value(one.evaluation))
+        if best is None or _value(candidate.evaluation) > _value(best.evaluation):
             best = Plan(
                 None,
-                max(upper, _value(found.evaluation)),
-                stopped=found.stopped,
-                graph=found.graph,
-                evaluation=found.evaluation,
+                max(upper, _value(candidate.evaluation)),
+                stopped=candidate.stopped,
+                graph=candidate.graph,
+                evaluation=candidate.evaluation,
                 policy=None
                 if remembered
-                else BeliefPolicy(model, _decide_at(model, chosen, found.evaluation, repeating)),
-                merged=found.merged,
+                else BeliefPolicy(model, _decide_at(model, chosen, candidate.evaluation, repeating)),
+                merged=candidate.merged,
             )
     assert best is not None
     return best
 
 
 @dataclass(frozen=True)
-class _Found:
+class _EvaluatedGraph:
     """A policy graph with its exact evaluation, the resolution at which beliefs were merged, and why it is not finer."""
 
     graph: PolicyGraph
@@ -215,7 +215,7 @@ class _Found:
     stopped: Stopped = "done"
 
 
-def _closed_graph(model: Model, choices: Choices, tail: _Tail, budget: Budget, remembered: int) -> _Found:
+def _closed_graph(model: Model, choices: Choices, tail: _Tail, budget: Budget, remembered: int) -> _EvaluatedGraph:
     """Return a graph that keeps to the best of the choices, at the finest resolution at which its beliefs are few enough.
 
     Beliefs that the budget, or even the coarsest resolution, leaves out go on with the best node of `tail`.
@@ -230,10 +230,12 @@ def _closed_graph(model: Model, choices: Choices, tail: _Tail, budget: Budget, r
     node_of = beliefs.graph_nodes(tail)
     graph = _linked(beliefs, beliefs.best_choices(tail), node_of, tail, starts)
     merged = 0.0 if resolution == RESOLUTIONS[0] else resolution
-    return _Found(graph, evaluate(model, graph), merged, stopped or ("done" if beliefs.is_closed else "memory"))
+    return _EvaluatedGraph(
+        graph, evaluate(model, graph), merged, stopped or ("done" if beliefs.is_closed else "memory")
+    )
 
 
-def _fine_graphs(model: Model, choices: Choices, behind: Choices, tail: _Tail, budget: Budget) -> list[_Found]:
+def _fine_graphs(model: Model, choices: Choices, behind: Choices, tail: _Tail, budget: Budget) -> list[_EvaluatedGraph]:
     """Return two graphs: that of the choices `behind`, and one that chooses at unmerged beliefs and then follows the first."""
     rule = _closed_graph(model, behind, tail, budget, 0)
     if len(rule.graph) * model.n_states > MOST_VALUES:
@@ -256,7 +258,7 @@ def _fine_graphs(model: Model, choices: Choices, behind: Choices, tail: _Tail, b
         if not _value(result) > _value(evaluation) + BETTER * (1 + abs(_value(evaluation))):
             break
         graph, evaluation = other, result
-    return [rule, _Found(graph, evaluation, stopped=stopped or "done")]
+    return [rule, _EvaluatedGraph(graph, evaluation, stopped=stopped or "done")]
 
 
 @dataclass(frozen=True)
@@ -321,7 +323,7 @@ def _decide_at(model: Model, choices: Choices, evaluation: Evaluation, tail: _Ta
 
 
 @dataclass
-class _Node:
+class _ConsideredBelief:
     """A belief that may come up, and what is considered in it: for each decision what it pays and where it leads."""
 
     belief: Belief
@@ -357,12 +359,14 @@ def _after(model: Model, after: Belief, decision: Decision) -> list[tuple[int | 
     outcomes, owners = law.outcomes[entries][order], owners[order]
     weights = after.probabilities[owners] * law.probabilities[entries][order]
     breaks = np.flatnonzero(np.diff(outcomes)) + 1
-    found: list[tuple[int | None, float, Belief]] = []
+    branches: list[tuple[int | None, float, Belief]] = []
     for low, high in zip([0, *breaks.tolist()], [*breaks.tolist(), len(outcomes)], strict=True):
         total = float(weights[low:high].sum())
         if total > 0:
-            found.append((int(outcomes[low]), total, Belief(after.states[owners[low:high]], weights[low:high] / total)))
-    return found
+            branches.append(
+                (int(outcomes[low]), total, Belief(after.states[owners[low:high]], weights[low:high] / total))
+            )
+    return branches
 
 
 class _Beliefs:
@@ -380,7 +384,7 @@ class _Beliefs:
 
     def __init__(self, model: Model, choices: Choices, remembered: int, resolution: float) -> None:
         self.model, self.choices, self.remembered, self.resolution = model, choices, remembered, resolution
-        self.nodes: list[_Node] = []
+        self.nodes: list[_ConsideredBelief] = []
         self.expanded: list[int] = []
         self._number: dict[tuple[bytes, bytes, int], int] = {}
         self._waiting: list[tuple[float, int]] = []
@@ -410,7 +414,7 @@ class _Beliefs:
         key = (belief.states[likely].tobytes(), steps[likely].tobytes(), waited)
         number = self._number.setdefault(key, len(self.nodes))
         if number == len(self.nodes):
-            self.nodes.append(_Node(belief, waited, weight))
+            self.nodes.append(_ConsideredBelief(belief, waited, weight))
             heapq.heappush(self._waiting, (-weight, number))
         elif weight > self.nodes[number].weight and not self.nodes[number].decisions:
             self.nodes[number].weight = weight

@@ -29,9 +29,8 @@ from scipy.sparse import linalg
 from actmeasure import markov
 from actmeasure.errors import PlanError
 from actmeasure.kernel_arrays import control_dynamics, dynamics
-from actmeasure.kernels import value_iteration as kernel
 from actmeasure.kernels.belief_graph import Bounds
-from actmeasure.kernels.dynamics import EPSILON, Dynamics, relative_error
+from actmeasure.kernels.dynamics import EPSILON, Dynamics, action_values, informed_sweep, relative_error, sweeps
 from actmeasure.model import Model
 from actmeasure.model.structure import end_components
 from actmeasure.model.transitions import FloatArray
@@ -66,7 +65,7 @@ def first_bounds(model: Model, budget: Budget, may_look: bool = True) -> Bounds:
     if may_look and not budget.is_out_of_time:
         lower = np.maximum(lower, _always(model, upper_vectors, budget))
     looks = np.empty((model.n_states, model.n_actions))
-    kernel.action_values(dynamics(model), model.discount, lower, looks)
+    action_values(dynamics(model), model.discount, lower, looks)
     looks -= model.measuring_costs
     looks[model.terminal] = 0.0
     lower_vectors = np.column_stack([looks, repeats])
@@ -126,7 +125,7 @@ def informed_bounds(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the fast informed bound: upper bounds once a state is known, shape (S,), and per choice, shape (S, 2 A).
 
-    Column 2 a is action a without a look, 2 a + 1 with one; see `kernel.informed_sweep` for the derivation. When the time is over
+    Column 2 a is action a without a look, 2 a + 1 with one; see `informed_sweep` for the derivation. When the time is over
     the bounds are sound, and as tight as they got by then.
 
     Parameters
@@ -143,7 +142,7 @@ def informed_bounds(
     vectors[model.terminal] = 0.0
     ceiling, scratch = _ceiling(values, vectors), np.empty(2 * model.n_actions)
     for _ in range(MOST_INFORMED_SWEEPS):
-        change = kernel.informed_sweep(arrays, model.discount, values, vectors, ceiling, scratch)
+        change = informed_sweep(arrays, model.discount, values, vectors, ceiling, scratch)
         if change < INFORMED_PRECISION or budget.is_out_of_time:
             break
     return values, vectors
@@ -168,7 +167,7 @@ def mean_bound(probabilities: FloatArray, values: FloatArray) -> float:
 def _action_bounds(model: Model, values: FloatArray) -> FloatArray:
     """Return upper bounds per action from those of states, shape (S, A), rounded upwards as in `informed_sweep`."""
     actions = np.empty((model.n_states, model.n_actions))
-    kernel.action_values(dynamics(model), model.discount, values, actions)
+    action_values(dynamics(model), model.discount, values, actions)
     table = model.transitions
     ceiling = np.where(model.terminal, 0.0, np.maximum(values, 0.0))
     size = np.abs(model.rewards).ravel() + 2 * model.discount * (table.stacked() @ ceiling) + np.abs(actions).ravel()
@@ -219,7 +218,7 @@ def free_action_values(model: Model, budget: Budget, values: FloatArray | None =
     if values is None:
         values = mdp_values(model, budget)
     actions = np.empty((model.n_states, model.n_actions))
-    kernel.action_values(_arrays(model), model.discount, values, actions)
+    action_values(_arrays(model), model.discount, values, actions)
     return actions
 
 
@@ -257,7 +256,7 @@ def _settle(model: Model, rows: npt.NDArray[np.int64], looking: bool, values: Fl
             change = _solve_directly(model, rows, looking, values)
             budget.check("the values when looking is free")
             return (change + per_step * (paid + float(np.abs(values).max()))) / (1 - contraction)
-        change = kernel.sweeps(arrays, model.discount, rows, looking, values, enough, SWEEPS_AT_ONCE)
+        change = sweeps(arrays, model.discount, rows, looking, values, enough, SWEEPS_AT_ONCE)
         swept += SWEEPS_AT_ONCE
         budget.check("the values when looking is free")
         scale = paid + float(np.abs(values).max())
@@ -275,7 +274,7 @@ def _solve_directly(model: Model, rows: npt.NDArray[np.int64], looking: bool, va
     chosen = rows[running] - running * model.n_actions if len(rows) else None
     change = np.inf
     for _ in range(MOST_IMPROVEMENTS):
-        kernel.action_values(_arrays(model), model.discount, values, gains)
+        action_values(_arrays(model), model.discount, values, gains)
         if looking:
             gains -= model.measuring_costs
         now = gains[running, chosen] if len(rows) else gains[running].max(axis=1)
@@ -325,17 +324,17 @@ def _undiscounted(model: Model) -> FloatArray:
     problem = _Ending(model, rows, group_of, n_groups)
     can_stay = np.zeros(n_groups, dtype=bool)
     can_stay[group_of[stays_free]] = True
-    found = problem.best_values(can_stay)
+    best = problem.best_values(can_stay)
     if not np.any(problem.rewards > 0):
         # Without positive rewards 0 is a bound too, which may be tighter where rounding enters, as where ends are unlikely.
-        found = np.zeros(n_groups) if found is None else np.minimum(found, 0.0)
-    if found is None:
+        best = np.zeros(n_groups) if best is None else np.minimum(best, 0.0)
+    if best is None:
         raise PlanError(
             "without discount, bounds on the values cannot be proved: gains and losses cancel in a cycle, or ends are too "
             "unlikely for the rewards on the way to them; use a discount below 1"
         )
     values = np.zeros(n_states)
-    values[~model.terminal] = found[group_of[~model.terminal]]
+    values[~model.terminal] = best[group_of[~model.terminal]]
     return values
 
 

@@ -44,6 +44,9 @@ SHIFT = 1e-10
 #: Points whose weight could be at most this are left out of a linear programme, and the largest number of
 #: points in one.
 LEAST_WEIGHT, MOST_POINTS = 1e-6, 200
+#: Points that lie in a state in which the belief has a smaller probability are left out as well: there would be no
+#: room for the rounding of the check.
+LEAST_ROOM = 1e-300
 
 
 @dataclass(frozen=True, eq=False)
@@ -343,7 +346,7 @@ class _Selection:
         #: Bounds of pairs (node, decision), and nodes after each outcome.
         self.pairs: dict[tuple[int, int], float] = {}
         self.mixtures: dict[tuple[int, int], tuple[list[int], Array]] = {}
-        self.points: dict[int, _Points] = {}
+        self.points: dict[int, _ExpandedNodes] = {}
         self.n_weights = 0
         for start in search.starts.tolist():
             self._need(start)
@@ -404,11 +407,11 @@ class _Selection:
         """Bound a decision of a node by the programme over its pairs; returns by how much it gains more than `own`."""
         in_slice = int(self.search.points.slice_of[node])
         if in_slice not in self.points:
-            self.points[in_slice] = _Points.of(self.search, in_slice, self.linear)
-        found = self.points[in_slice].mixture(decision, states, chances)
-        if found is None:
+            self.points[in_slice] = _ExpandedNodes.of(self.search, in_slice, self.linear)
+        mixed = self.points[in_slice].mixture(decision, states, chances)
+        if mixed is None:
             return 0.0
-        nodes, weights, gain = found
+        nodes, weights, gain = mixed
         if gain <= own + 1e-9 * abs(own):
             return 0.0
         self.n_weights += len(nodes)
@@ -461,7 +464,7 @@ class _Selection:
 
 
 @dataclass(frozen=True, eq=False)
-class _Points:
+class _ExpandedNodes:
     """The expanded nodes of a slice: beliefs by position in the slice (N, m), gains of decisions that are followed (N, D)."""
 
     nodes: Array
@@ -470,34 +473,34 @@ class _Points:
     gains: Array
 
     @classmethod
-    def of(cls, search: OutcomeSearch, in_slice: int, linear: Array) -> _Points:
+    def of(cls, search: OutcomeSearch, in_slice: int, linear: Array) -> _ExpandedNodes:
         """Return the points of a slice."""
         points, rows, n = search.points, search.rows, search.rows.n_decisions
-        found = []
-        node = int(points.last_point[in_slice])
-        while node >= 0:
-            found.append(node)
-            node = int(points.next_point[node])
+        nodes = []
+        row = int(points.last_row[in_slice])
+        while row >= 0:
+            nodes.append(int(points.node_of_row[row]))
+            row = int(points.row_before[row])
         size = int(rows.slice_offsets[in_slice + 1] - rows.slice_offsets[in_slice])
-        if len(found) * size > 10 * MOST_WEIGHTS:
+        if len(nodes) * size > 10 * MOST_WEIGHTS:
             raise PlanError(
-                f"the certificate needs programmes over {len(found):,} beliefs of {size:,} states, too "
+                f"the certificate needs programmes over {len(nodes):,} beliefs of {size:,} states, too "
                 f"many; use a smaller model"
             )
-        beliefs = np.zeros((len(found), size))
-        gains = np.zeros((len(found), n))
-        for i, one in enumerate(found):
+        beliefs = np.zeros((len(nodes), size))
+        gains = np.zeros((len(nodes), n))
+        for i, one in enumerate(nodes):
             own = slice(int(points.begin[one]), int(points.begin[one + 1]))
             beliefs[i, rows.position[points.states[own]]] = points.probabilities[own]
             cells = slice(int(points.row[one]) * n, (int(points.row[one]) + 1) * n)
             above = points.probabilities[own] @ linear[points.states[own]] - points.bound[cells, 0]
             gains[i] = np.where(points.child[cells] >= 0, np.maximum(above, 0.0), 0.0)
-        return cls(np.array(found), rows.position, beliefs, gains)
+        return cls(np.array(nodes), rows.position, beliefs, gains)
 
     def mixture(self, decision: int, states: Array, chances: Array) -> tuple[list[int], Array, float] | None:
         """Return nodes and feasible weights with the largest gain, and this; None if there is none."""
         room = np.zeros(self.beliefs.shape[1])
-        room[self.position[states]] = chances
+        room[self.position[states]] = np.where(chances < LEAST_ROOM, 0.0, chances)
         useful = np.flatnonzero(self.gains[:, decision] > 0)
         if not len(useful):
             return None

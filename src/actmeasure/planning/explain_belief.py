@@ -54,8 +54,10 @@ def explain_belief(solution: Solution, at: Belief | int | str | None = None) -> 
             f"the method {quoted(solution.method)} has no values for beliefs outside its policy graph; explain a solution of the "
             "method 'optimal', or read solution.policy_graph().describe(model)"
         )
-    # Where a state is known but no plan was made for it, its value is not known; nothing is decided by it.
-    best = int(np.argmax(np.where(np.isnan(lower), -np.inf, lower)))
+    if solution.search is not None:
+        best = decisions.index(solution.search.decide_at(belief))
+    else:  # where a state is known but no plan was made for it, its value is not known; nothing is decided by it
+        best = int(np.argmax(np.where(np.isnan(lower), -np.inf, lower)))
     without = {d.action: i for i, d in enumerate(decisions) if not d.measurement}
     explained = tuple(
         ExplainedDecision(
@@ -84,13 +86,13 @@ def _outcomes(solution: Solution, belief: Belief, decision: Decision) -> tuple[E
     model = solution.model
     chances = belief.outcomes(model, decision.action, decision.measurement)
     sees = model.shown_by(decision.measurement) is not None
-    found = []
+    explained = []
     for outcome in np.argsort(-chances, kind="stable")[: int(np.count_nonzero(chances))].tolist():
         seen = outcome if sees else None
         after = belief.update(model, decision.action, decision.measurement, seen)
         name = model.outcome_name(decision.measurement, outcome)
-        found.append(ExplainedOutcome(seen, name, float(chances[outcome]), after, _decided(solution, after)))
-    return tuple(found)
+        explained.append(ExplainedOutcome(seen, name, float(chances[outcome]), after, _decided(solution, after)))
+    return tuple(explained)
 
 
 def _decided(solution: Solution, belief: Belief) -> Decision | None:
@@ -135,8 +137,9 @@ class ExplainedDecision:
     price : float
         Expected price of the measurement.
     lower, upper : float
-        Bounds on the best value that begins with this decision: below by one step of look-ahead to the value vectors of the
-        solution, above by the bounds of its search (NaN where there are none).
+        Bounds on the best value that begins with this decision, by one step of look-ahead: below to value vectors, above to the
+        bounds of the search (NaN where there are none). A copy of the search goes on for this, so that they may be closer than
+        those of the solution, which does not change.
     lower_without, upper_without : float
         The same for this action without a measurement.
     outcomes : tuple of ExplainedOutcome
@@ -175,7 +178,7 @@ class BeliefExplanation:
     decisions : tuple of ExplainedDecision
         By action, then by measurement.
     best_number : int
-        The place of the decision with the highest lower bound, which the solution takes.
+        The place of the decision that the solution takes.
     """
 
     model: Model
@@ -185,7 +188,7 @@ class BeliefExplanation:
 
     @property
     def best(self) -> ExplainedDecision:
-        """The decision with the highest lower bound, which the solution takes."""
+        """The decision that the solution takes."""
         return self.decisions[self.best_number]
 
     def of(self, action: int | str, measurement: int | str = 0) -> ExplainedDecision:

@@ -302,10 +302,10 @@ def quality_tradeoff(
         goal = today.bounds_at(today.own)
         points = []
         searches = [today]
-        for place, quality in enumerate(chosen):
+        for position, quality in enumerate(chosen):
             if budget.is_over:
                 break
-            share = 1 / (len(chosen) - place)
+            share = 1 / (len(chosen) - position)
             search = today if quality == 1 else _MeasurementSearch.of(
                 models[quality], number, tolerance, relative, method, budget, listener
             )  # fmt: skip

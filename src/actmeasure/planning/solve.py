@@ -93,7 +93,8 @@ def solve(
     progress : bool or function
         True prints the bounds as they get closer; a function is called with every `Progress`.
     relative_tolerance : float, optional
-        Planning also ends when upper - lower is at most this share of |lower|; by default the setting of the method, 0.
+        Planning also ends when upper - lower is at most this share of |upper|, and of |lower| where looks are exact; by
+        default the setting of the method: 0, and 1e-3 for `optimal` where looks are not exact.
     budget : Budget, optional
         Instead of `time_limit` and `progress`: a limit on the work as well, which makes the result independent of the machine's
         speed. Its clock starts anew.
@@ -205,8 +206,8 @@ def _imported_method(name: str) -> Method:
     """Return the method of a name `package.module:Name`; if that is a class, an object of it."""
     module, _, attribute = name.partition(":")
     try:
-        found = getattr(import_module(module), attribute)
-        method = found() if isinstance(found, type) else found
+        imported = getattr(import_module(module), attribute)
+        method = imported() if isinstance(imported, type) else imported
     except Exception as error:  # whatever a module raises when it is imported, or a class when it is called
         raise PlanError(
             f"the method {quoted(name)} cannot be imported: {type(error).__name__}: {error}; expected package.module:Name of a "

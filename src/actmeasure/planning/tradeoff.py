@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from actmeasure.planning.measurement_tradeoff import MeasurementTradeoff, QualityTradeoff
 
 __all__ = [
-    "Line",
     "Piece",
     "PriceLine",
     "PriceSearch",
     "TradeoffProgress",
+    "ValueLine",
     "at_price",
     "changed",
     "envelope",
@@ -170,10 +170,10 @@ def tradeoff(
     listener = (lambda now: rewrite_line(str(now))) if progress is True else progress or None
     method_of(method)  # so that an unknown name is refused now
     if measurement is not None:
-        found = _of_measurement(model, measurement, quality, asked, relative_tolerance, method, budget, listener)
+        result = _of_measurement(model, measurement, quality, asked, relative_tolerance, method, budget, listener)
         if progress is True:
             end_line()
-        return found
+        return result
     search = _ScheduleSearch(model, 1, asked, method, budget, listener, horizon=steps)
     with budget.deferred_interrupts():
         search.run()
@@ -205,7 +205,7 @@ def _of_measurement(
 EQUAL_WITHIN = 1e-12
 
 
-class Line(Protocol):
+class ValueLine(Protocol):
     """What a policy is worth as a line in the price: `reward - price * looks`."""
 
     @property
@@ -217,7 +217,7 @@ class Line(Protocol):
     def at(self, price: float) -> float: ...
 
 
-L = TypeVar("L", bound=Line)
+L = TypeVar("L", bound=ValueLine)
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,11 +258,11 @@ def _highest(lines: list[L]) -> list[Piece[L]]:
         line, low = after, high
 
 
-def _crossing(steep: Line, flat: Line) -> float:
+def _crossing(steep: ValueLine, flat: ValueLine) -> float:
     return (steep.reward - flat.reward) / (steep.looks - flat.looks)
 
 
-def _rise(lines: Sequence[Line], i: int) -> float:
+def _rise(lines: Sequence[ValueLine], i: int) -> float:
     """Return how far line `i` of an envelope rises above the others at most; not for the last line, which has no limit."""
     price = 0.0 if i == 0 else _crossing(lines[i - 1], lines[i + 1])
     return lines[i].at(price) - lines[i + 1].at(price)
@@ -281,7 +281,7 @@ def tightened_bounds(uppers: dict[float, float]) -> tuple[FloatArray, FloatArray
 
 
 def _is_above(x: FloatArray, y: FloatArray, left: int, middle: int, right: int) -> bool:
-    """Whether the middle point is on or above the chord between the other two."""
+    """Return whether the middle point is on or above the chord between the other two."""
     return bool((y[middle] - y[left]) * (x[right] - x[left]) >= (y[right] - y[left]) * (x[middle] - x[left]))
 
 
@@ -366,7 +366,7 @@ class PriceSearch(Generic[L]):
         The tolerance is at least this share of the optimum at every price solved; by default it stays as it is.
     negligible : float
         Pieces of the envelope that rise above their neighbours by less than this share of the tolerance are left out.
-    lines : list of Line
+    lines : list of ValueLine
         Policies found, as lines in the price: the highest is a lower bound on the optimum.
     uppers : dict
         Upper bounds on the optimum at the prices solved.

@@ -17,8 +17,7 @@ from actmeasure.problems.inspection import inspection
 from actmeasure.problems.inventory import inventory
 from actmeasure.problems.k_out_of_n import k_out_of_n
 from actmeasure.problems.maintenance import maintenance
-from actmeasure.problems.measuring_value import measuring_value
-from actmeasure.problems.paper_examples import most_likely_successor, tight_bound, two_state_belief
+from actmeasure.problems.paper_examples import measuring_value, most_likely_successor, tight_bound, two_state_belief
 from actmeasure.problems.rock_sample import rock_sample
 from actmeasure.problems.sepsis import sepsis
 from actmeasure.problems.sewer import sewer

@@ -91,14 +91,14 @@ def _matrix(levels: np.ndarray, repaired: list[int]) -> sparse.csr_array[np.floa
     rising[levels == FAILED] = 0.0
     after = levels.copy()
     after[:, repaired], rising[:, repaired] = 0, 0.0
-    place = LEVELS ** np.arange(n)[::-1]
+    base = LEVELS ** np.arange(n)[::-1]
     begins, ends, chances = [], [], []
     for rises in product((0, 1), repeat=n):
         begins.append(np.arange(n_states))
-        ends.append(np.minimum(after + rises, FAILED) @ place)
+        ends.append(np.minimum(after + rises, FAILED) @ base)
         chances.append(np.where(rises, rising, 1 - rising).prod(axis=1))
-    places = (np.concatenate(begins), np.concatenate(ends))
-    return sparse.coo_array((np.concatenate(chances), places), (n_states, n_states)).tocsr()
+    entries = (np.concatenate(begins), np.concatenate(ends))
+    return sparse.coo_array((np.concatenate(chances), entries), (n_states, n_states)).tocsr()
 
 
 def _listed(components: list[int]) -> str:

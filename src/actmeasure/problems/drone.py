@@ -133,11 +133,11 @@ def drone(
 def _axis(top_speed: int) -> _Axis:
     speeds = np.arange(-top_speed, top_speed + 1)
     chances = np.zeros((len(speeds), len(ACCELERATIONS), len(speeds)))
-    for place, acceleration in enumerate(ACCELERATIONS):
+    for column, acceleration in enumerate(ACCELERATIONS):
         for gust, chance in WIND.items():
             felt = np.clip(acceleration + gust, ACCELERATIONS[0], ACCELERATIONS[-1])
             later = np.clip(speeds + felt, -top_speed, top_speed)
-            chances[np.arange(len(speeds)), place, later + top_speed] += chance
+            chances[np.arange(len(speeds)), column, later + top_speed] += chance
     count = min(len(ACCELERATIONS), len(speeds))
     first = np.clip(np.arange(len(speeds)) - ACCELERATIONS[-1], 0, len(speeds) - count)
     later = first[:, None] + np.arange(count)

@@ -124,8 +124,8 @@ def _matrix(years: int, changes: FloatArray, is_repair: bool = False) -> sparse.
             arrival = state_number(year + 1, 0 if is_repair else age + 1, 0)
             ends.append(np.full_like(then, over) if year == years - 1 else arrival + then)
             chances.append(changes[age][now, then])
-    places = (np.concatenate(begins), np.concatenate(ends))
-    return sparse.coo_array((np.concatenate(chances), places), (over + 1, over + 1)).tocsr()
+    entries = (np.concatenate(begins), np.concatenate(ends))
+    return sparse.coo_array((np.concatenate(chances), entries), (over + 1, over + 1)).tocsr()
 
 
 def _rewards(years: int, ageing: FloatArray, begin: FloatArray, repair: float, failure: float) -> FloatArray:

@@ -94,7 +94,7 @@ def rock_sample(
             f"RockSample({size}, {rocks}) has {n_states:,} states, expected at most {MOST_STATES:,}; use fewer rocks"
         )
     scale, price = amount(half_efficiency, "half_efficiency", above_zero=True), amount(measuring_cost, "measuring_cost")
-    places = _places(size, rocks, positions, seed)
+    cells = _rock_cells(size, rocks, positions, seed)
     x0, y0 = _cells([(0, size // 2) if start is None else start], size, "start")[0]
     # State (y * n + x) * 2^k + bits, in which bit i tells that rock i is good; the last state is the end.
     cell, bits = np.divmod(np.arange(n_states - 1), 2**rocks)
@@ -106,13 +106,13 @@ def rock_sample(
         successors.append(np.where(leaves, n_states - 1, there * 2**rocks + bits))
         rewards.append(np.where(leaves, PRIZE, 0.0))
     rock_here = np.full(size * size, -1)
-    rock_here[[row * size + column for column, row in places]] = np.arange(rocks)
+    rock_here[[row * size + column for column, row in cells]] = np.arange(rocks)
     mask = np.where(rock_here >= 0, 1 << np.maximum(rock_here, 0), 0)[cell]
     successors.append(cell * 2**rocks + (bits & ~mask))
     rewards.append(np.where(mask == 0, 0.0, np.where(bits & mask, PRIZE, -PRIZE)))
     unseen = np.column_stack([np.ones(n_states - 1), np.zeros((n_states - 1, 2))])
     laws = [unseen] * len(successors)
-    for rock, (column, row) in enumerate(places):
+    for rock, (column, row) in enumerate(cells):
         right = (1 + 2.0 ** (-np.hypot(x - column, y - row) / scale)) / 2
         good = np.where(bits >> rock & 1, right, 1 - right)
         laws.append(np.column_stack([np.zeros(n_states - 1), good, 1 - good]))
@@ -133,13 +133,13 @@ def rock_sample(
     )
 
 
-def _places(size: int, rocks: int, positions: Any, seed: int | None) -> list[Cell]:
+def _rock_cells(size: int, rocks: int, positions: Any, seed: int | None) -> list[Cell]:
     """Return the cells of the rocks: those given, published, or drawn."""
     if positions is not None:
-        places = _cells(positions, size, "positions")
-        if len(set(places)) != len(places) or len(places) != rocks:
+        cells = _cells(positions, size, "positions")
+        if len(set(cells)) != len(cells) or len(cells) != rocks:
             raise ModelError(f"positions are {quoted(positions)}, expected {rocks} different cells, one for each rock")
-        return places
+        return cells
     if seed is None and (size, rocks) in LAYOUTS:
         return list(LAYOUTS[size, rocks])
     if rocks > size * size:

@@ -101,8 +101,8 @@ def _matrix(action: int, n_states: int) -> sparse.csr_array:
             begins.append((step * len(VITALS) + now) * len(CHOICES) + before)
             ends.append(_arrivals(step, action)[then])
             chances.append(vitals[now, then])
-    places = (np.concatenate(begins), np.concatenate(ends))
-    matrix = sparse.coo_array((np.concatenate(chances), places), (n_states, n_states)).tocsr()
+    entries = (np.concatenate(begins), np.concatenate(ends))
+    matrix = sparse.coo_array((np.concatenate(chances), entries), (n_states, n_states)).tocsr()
     matrix.sum_duplicates()
     return matrix
 

@@ -1,10 +1,10 @@
 """A digest of the code that the results of a trial depend on, so that stored results of other code are recognised.
 
 The digest covers the syntax of the modules that a trial runs: those of its agent or method, of its problem, of training or
-planning, and all that they import of this library and of their own package or, for a module beside a study file, of the same
-folder; found without importing anything. Comments, docstrings, formatting, error classes, model
-files, reports and the command line are left out, and so are other packages: `study.json` holds the versions of NumPy, SciPy and
-Numba.
+planning, and all that they import of this library, of their own package, and of folders in which nothing is installed, such as
+that of a study file; found without importing anything. Comments, docstrings, formatting, error classes, model
+files, reports and the command line are left out, and so are installed packages: `study.json` holds the versions of NumPy, SciPy
+and Numba.
 """
 
 from __future__ import annotations
@@ -144,7 +144,8 @@ def own_code(trial: Trial) -> dict[str, Any]:
                 f"the module {module!r} of {_whose(trial, module)} cannot be imported by workers; write it into a file that is "
                 "installed, on the path of Python, or beside the study file"
             )
-    folders = [str(folder) for module in modules if (folder := _own_folder(module)) is not None]
+    reached = [*modules, *sorted(_reached(modules, LEFT_OUT))] if modules else []
+    folders = [str(folder) for module in reached if (folder := _own_folder(module)) is not None]
     return {"modules": list(dict.fromkeys(modules)), "agent": registered, "path": list(dict.fromkeys(folders))}
 
 
@@ -181,11 +182,11 @@ def _environment_modules(environment: str) -> list[str]:
 
 def _own_folder(module: str) -> Path | None:
     """Return the folder that has to be on the path for a module; None if it is installed, or part of Python."""
-    file = _source_file(module.partition(".")[0])
+    file = _source_file(module)
     if file is None:
         return None
-    folder = file.parent.parent if file.name == "__init__.py" else file.parent
-    return None if folder.resolve() in _installed() else folder.resolve()
+    folder = file.resolve().parents[module.count(".") + (file.name == "__init__.py")]
+    return None if folder in _installed() else folder
 
 
 @cache
@@ -247,10 +248,11 @@ def _is_ours(kind: type[Any]) -> bool:
 
 
 def _reached(roots: list[str], left_out: frozenset[str]) -> set[str]:
-    """Return the modules that these import, directly or not, of our package and of the packages that the roots are from."""
+    """Return the modules that these import, directly or not.
+
+    Followed are our package, the packages that the roots are from, and, from outside of our package, what is not installed.
+    """
     packages = {PACKAGE, *(root.partition(".")[0] for root in roots)}
-    # A module that is in no package, such as one beside a study file, may import others of its folder.
-    folders = {_own_folder(root) for root in roots if "." not in root} - {None}
     reached: set[str] = set()
     waiting = list(roots)
     while waiting:
@@ -258,9 +260,11 @@ def _reached(roots: list[str], left_out: frozenset[str]) -> set[str]:
         if name in reached or (name in left_out and name not in roots):
             continue
         reached.add(name)
+        is_ours = name.partition(".")[0] == PACKAGE
+        if "." in name and not is_ours:
+            waiting.append(name.rpartition(".")[0])  # a package is imported before its modules
         for other in _module(name)[1]:
-            package = other.partition(".")[0]
-            if package in packages or (folders and package and _own_folder(package) in folders):
+            if other.partition(".")[0] in packages or (not is_ours and other and _own_folder(other) is not None):
                 waiting.append(other)
     return reached
 

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from actmeasure.errors import StudyError
+from actmeasure.learning.train import DISCOUNT
 from actmeasure.studies.code_digest import code_of, what_computes
 from actmeasure.studies.machine import processor, total_memory, versions
 from actmeasure.studies.pool import available_cores
-from actmeasure.studies.spec import Study, Trial
+from actmeasure.studies.spec import ProblemSpec, Study, Trial
 from actmeasure.studies.store import DamagedError, Store
 from actmeasure.studies.sweeps import unset_settings
 from actmeasure.text import text_table
@@ -203,10 +204,25 @@ class StudyRecord:
 
 
 def _defaults(study: Study) -> dict[str, dict[str, Any]]:
-    """Return the settings that were not given, with the values that they have, by labels of problems and agents."""
-    problems = {one.label: unset_settings("problem", one.name, one.settings) for p in study.parts for one in p.problems}
-    agents = {one.label: unset_settings("agent", one.name, one.settings) for p in study.parts for one in p.agents}
-    return {"problems": problems, "agents": agents}
+    """Return the settings that were not given, with the values that they have, by part and labels of problems and agents."""
+    return {
+        part.name: {
+            "problems": {one.label: _unset(one) for one in part.problems},
+            "agents": {one.label: unset_settings("agent", one.name, one.settings) for one in part.agents},
+        }
+        for part in study.parts
+    }
+
+
+def _unset(problem: ProblemSpec) -> dict[str, Any]:
+    """Return the settings of a problem that were not given; of an environment the limit of its steps and the discount."""
+    if problem.gymnasium is None:
+        return unset_settings("problem", problem.name, problem.settings)
+    import gymnasium
+
+    known = gymnasium.registry.get(problem.gymnasium.rpartition(":")[2])
+    limit = None if known is None or "max_episode_steps" in problem.settings else known.max_episode_steps
+    return {"discount": DISCOUNT} | ({} if limit is None else {"max_episode_steps": limit})
 
 
 def _now() -> str:

@@ -133,8 +133,10 @@ def _made(problem: ProblemSpec) -> gymnasium.Env[Any, Any]:
             return gymnasium.make(problem.gymnasium, **problem.settings)
     except ImportError as error:
         raise StudyError(f"the environment {problem.gymnasium!r} needs a package that is missing: {error}") from error
-    except (gymnasium.error.Error, TypeError, ValueError) as error:
-        raise StudyError(f"gymnasium.make cannot make {problem.gymnasium!r}: {error}") from error
+    except Exception as error:  # an environment checks its settings as it likes
+        raise StudyError(
+            f"gymnasium.make cannot make {problem.gymnasium!r}: {type(error).__name__}: {error}; correct the id or the settings"
+        ) from error
 
 
 def _price(problem: ProblemSpec) -> float:

@@ -49,6 +49,11 @@ for _letter in map(chr, GREEK):
 LATEX |= {sign: rf"$\{name}$" for sign, name in FORMULAS.items()}
 #: Stands between equal characters that LaTeX would join to another one.
 BREAK = "\0"
+#: Around a table: it is made smaller if it is wider than the text, or higher than most of a page.
+FITTED = (
+    r"\resizebox*{!}{\ifdim\totalheight>0.8\textheight 0.8\textheight\else\totalheight\fi}{%",
+    r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
+)
 #: Above a table with characters that pdfLaTeX may not know.
 OTHER_LETTERS = "% Compile with LuaLaTeX or XeLaTeX, and a font that has these characters: "
 #: Last character of Latin Extended-A; pdfLaTeX knows nearly all letters up to it.
@@ -68,7 +73,7 @@ MARKDOWN = {
 
 
 def add_latex(document: Document, outputs: Outputs) -> None:
-    """Add every table as `table-N.tex`, to be input into a paper that uses the package booktabs, and every figure as PDF."""
+    """Add every table as `table-N.tex`, to be input into a paper with booktabs and graphicx, and every figure as PDF."""
     _add_tables(document, outputs, "tex", latex_table)
     for name, figure in outputs.figures.items():
         outputs.add(f"{name}.pdf", pdf(figure))
@@ -91,7 +96,7 @@ def _tables(document: Document) -> Iterable[Table]:
 
 
 def latex_table(table: Table, number: int) -> str:
-    """Return a table for LaTeX, with its caption; needs the package booktabs."""
+    """Return a table for LaTeX, with its caption, not larger than a page; needs the packages booktabs and graphicx."""
     rows = [[_latex_cell(cell) for cell in row] for row in table.rows]
     text = "".join([table.caption, *table.titles, *(cell.text + cell.below for row in table.rows for cell in row)])
     text += "".join(title for title, _ in table.groups)
@@ -103,13 +108,13 @@ def latex_table(table: Table, number: int) -> str:
         rf"\caption{{{_latex(table.caption)}}}",
         rf"\label{{tab:{number}}}",
     ]
-    lines += [rf"\begin{{tabular}}{{{''.join('r' if one else 'l' for one in table.numeric)}}}", r"\toprule"]
+    lines += [*FITTED, rf"\begin{{tabular}}{{{''.join('r' if one else 'l' for one in table.numeric)}}}", r"\toprule"]
     if table.groups:
         titles = [rf"\multicolumn{{{span}}}{{c}}{{{_latex(title)}}}" for title, span in table.groups]
         lines.append(" & ".join(titles) + r" \\")
     lines += [" & ".join(_latex(title) for title in table.titles) + r" \\", r"\midrule"]
     lines += [" & ".join(row) + r" \\" for row in rows]
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}", ""])
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}}}", r"\end{table}", ""])
 
 
 def _latex_cell(cell: Cell) -> str:
@@ -161,9 +166,10 @@ def methods_text(study: dict[str, Any]) -> str:
     lines = [f"# Methods: {_escaped(study['title'], MARKDOWN)}", "", _statistics_text(), ""]
     for part in study["parts"]:
         lines += [f"## {_escaped(part['title'], MARKDOWN)}", "", _part_text(part), ""]
-        lines += ["### Problems", "", *_item_rows(part["problems"], study, "problems"), ""]
+        defaults = (study.get("defaults") or {}).get(part["name"]) or {}
+        lines += ["### Problems", "", *_item_rows(part["problems"], defaults, "problems"), ""]
         if part["agents"]:
-            lines += ["### Agents", "", *_item_rows(part["agents"], study, "agents"), ""]
+            lines += ["### Agents", "", *_item_rows(part["agents"], defaults, "agents"), ""]
     lines += ["## Versions and machine", "", *_machine_lines(study), ""]
     return "\n".join(lines)
 
@@ -193,14 +199,13 @@ def _part_text(part: dict[str, Any]) -> str:
     return " ".join(said)
 
 
-def _item_rows(items: Sequence[dict[str, Any]], study: dict[str, Any], what: str) -> list[str]:
+def _item_rows(items: Sequence[dict[str, Any]], defaults: dict[str, Any], what: str) -> list[str]:
     """Return the rows of a table with the labels, names and all settings of problems or agents."""
     rows = [f"| label | {what[:-1]} | settings |", "|---|---|---|"]
     for item in items:
         fixed = ("measuring_cost", "discount", "grid", "seeds", "episodes", "content")
         own = {key: item[key] for key in fixed if item.get(key) is not None}
-        defaults = ((study.get("defaults") or {}).get(what) or {}).get(item["label"]) or {}
-        settings = defaults | item["settings"] | own
+        settings = ((defaults.get(what) or {}).get(item["label"]) or {}) | item["settings"] | own
         shown = ", ".join(f"{key} = {json.dumps(value)}" for key, value in settings.items()) or "none"
         rows.append(f"| {' | '.join(_escaped(text, MARKDOWN) for text in (item['label'], item['name'], shown))} |")
     return rows

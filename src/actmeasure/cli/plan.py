@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from actmeasure.cli.output import Json, print_json, say
-from actmeasure.cli.problem import Settings, read_model, read_settings
+from actmeasure.cli.problem_options import Settings, read_model, read_settings
 from actmeasure.errors import ModelError, PlanError
 from actmeasure.progress import status_line
 

@@ -44,9 +44,9 @@ class PaperTables:
     def cells(self) -> pd.DataFrame:
         """A row for each part, problem and agent, with settings, estimates, published numbers and the best known."""
         limits = {part["name"]: part["max_steps"] for part in self._results.study["parts"]}
-        found = _with_settings(tables.summaries(self.means), self._results.runs)
-        found = found.assign(max_steps=found["part"].map(limits))
-        return _with_published(found).merge(self.optima, on=["part", "problem"], how="left")
+        cells = _with_settings(tables.summaries(self.means), self._results.runs)
+        cells = cells.assign(max_steps=cells["part"].map(limits))
+        return _with_published(cells).merge(self.optima, on=["part", "problem"], how="left")
 
     @cached_property
     def table1(self) -> pd.DataFrame:
@@ -109,8 +109,8 @@ def _table1(cells: pd.DataFrame) -> pd.DataFrame:
 
 def _costs(cells: pd.DataFrame) -> pd.DataFrame:
     shown = cells[cells["part"].isin((study_spec.SWEEP, study_spec.SWEEP_OTP))]
-    found = shown.assign(cost=_setting(shown, "measuring_cost"))
-    return found[
+    costs = shown.assign(cost=_setting(shown, "measuring_cost"))
+    return costs[
         [
             "agent", "agent_name", "preset", "cost", "episodes", "runs", "scalarized_return", "low", "high", "measurements",
             "measurements_low", "measurements_high", "optimal_return", "optimal_measurements",
@@ -153,14 +153,14 @@ def _scaling(means: pd.DataFrame, optima: pd.DataFrame) -> pd.DataFrame:
 
 
 def _estimates(runs: pd.DataFrame) -> dict[str, float]:
-    found: dict[str, float] = {}
+    estimates: dict[str, float] = {}
     for column, names in (
         ("scalarized_return", ("scalarized_return", "low", "high")),
         ("measurements", ("measurements", "measurements_low", "measurements_high")),
     ):
         estimate = statistics.mean(runs[column].to_numpy())
-        found |= dict(zip(names, estimate, strict=True))
-    return found
+        estimates |= dict(zip(names, estimate, strict=True))
+    return estimates
 
 
 def _setting(rows: pd.DataFrame, name: str) -> pd.Series[Any]:

@@ -233,28 +233,28 @@ def fit_records(
         try:
             if by is not None:
                 groups = fit_groups(records, by, **settings, progress=show)
-                found = groups.shared
+                fitted = groups.shared
             else:
-                found = fit(records, **settings, progress=show)
+                fitted = fit(records, **settings, progress=show)
         except KeyboardInterrupt:
             say("Stopped with Ctrl-C before there was a fit: there is nothing to show.")
             raise typer.Exit(INTERRUPTED) from None
-    _print(found, groups, records, as_json)
+    _print(fitted, groups, records, as_json)
     if groups is not None:
         _keep_groups(groups, out, economics)
     else:
-        _keep(found, out, prices, economics, model)
-    fits = [found, *(groups.fits.values() if groups is not None else ())]
+        _keep(fitted, out, prices, economics, model)
+    fits = [fitted, *(groups.fits.values() if groups is not None else ())]
     if any(_is_incomplete(one, bootstrap, goodness) for one in fits):
         raise typer.Exit(INTERRUPTED)
-    if not (found if groups is None else groups).converged:
+    if not (fitted if groups is None else groups).converged:
         raise typer.Exit(NOT_SETTLED)
 
 
-def _is_incomplete(found: Fit, bootstrap: int, goodness: int) -> bool:
+def _is_incomplete(fitted: Fit, bootstrap: int, goodness: int) -> bool:
     """Return whether there are fewer replicates than were asked for."""
-    done = 0 if found.bootstrap is None else len(found.bootstrap)
-    return done < bootstrap or (found.goodness is not None and found.goodness.replicates < goodness)
+    done = 0 if fitted.bootstrap is None else len(fitted.bootstrap)
+    return done < bootstrap or (fitted.goodness is not None and fitted.goodness.replicates < goodness)
 
 
 def _keep_groups(groups: GroupFits, out: Path | None, economics: Path | None) -> None:
@@ -268,15 +268,15 @@ def _keep_groups(groups: GroupFits, out: Path | None, economics: Path | None) ->
         say(f"Fit of {name}: {path}; next: actmeasure plan {path} --economics {economics or 'prices.toml'}")
 
 
-def _keep(found: Fit, out: Path | None, prices: Economics | None, economics: Path | None, model: Path | None) -> None:
+def _keep(fitted: Fit, out: Path | None, prices: Economics | None, economics: Path | None, model: Path | None) -> None:
     """Write the fit and the model, and print the next command."""
     if out is not None:
-        found.save(out)
+        fitted.save(out)
         say(f"Fit: {out}; next: actmeasure plan {out} --economics {economics or 'prices.toml'}")
     else:
         say("Next: save the fit with --out fit.npz, then actmeasure plan fit.npz --economics prices.toml")
     if prices is not None:
-        built = found.model(prices)
+        built = fitted.model(prices)
         if model is not None:
             built.save(model)
             say(f"Model: {model}; next: actmeasure solve {model}")
@@ -288,10 +288,10 @@ def _errors(given: list[str] | None) -> dict[str, dict[str, float | None]] | Non
         return None
     errors: dict[str, dict[str, float | None]] = {}
     for one in given:
-        names, found, chance = one.partition("=")
+        names, equals, chance = one.partition("=")
         true, recorded = _pair(names, ":", "--error", "1:2 or 1:2=0.1")
         try:
-            errors.setdefault(true, {})[recorded] = float(chance) if found else None
+            errors.setdefault(true, {})[recorded] = float(chance) if equals else None
         except ValueError:
             raise FitError(f"--error is {quoted(one)}, expected something like 1:2 or 1:2=0.1") from None
     return errors
@@ -355,8 +355,8 @@ def _mask_or_name(kind: str) -> Any:
 
 def _pair(text: str, sign: str, option: str, example: str) -> tuple[str, str]:
     """Return both sides of an option's value such as `unit=pipe`."""
-    name, found, value = text.rpartition(sign)
-    if not found or not name.strip() or not value.strip():
+    name, separator, value = text.rpartition(sign)
+    if not separator or not name.strip() or not value.strip():
         raise FitError(f"{option} is {quoted(text)}, expected something like {example}")
     return name.strip(), value.strip()
 
@@ -371,12 +371,12 @@ def _period(text: str | None) -> float | str | None:
         return text
 
 
-def _print(found: Fit, groups: GroupFits | None, records: Path, as_json: bool) -> None:
+def _print(fitted: Fit, groups: GroupFits | None, records: Path, as_json: bool) -> None:
     """Print the fit, or the fits of groups, as text or JSON."""
     if not as_json:
-        typer.echo((found if groups is None else groups).summary())
+        typer.echo((fitted if groups is None else groups).summary())
         return
-    told = {"records": str(records)} | _record(found)
+    told = {"records": str(records)} | _record(fitted)
     if groups is not None:
         told["groups"] = {
             "by": groups.by,
@@ -389,44 +389,44 @@ def _print(found: Fit, groups: GroupFits | None, records: Path, as_json: bool) -
     print_json(told)
 
 
-def _record(found: Fit) -> dict[str, Any]:
+def _record(fitted: Fit) -> dict[str, Any]:
     """Return a fit for JSON."""
 
     def listed(array: Any) -> Any:
         return None if array is None else array.tolist()
 
     return {
-        "units": found.n_units,
-        "n_records": found.n_records,
-        "inspections": found.n_inspections,
-        "period": found.period,
-        "states": list(found.state_names),
-        "actions": list(found.action_names),
-        "structure": list(found.structure),
-        "level": found.level,
-        "replicates": 0 if found.bootstrap is None else len(found.bootstrap),
-        "probabilities": found.probabilities.tolist(),
-        "low": listed(found.low),
-        "high": listed(found.high),
-        "time": found.time,
-        "intensities": listed(found.intensities),
-        "intensities_low": listed(found.dynamics_low),
-        "intensities_high": listed(found.dynamics_high),
-        "at_once": list(found.at_once),
-        "age_breaks": list(found.age_breaks),
-        "errors": listed(found.errors),
-        "errors_low": listed(found.errors_low),
-        "errors_high": listed(found.errors_high),
-        "start": found.start,
-        "initial": found.initial.tolist(),
-        "exposure": found.exposure.tolist(),
-        "inspected": found.inspected.tolist(),
-        "assumed": found.assumed.tolist(),
-        "log_likelihood": found.log_likelihood,
-        "converged": found.converged,
-        "free_parameters": found.free_parameters,
-        "goodness": None if found.goodness is None else found.goodness.record(),
-        "identifiability": [one.record() for one in found.identifiability],
-        "warnings": [one.record() for one in found.warnings],
-        "notes": [one.record() for one in found.notes],
+        "units": fitted.n_units,
+        "n_records": fitted.n_records,
+        "inspections": fitted.n_inspections,
+        "period": fitted.period,
+        "states": list(fitted.state_names),
+        "actions": list(fitted.action_names),
+        "structure": list(fitted.structure),
+        "level": fitted.level,
+        "replicates": 0 if fitted.bootstrap is None else len(fitted.bootstrap),
+        "probabilities": fitted.probabilities.tolist(),
+        "low": listed(fitted.low),
+        "high": listed(fitted.high),
+        "time": fitted.time,
+        "intensities": listed(fitted.intensities),
+        "intensities_low": listed(fitted.dynamics_low),
+        "intensities_high": listed(fitted.dynamics_high),
+        "at_once": list(fitted.at_once),
+        "age_breaks": list(fitted.age_breaks),
+        "errors": listed(fitted.errors),
+        "errors_low": listed(fitted.errors_low),
+        "errors_high": listed(fitted.errors_high),
+        "start": fitted.start,
+        "initial": fitted.initial.tolist(),
+        "exposure": fitted.exposure.tolist(),
+        "inspected": fitted.inspected.tolist(),
+        "assumed": fitted.assumed.tolist(),
+        "log_likelihood": fitted.log_likelihood,
+        "converged": fitted.converged,
+        "free_parameters": fitted.free_parameters,
+        "goodness": None if fitted.goodness is None else fitted.goodness.record(),
+        "identifiability": [one.record() for one in fitted.identifiability],
+        "warnings": [one.record() for one in fitted.warnings],
+        "notes": [one.record() for one in fitted.notes],
     }
