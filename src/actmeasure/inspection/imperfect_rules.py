@@ -499,6 +499,8 @@ class _RuleSearch:
         self.tried, self.is_stopped, self.is_local = 0, False, False
         self.budget = Budget()
         self.judge: Judge | None = None
+        #: The best calendar that begins anew with each measurement, which rules by outcome start from.
+        self.restarted: dict[int, dict[str, Any]] = {}
 
     def best(self, kind: str, budget: Budget) -> ComparedRule:
         """Return the best rule of a kind."""
@@ -562,11 +564,29 @@ class _RuleSearch:
     def judged(self, graph: PolicyGraph) -> tuple[float, float]:
         """Return what a search maximises for a rule, and the value by which rules are chosen; minus infinity for no number."""
         if self.judge is None:
-            value = evaluate(self.model, graph).discounted_return
+            value = self._value(graph)
             found = (value, value)
         else:
             found = self.judge(graph)
         return -math.inf if math.isnan(found[0]) else found[0], -math.inf if math.isnan(found[1]) else found[1]
+
+    def _value(self, graph: PolicyGraph) -> float:
+        """Return the discounted return of a rule; over a life of equal periods on the model of one, which has fewer states."""
+        life = self.life
+        if life is None or not life.is_stationary or any(one.law is None for one in self.model.measurements):
+            return evaluate(self.model, graph).discounted_return
+        one = life.models[0]
+        bound = bind(graph, one)
+        pairs = trace_pairs(one, bound)
+        taken, made = bound.actions[pairs.nodes], bound.measurements[pairs.nodes]
+        rewards = one.rewards[pairs.states, taken]
+        for number, measurement in enumerate(one.measurements, start=1):
+            here = made == number
+            rewards[here] -= measurement.table(one.n_states, one.n_actions)[pairs.states[here], taken[here]]
+        values = np.zeros(len(rewards)) if life.final is None else life.final[pairs.states]
+        for _ in range(life.periods):
+            values = rewards + one.discount * (pairs.moves @ values)
+        return float(pairs.start @ values)
 
     @staticmethod
     def _is_better(one: _Found, other: _Found) -> bool:
@@ -580,13 +600,21 @@ class _RuleSearch:
     # The families
 
     def _calendars(self, restarts: bool, only: int | None = None) -> None:
+        best = NOTHING
         for m in self.measurements.tolist() if only is None else [only]:
             entries: tuple[int, ...] | None = None
             values: dict[int, float] = {}
+            self.found = NOTHING
             for k in self._intervals(m, values):
                 if self.is_over():
-                    return
+                    break
                 values[k], entries = self._assign(m, partial(self._calendar, m, k, restarts), {"interval": k}, entries)
+            if restarts and self.found.graph is not None:
+                self.restarted[m] = self.found.details
+            best = self.found if self._is_better(self.found, best) else best
+            if self.is_stopped:
+                break
+        self.found = best
 
     def _intervals(self, m: int, values: Mapping[int, float]) -> Iterator[int]:
         """Yield the intervals to try: all, or where actions are searched some, and then those next to the best so far."""
@@ -743,11 +771,13 @@ class _RuleSearch:
         if len(outcomes) > MOST_OUTCOMES:
             raise _NoRuleError("outcomes")
         for m in self.measurements.tolist():
-            before, self.found = self.found, NOTHING
-            self._calendars(restarts=True, only=m)
-            calendar, self.found = self.found.details, before
-            if not calendar:  # no time for any
+            if m not in self.restarted:
+                before = self.found
+                self._calendars(restarts=True, only=m)
+                self.found = before
+            if m not in self.restarted:  # no time for any
                 break
+            calendar = self.restarted[m]
             self._exchange_plans(outcomes, m, calendar["interval"], calendar["actions"])
         self.is_local = True
 
@@ -757,7 +787,7 @@ class _RuleSearch:
         by_name = {model.action_name(a): a for a in range(model.n_actions)}
         plans: dict[tuple[int, int] | None, tuple[int, int, int]] = {None: (self.waiting, k, first)}
         for m, o in outcomes:
-            action = by_name.get(actions.get(model.outcome_name(m, o), ""), self.waiting)
+            action = self._action_after(m, o, actions, by_name)
             # The inspection itself was a period of waiting.
             plans[m, o] = (action, k - 1 if action == self.waiting else k, first)
         free = self._free_after(actions, by_name)
@@ -788,6 +818,15 @@ class _RuleSearch:
                 for m in self.measurements.tolist():
                     if 0 <= wait <= self.longest and (action, wait, m) != plan:
                         yield action, wait, m
+
+    def _action_after(self, m: int, outcome: int, named: Mapping[str, str], by_name: Mapping[str, int]) -> int:
+        """Return the action after an outcome from the names of a rule: of the model, or of each component."""
+        own = self.assignments[m]
+        if own.names is None:
+            return by_name.get(named.get(self.model.outcome_name(m, outcome), ""), self.waiting)
+        outcomes, actions = own.names
+        entries = [actions.index(named[one]) if one in named else 0 for one in outcomes]
+        return int(own.actions(entries)[outcome])
 
     def _offer_plans(self, plans: Mapping[tuple[int, int] | None, tuple[int, int, int]], free: IntArray) -> float:
         """Evaluate a rule by outcome; labels are the action that is due, the periods of waiting, and the next inspection."""
