@@ -140,7 +140,7 @@ def imported(kind: str, name: str, error: type[ActMeasureError]) -> Any:
     module, _, attribute = name.partition(":")
     try:
         return reduce(getattr, attribute.split("."), import_module(module))
-    except Exception as problem:  # whatever a module raises when it is imported
+    except (Exception, SystemExit) as problem:  # whatever a module raises when it is imported
         raise error(
             f"the {kind} {quoted(name)} cannot be imported: {type(problem).__name__}: {problem}; expected package.module:Name of "
             "a module that is installed, on the path of Python, or beside the study file"
@@ -185,5 +185,5 @@ def make_by_name(
 
 
 def summary(documented: object) -> str:
-    """Return the first line of a docstring."""
-    return inspect.cleandoc(documented.__doc__ or "").splitlines()[0]
+    """Return the first line of a docstring, or nothing."""
+    return next(iter(inspect.cleandoc(documented.__doc__ or "").splitlines()), "")
