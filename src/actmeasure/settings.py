@@ -181,7 +181,16 @@ def make_by_name(
     missing = [key for key in needed if key not in settings]
     if missing:
         raise error(f"the {kind} {name!r} needs {' and '.join(missing)}; pass {missing[0]}=...")
-    return choices[name](**settings)
+    if choices[name].__module__.partition(".")[0] == "actmeasure":
+        return choices[name](**settings)
+    try:
+        return choices[name](**settings)
+    except ActMeasureError:
+        raise
+    except Exception as problem:  # whatever code from outside raises
+        raise error(
+            f"the {kind} {name!r} cannot be made: {type(problem).__name__}: {problem}; correct it, or its settings"
+        ) from problem
 
 
 def summary(documented: object) -> str:

@@ -275,6 +275,21 @@ def test_a_module_that_ends_the_program_is_a_sentence(tmp_path, forget):
         am.agents.make("mine_exit:Mine")
 
 
+def test_an_own_problem_or_agent_that_cannot_be_made_is_a_sentence(tmp_path, forget):
+    (tmp_path / "mine_raising.py").write_text(
+        "from actmeasure.learning.fixed_agents import RandomAgent\n\n\n"
+        "def problem():\n    raise KeyError('q')\n\n\n"
+        "class Mine(RandomAgent):\n    def __init__(self):\n        1 / 0\n"
+    )
+    sys.path.insert(0, str(tmp_path))
+    with pytest.raises(
+        am.ModelError, match="the problem 'mine_raising:problem' cannot be made: KeyError: 'q'; correct"
+    ):
+        am.problems.make("mine_raising:problem")
+    with pytest.raises(am.AgentError, match="the agent 'mine_raising:Mine' cannot be made: ZeroDivisionError"):
+        am.agents.make("mine_raising:Mine")
+
+
 def test_what_workers_cannot_import_is_a_sentence():
     class Local(RandomAgent):
         pass
