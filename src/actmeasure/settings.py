@@ -140,7 +140,7 @@ def imported(kind: str, name: str, error: type[ActMeasureError]) -> Any:
     module, _, attribute = name.partition(":")
     try:
         return reduce(getattr, attribute.split("."), import_module(module))
-    except Exception as problem:  # whatever a module raises when it is imported
+    except (Exception, SystemExit) as problem:  # whatever a module raises when it is imported
         raise error(
             f"the {kind} {quoted(name)} cannot be imported: {type(problem).__name__}: {problem}; expected package.module:Name of "
             "a module that is installed, on the path of Python, or beside the study file"
@@ -181,9 +181,18 @@ def make_by_name(
     missing = [key for key in needed if key not in settings]
     if missing:
         raise error(f"the {kind} {name!r} needs {' and '.join(missing)}; pass {missing[0]}=...")
-    return choices[name](**settings)
+    if choices[name].__module__.partition(".")[0] == "actmeasure":
+        return choices[name](**settings)
+    try:
+        return choices[name](**settings)
+    except ActMeasureError:
+        raise
+    except Exception as problem:  # whatever code from outside raises
+        raise error(
+            f"the {kind} {name!r} cannot be made: {type(problem).__name__}: {problem}; correct it, or its settings"
+        ) from problem
 
 
 def summary(documented: object) -> str:
-    """Return the first line of a docstring."""
-    return inspect.cleandoc(documented.__doc__ or "").splitlines()[0]
+    """Return the first line of a docstring, or nothing."""
+    return next(iter(inspect.cleandoc(documented.__doc__ or "").splitlines()), "")

@@ -1,5 +1,6 @@
 """Agents, problems and environments of one's own in studies: by name, as classes, registered, and from installed packages."""
 
+import json
 import subprocess
 import sys
 import textwrap
@@ -7,6 +8,7 @@ import textwrap
 import gymnasium
 import numpy as np
 import pytest
+from command_line import actmeasure
 from study_tools import InlineEngine, stored, tables
 
 import actmeasure as am
@@ -56,9 +58,10 @@ methods = ["optimal"]
 def forget(monkeypatch):
     """Forget modules, registered agents and the path of a test."""
     monkeypatch.setattr(sys, "path", list(sys.path))
-    monkeypatch.setattr(learning, "AGENTS", dict(learning.AGENTS))
-    before = set(sys.modules)
+    agents, before = dict(learning.AGENTS), set(sys.modules)
     yield
+    learning.AGENTS.clear()
+    learning.AGENTS.update(agents)
     for name in set(sys.modules) - before:
         if name.startswith(("mine_", "tiny_")):
             del sys.modules[name]
@@ -236,9 +239,55 @@ def test_agents_of_installed_packages(tmp_path, forget, monkeypatch):
         am.agents.make("broken")
     with pytest.raises(am.AgentError, match="did you mean 'broken'"):
         am.agents.make("brokn")
+    del learning.AGENTS["tiny"]
+    listed = {row["agent"]: row["what"] for row in json.loads(actmeasure("agents", "--json").stdout)}
+    assert listed["tiny"] == ""  # it has no docstring
+    assert listed["broken"].startswith("the agent 'broken' of the entry point 'tiny_agents:Nothing' cannot be imported")
+    assert actmeasure("agents", "tiny").stdout.startswith("tiny(measure_probability=0.5)")
     study = Study("s", "S", [Part("a", "A", ["chain"], ["tiny"], episodes=3, seeds=2)])
     assert run_study(study, tmp_path / "out", LocalEngine(1)).stopped == "done"
     assert len(stored(tmp_path / "out")) == 2
+
+
+def test_commands_find_modules_of_the_present_folder(folder, monkeypatch):
+    place, name = folder
+    monkeypatch.chdir(place)
+    assert actmeasure("agents", f"{name}:Looks").stdout.startswith(f"{name}:Looks(probability=0.25, weights=None)")
+    arguments = (
+        "train",
+        "--problem",
+        "chain",
+        "--agent",
+        f"{name}:Looks",
+        "--episodes",
+        "3",
+        "--workers",
+        "1",
+        "--json",
+    )
+    assert len(json.loads(actmeasure(*arguments).stdout)["seeds"]) == 1
+
+
+def test_a_module_that_ends_the_program_is_a_sentence(tmp_path, forget):
+    (tmp_path / "mine_exit.py").write_text("import sys\n\nsys.exit(3)\n")
+    sys.path.insert(0, str(tmp_path))
+    with pytest.raises(am.AgentError, match="'mine_exit:Mine' cannot be imported: SystemExit: 3"):
+        am.agents.make("mine_exit:Mine")
+
+
+def test_an_own_problem_or_agent_that_cannot_be_made_is_a_sentence(tmp_path, forget):
+    (tmp_path / "mine_raising.py").write_text(
+        "from actmeasure.learning.fixed_agents import RandomAgent\n\n\n"
+        "def problem():\n    raise KeyError('q')\n\n\n"
+        "class Mine(RandomAgent):\n    def __init__(self):\n        1 / 0\n"
+    )
+    sys.path.insert(0, str(tmp_path))
+    with pytest.raises(
+        am.ModelError, match="the problem 'mine_raising:problem' cannot be made: KeyError: 'q'; correct"
+    ):
+        am.problems.make("mine_raising:problem")
+    with pytest.raises(am.AgentError, match="the agent 'mine_raising:Mine' cannot be made: ZeroDivisionError"):
+        am.agents.make("mine_raising:Mine")
 
 
 def test_what_workers_cannot_import_is_a_sentence():

@@ -91,3 +91,27 @@ def test_sweeps_in_a_study(tmp_path):
 def test_what_cannot_be_swept_is_a_sentence(settings, sentence):
     with pytest.raises(am.StudyError, match=sentence):
         Part("a", "A", ["chain"], [AgentSpec("tuned", NAME, settings)])
+
+
+def test_settings_and_grids_of_environments():
+    """A list is a sweep where the environment's constructor takes one value, and an array where it takes one."""
+
+    def labels(**given):
+        part = Part("a", "A", [ProblemSpec("p", **given)], ["random"], 1, 1)
+        return [(one.label, {**one.settings, **(one.grid or {})}) for one in part.problems]
+
+    swept = labels(
+        gymnasium="CartPole-v1", measuring_cost=0.1, grid={"bins": 2}, settings={"sutton_barto_reward": [True, False]}
+    )
+    assert swept == [
+        ("p sutton_barto_reward=True", {"sutton_barto_reward": True, "bins": 2}),
+        ("p sutton_barto_reward=False", {"sutton_barto_reward": False, "bins": 2}),
+    ]
+    lake = labels(
+        gymnasium="FrozenLake-v1", measuring_cost=0.1, settings={"desc": ["SF", "FG"], "max_episode_steps": [10, 20]}
+    )
+    assert [one["max_episode_steps"] for _, one in lake] == [10, 20]
+    assert all(one["desc"] == ["SF", "FG"] for _, one in lake)
+    assert len(labels(gymnasium="actmeasure/FrozenLake-v0", settings={"size": [4, 8]})) == 2
+    cells = labels(gymnasium="CartPole-v1", measuring_cost=0.1, grid={"bins": {"values": [2, [1, 1, 2, 2]]}})
+    assert [one["bins"] for _, one in cells] == [2, [1, 1, 2, 2]]

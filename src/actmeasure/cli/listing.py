@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from actmeasure.cli.output import Json, print_json, print_rows
+from actmeasure.cli.output import Json, find_own_modules, print_json, print_rows
 
 __all__ = ["register"]
 
@@ -50,13 +50,28 @@ def agents(
     name: Annotated[str | None, typer.Argument(help="Show one agent in full, with its settings.")] = None,
     as_json: Json = False,
 ) -> None:
-    """List the agents that come with actmeasure, or show one in full."""
-    from actmeasure.learning import AGENTS
+    """List the agents that come with actmeasure and those of installed packages, or show one in full."""
+    from actmeasure.learning import AGENTS, class_of, installed_names
 
     if name is not None:
-        _describe("agent", name, AGENTS, as_json)
+        find_own_modules(name)
+        found = class_of(name)
+        known = dict.fromkeys(installed_names()) | AGENTS
+        _describe("agent", name, known if found is None else {name: found}, as_json)
         return
-    print_rows([{"agent": agent} | _summary(kind) for agent, kind in AGENTS.items()], as_json)
+    rows = [{"agent": agent} | _summary(kind) for agent, kind in AGENTS.items()]
+    print_rows(rows + [_installed_agent(agent) for agent in installed_names()], as_json)
+
+
+def _installed_agent(name: str) -> dict[str, str]:
+    """Return the row of an agent of an installed package; what is wrong with it is its description."""
+    from actmeasure.errors import AgentError
+    from actmeasure.learning import class_of
+
+    try:
+        return {"agent": name} | _summary(class_of(name))
+    except AgentError as error:
+        return {"agent": name, "what": str(error)}
 
 
 def _environment_id(problem: str) -> str:

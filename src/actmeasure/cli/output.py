@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,6 +23,7 @@ __all__ = [
     "Json",
     "Plot",
     "TimeLimit",
+    "find_own_modules",
     "graph_json",
     "model_json",
     "picture_path",
@@ -37,6 +39,15 @@ TimeLimit = Annotated[float | None, typer.Option(help="Seconds; then the best so
 
 #: Exit codes of training and studies: all done, something failed, stopped with Ctrl-C.
 EXIT_CODES = {"done": 0, "failed": 1, "interrupted": 130}
+
+
+def find_own_modules(*names: str | None) -> None:
+    """Put the present folder first on the path of Python, as for a script, if a name has the form `module:Name`."""
+    from actmeasure.settings import is_import_name
+
+    here = str(Path.cwd())
+    if any(map(is_import_name, names)) and not {"", here} & set(sys.path):
+        sys.path.insert(0, here)
 
 
 def print_json(data: Any) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from actmeasure.cli.output import EXIT_CODES, Json, print_json, say
+from actmeasure.cli.output import EXIT_CODES, Json, find_own_modules, print_json, say
 from actmeasure.errors import ActMeasureError, MissingExtraError, StudyError, counted, unknown_name
 from actmeasure.progress import study_bars
 
@@ -157,14 +157,11 @@ def bench_suite(
     --agent is added and stays: what is stored is not run again. Results and the leaderboard, report.html, go to
     results/bench-suite-1.
     """
-    import sys
-
     chosen = _make_engine(engine, address, workers)
     from actmeasure.studies.bench_suite import NAMES, added_agents
     from actmeasure.studies.bench_suite import bench_suite as suite
 
-    if agent and "" not in sys.path and str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))  # as for a script
+    find_own_modules(*(agent or ()))
     directory = Path("results") / NAMES[quick] if out is None else out
     study = suite(quick, added_agents(directory, agent or ()))
     _run_and_report(study, directory, chosen, not no_report, as_json, None, quick, keep)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from actmeasure.cli.output import EXIT_CODES, Json, model_json, picture_path, print_json, say
+from actmeasure.cli.output import EXIT_CODES, Json, find_own_modules, model_json, picture_path, print_json, say
 from actmeasure.cli.problem_options import Cost, Discount, Settings, read_model, read_settings
 from actmeasure.errors import AgentError
 from actmeasure.progress import training_bar
@@ -31,7 +31,12 @@ Problem = Annotated[
     ),
 ]
 AgentName = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Name of one agent (see: actmeasure agents).", show_default=False)
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Name of one agent (see: actmeasure agents), or module:Class of your own.",
+        show_default=False,
+    ),
 ]
 AgentSettings = Annotated[
     list[str] | None,
@@ -93,6 +98,7 @@ def train(
     for the mean (Student's t). Ctrl-C keeps what is done, with exit code 130. A run that was saved and continued equals one
     without a break, if the seed is the same and the first part was told of all episodes with --planned.
     """
+    find_own_modules(agent)
     chosen = read_settings(agent_settings, "--agent-set", "preset=paper")
     _check(agent, chosen, episodes, seeds, first_seed, save, go_on)
     table, picture, archive = _table_path(out), picture_path(plot), _archive_path(save, problem)

@@ -39,6 +39,7 @@ __all__ = [
     "Task",
     "TensorBoardLog",
     "class_of",
+    "installed_names",
     "load",
     "log_to",
     "make",
@@ -104,7 +105,7 @@ def class_of(name: str) -> type[Agent] | None:
     for point in points:
         try:
             loaded = point.load()
-        except Exception as error:  # whatever a module raises when it is imported
+        except (Exception, SystemExit) as error:  # whatever a module raises when it is imported
             raise AgentError(
                 f"the agent {name!r} of the entry point {point.value!r} cannot be imported: {type(error).__name__}: {error}; "
                 "repair or remove that package"
@@ -112,6 +113,11 @@ def class_of(name: str) -> type[Agent] | None:
         AGENTS[name] = _checked_class(loaded, name)
         return AGENTS[name]
     return None
+
+
+def installed_names() -> list[str]:
+    """Return the names of agents that installed packages offer with entry points, but for those that were made already."""
+    return sorted(set(entry_points(group=ENTRY_POINTS).names) - set(AGENTS))
 
 
 def _checked_class(kind: Any, name: str) -> type[Agent]:
@@ -133,7 +139,7 @@ def make(name: str, **settings: Any) -> Agent:
     """
     kind = class_of(name) if isinstance(name, str) else None
     if kind is None:
-        raise AgentError(unknown_name("agent", name, [*AGENTS, *entry_points(group=ENTRY_POINTS).names]))
+        raise AgentError(unknown_name("agent", name, [*AGENTS, *installed_names()]))
     return make_by_name("agent", name, {name: kind}, current_names(kind, settings), AgentError)
 
 

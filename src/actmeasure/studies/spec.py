@@ -20,7 +20,7 @@ from actmeasure.files import FORMATS
 from actmeasure.files.atomic import explain
 from actmeasure.learning.agent import Agent
 from actmeasure.settings import LARGEST_INTEGER, MOST_EPISODES, amount, discount_factor, is_import_name, real, whole
-from actmeasure.studies.sweeps import Sweep, swept_settings
+from actmeasure.studies.sweeps import Sweep, is_sweep, swept_settings
 
 __all__ = [
     "COUNTS",
@@ -332,7 +332,9 @@ class _Item(_Specification):
         if self.sweep is not None:
             return [self]
         plain = {key: value for key, value in vars(self).items() if key in self.swept_fields and value is not None}
-        combinations = swept_settings(self.what, self.name, {**self.settings, **plain}, always=plain)
+        grid = getattr(self, "grid", None) or {}
+        cells = {key: value for key, value in grid.items() if is_sweep(value)}
+        combinations = swept_settings(self.what, self.name, {**self.settings, **plain, **cells}, always=plain)
         if combinations is None:
             return [self]
         return [
@@ -342,6 +344,7 @@ class _Item(_Specification):
                 settings={key: values.get(key, value) for key, value in self.settings.items()},
                 sweep=Sweep(self.label, values),
                 **{key: values[key] for key in plain if key in values},
+                **({"grid": {**grid, **{key: values[key] for key in cells}}} if cells else {}),
             )
             for values in combinations
         ]
@@ -377,7 +380,8 @@ class ProblemSpec(_Item):
     discount : float or None
         Discount of the task on that environment; 0.95 by default.
     grid : mapping or None
-        Arguments of `actmeasure.envs.Grid`, such as `{"bins": 6}`, for an environment with continuous states.
+        Arguments of `actmeasure.envs.Grid`, such as `{"bins": 6}`, for an environment with continuous states;
+        `{"bins": {"values": [4, 6]}}` is a sweep.
 
     Examples
     --------

@@ -10,11 +10,14 @@ from itertools import product
 from math import isfinite
 from typing import Any
 
+from gymnasium.envs.registration import load_env_creator
+
 from actmeasure import learning, problems
+from actmeasure.envs.registration import environment_id, register_environments
 from actmeasure.errors import ActMeasureError, StudyError, quoted
 from actmeasure.settings import imported, is_import_name
 
-__all__ = ["Sweep", "swept_settings", "unset_settings"]
+__all__ = ["Sweep", "is_sweep", "swept_settings", "unset_settings"]
 
 #: The key of a table that stands for a sweep, whatever the setting takes.
 VALUES = "values"
@@ -60,7 +63,7 @@ def swept_settings(
     always : collection of str
         Settings that take one value in any case.
     """
-    listed = {key: value for key, value in settings.items() if isinstance(value, (list, tuple)) or _is_values(value)}
+    listed = {key: value for key, value in settings.items() if isinstance(value, (list, tuple)) or is_sweep(value)}
     if not listed:
         return None
     parameters = _parameters(what, name)
@@ -81,7 +84,8 @@ def swept_settings(
     return combinations
 
 
-def _is_values(value: Any) -> bool:
+def is_sweep(value: Any) -> bool:
+    """Return whether a value is a table `{values = [...]}`, which is a sweep whatever the setting takes."""
     return isinstance(value, Mapping) and set(value) == {VALUES} and isinstance(value[VALUES], (list, tuple))
 
 
@@ -96,18 +100,38 @@ def _checked(values: Any, key: str) -> list[Any]:
 
 
 def _parameters(what: str, name: str) -> Mapping[str, inspect.Parameter]:
-    """Return the parameters of a problem or agent by name; none where it is unknown, which is said elsewhere."""
+    """Return the parameters of a problem, environment or agent by name; none where it is unknown, which is said elsewhere."""
     maker: Callable[..., Any] | None
     try:
         if what == "agent":
             maker = learning.class_of(name)
+        elif name in problems.PROBLEMS:
+            maker = problems.PROBLEMS[name]
         elif is_import_name(name):
             maker = imported(what, name, StudyError)
         else:
-            maker = problems.PROBLEMS.get(name)
+            return _environment_parameters(name)
         return {} if maker is None else inspect.signature(maker).parameters
     except (ActMeasureError, TypeError, ValueError):
         return {}
+
+
+def _environment_parameters(name: str) -> Mapping[str, inspect.Parameter]:
+    """Return the parameters of `gymnasium.make` and of the environment that it makes; none if there is none of that id."""
+    import gymnasium
+
+    register_environments()
+    known = gymnasium.registry.get(name.rpartition(":")[2])
+    if known is None or known.entry_point is None:
+        return {}
+    own = [build for problem, build in problems.PROBLEMS.items() if environment_id(problem) == known.id]
+    try:
+        maker = load_env_creator(known.entry_point) if isinstance(known.entry_point, str) else known.entry_point
+    except Exception:  # whatever its module raises; `gymnasium.make` says so
+        return {}
+    return {
+        key: value for one in (gymnasium.make, maker, *own) for key, value in inspect.signature(one).parameters.items()
+    }
 
 
 def unset_settings(what: str, name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
