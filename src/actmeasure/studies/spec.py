@@ -332,22 +332,24 @@ class _Item(_Specification):
         if self.sweep is not None:
             return [self]
         plain = {key: value for key, value in vars(self).items() if key in self.swept_fields and value is not None}
-        grid = getattr(self, "grid", None) or {}
+        grid: dict[str, Any] = getattr(self, "grid", None) or {}
         cells = {key: value for key, value in grid.items() if is_sweep(value)}
         combinations = swept_settings(self.what, self.name, {**self.settings, **plain, **cells}, always=plain)
         if combinations is None:
             return [self]
         return [
-            replace(
-                self,
-                label=label_of(self.label, values),
-                settings={key: values.get(key, value) for key, value in self.settings.items()},
-                sweep=Sweep(self.label, values),
-                **{key: values[key] for key in plain if key in values},
-                **({"grid": {**grid, **{key: values[key] for key in cells}}} if cells else {}),
-            )
-            for values in combinations
+            self._with_values(values, plain, {**grid, **{key: values[key] for key in cells}}) for values in combinations
         ]
+
+    def _with_values(self, values: Mapping[str, Any], fields: Iterable[str], grid: Mapping[str, Any]) -> Self:
+        """Return the problem or agent with one combination of the values of its sweeps."""
+        changed: dict[str, Any] = {key: values[key] for key in fields if key in values}
+        if grid:
+            changed["grid"] = grid
+        settings = {key: values.get(key, value) for key, value in self.settings.items()}
+        return replace(
+            self, label=label_of(self.label, values), settings=settings, sweep=Sweep(self.label, values), **changed
+        )
 
     #: Fields other than the settings that may be swept.
     swept_fields: ClassVar[tuple[str, ...]] = ()
