@@ -332,7 +332,7 @@ class _Item(_Specification):
         if self.sweep is not None:
             return [self]
         plain = {key: value for key, value in vars(self).items() if key in self.swept_fields and value is not None}
-        grid = getattr(self, "grid", None) or {}
+        grid: Any = dict(getattr(self, "grid", None) or {})
         cells = {key: value for key, value in grid.items() if is_sweep(value)}
         combinations = swept_settings(self.what, self.name, {**self.settings, **plain, **cells}, always=plain)
         if combinations is None:
@@ -344,7 +344,7 @@ class _Item(_Specification):
                 settings={key: values.get(key, value) for key, value in self.settings.items()},
                 sweep=Sweep(self.label, values),
                 **{key: values[key] for key in plain if key in values},
-                **({"grid": {**grid, **{key: values[key] for key in cells}}} if cells else {}),
+                **({"grid": grid | {key: values[key] for key in cells}} if cells else {}),
             )
             for values in combinations
         ]
