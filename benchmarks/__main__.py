@@ -10,7 +10,7 @@ from benchmarks.experiments import experiments
 from benchmarks.first_answer import first_answer
 from benchmarks.fitting import fitting
 from benchmarks.foresight import foresight
-from benchmarks.imperfect_looks import imperfect_looks
+from benchmarks.imperfect_looks import exact_as_noisy, imperfect_looks
 from benchmarks.intervals import intervals
 from benchmarks.learning import learning
 from benchmarks.planning import planning
@@ -21,8 +21,8 @@ from benchmarks.stepping import stepping
 def main() -> int:
     missed = 0
     benchmarks = (
-        first_answer, building, evaluating, stepping, planning, imperfect_looks, learning, foresight, searching, fitting,
-        intervals, experiments,
+        first_answer, building, evaluating, stepping, planning, imperfect_looks, exact_as_noisy, learning, foresight,
+        searching, fitting, intervals, experiments,
     )  # fmt: skip
     for benchmark in benchmarks:
         for goal in benchmark():

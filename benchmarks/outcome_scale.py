@@ -1,4 +1,4 @@
-"""How far the general search scales with states, outcomes and measurements: seconds to a gap of 5 %, and memory.
+"""How far the general search scales with states, outcomes and measurements: CPU seconds to a gap of 5 %, and memory.
 
 `python -m benchmarks.outcome_scale` prints a table. The models are a unit that deteriorates through ten hidden conditions, at a
 rate that depends on its surroundings. These are known and change at random to neighbouring ones, so that a belief has at most
@@ -24,7 +24,7 @@ SIZES = (
     *((1_000, outcomes, 2) for outcomes in (2, 10, 50)),
     *((1_000, 5, measurements) for measurements in (1, 5, 20)),
 )
-#: Seconds that a search has.
+#: Seconds that a search has, by the clock.
 SECONDS = 120.0
 
 
@@ -65,15 +65,17 @@ def scale_model(states: int, outcomes: int, measurements: int, seed: int = 0) ->
 
 
 def main() -> None:
-    """Print seconds to 5 % and memory for each size."""
+    """Print CPU seconds to 5 % and memory for each size."""
     print(f"{'states':>8} {'outcomes':>8} {'measurements':>12} {'seconds':>8} {'gap, %':>8} {'GiB':>6}")
     for size in SIZES:
         code = f"""
+import time
 import actmeasure as am
 from benchmarks.outcome_scale import scale_model
 am.solve(am.problems.tiger(), time_limit=1)
-found = am.solve(scale_model(*{size}), tolerance=1e-9, relative_tolerance=0.05, time_limit={SECONDS})
-result = {{"seconds": found.seconds, "gap": 100 * found.gap / abs(found.upper)}}
+model, begun = scale_model(*{size}), time.process_time()
+found = am.solve(model, tolerance=1e-9, relative_tolerance=0.05, time_limit={SECONDS})
+result = {{"seconds": time.process_time() - begun, "gap": 100 * found.gap / abs(found.upper)}}
 """
         result = in_fresh_process(code)
         print(

@@ -6,6 +6,8 @@ Python does not see, by the files that hold those which were called directly.
 
 from __future__ import annotations
 
+import ast
+import statistics
 import sys
 import tempfile
 from collections import defaultdict
@@ -18,6 +20,8 @@ import actmeasure as am
 from actmeasure.inspection.page import write_page
 
 SOURCE = Path(am.__file__).parent
+#: Lines below which a module with one importer has to justify itself.
+SMALL = 60
 
 
 def passed(call: Callable[[], object]) -> dict[str, set[str]]:
@@ -64,11 +68,41 @@ def records_to_page() -> None:
         write_page(am.inspection.advise(fitted, prices), Path(folder, "plan.html"))
 
 
+def importers(trees: dict[str, ast.Module]) -> dict[str, set[str]]:
+    """Return the modules of the package that import each of its modules, also in functions and for types only."""
+    by_module: dict[str, set[str]] = defaultdict(set)
+    for name, tree in trees.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                for alias in node.names:
+                    module = f"{node.module}.{alias.name}"
+                    by_module[module if module in trees else node.module].add(name)
+            elif isinstance(node, ast.Import):
+                for alias in node.names:
+                    by_module[alias.name].add(name)
+    return by_module
+
+
+def sizes() -> str:
+    """Return the number of files and lines of the source, and of small modules that a single other one imports."""
+    lines: dict[str, int] = {}
+    trees: dict[str, ast.Module] = {}
+    for file in SOURCE.rglob("*.py"):
+        parts = [SOURCE.name, *file.relative_to(SOURCE).with_suffix("").parts]
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        text = file.read_text(encoding="utf-8")
+        lines[name], trees[name] = len(text.splitlines()), ast.parse(text)
+    imported = importers(trees)
+    alone = sum(len(imported[name]) == 1 and count < SMALL for name, count in lines.items())
+    return (
+        f"{len(lines)} files, {sum(lines.values()):,} lines, median {statistics.median(lines.values()):.0f}; {alone} modules "
+        f"with one importer and under {SMALL} lines"
+    )
+
+
 def main() -> None:
-    """Print one line for each call."""
-    files = list(SOURCE.rglob("*.py"))
-    lines = sum(len(file.read_text(encoding="utf-8").splitlines()) for file in files)
-    print(f"source: {len(files)} files, {lines:,} lines")
+    """Print the sizes, and one line for each call."""
+    print(f"source: {sizes()}")
     lake = am.problems.frozen_lake(4)
     calls: dict[str, Callable[[], object]] = {
         "solve": lambda: am.solve(lake),
@@ -76,10 +110,10 @@ def main() -> None:
         "records to page": records_to_page,
     }
     for name, call in calls.items():
-        found = passed(call)
-        print(f"{name}: {len(found)} files, {sum(map(len, found.values()))} functions", flush=True)
+        files = passed(call)
+        print(f"{name}: {len(files)} files, {sum(map(len, files.values()))} functions", flush=True)
         if "--files" in sys.argv:
-            for file, functions in sorted(found.items()):
+            for file, functions in sorted(files.items()):
                 print(f"  {file}: {', '.join(sorted(functions))}")
 
 

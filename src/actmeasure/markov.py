@@ -270,7 +270,7 @@ def _reaching(
 
 
 def _loses_digits(chain: sparse.csr_array[np.float64], ending: FloatArray, nodes: IntArray) -> bool:
-    """Whether a small chain has rare moves or ends, and 1 minus its moves among some nodes may lose digits in a linear solve.
+    """Return whether a small chain has moves or ends so rare that a linear solve over some of its nodes may lose digits.
 
     A solve loses about as many digits as the largest expected number t of moves among the nodes has, where A t = 1 and A is the
     identity minus the moves. The computed number s is the solution of (A + E) s = 1 with |E| of the size of rounding, so that

@@ -44,7 +44,7 @@ def end_line() -> None:
 
 
 def _is_dumb() -> bool:
-    """Whether the terminal cannot rewrite a line, so that bars would show nothing; it gets lines, as a log does."""
+    """Return whether the terminal cannot rewrite a line, so that bars would show nothing; it gets lines, as a log does."""
     return os.environ.get("TERM", "").lower() in ("dumb", "unknown")
 
 

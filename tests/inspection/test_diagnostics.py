@@ -25,6 +25,7 @@ DETAILS = {
     "contradictions-left-out": {"count": 7, "all_gaps": 100, "lines": (3, 4, 5, 6, 7)},
     "contradicting-records-left-out": {"count": 1, "lines": (3,)},
     "contradicting-units-left-out": {"count": 2, "lines": (3, 9)},
+    "state-left-unseen": {"state": "4", "units": 12, "structure": "absorbing"},
     "age-matters": {"statistic": 12.5, "degrees": 3, "p_value": 0.006},
     "age-does-not-matter": {"statistic": 2.5, "degrees": 3, "p_value": 0.5},
     "intensity-at-limit": {"action": "wait", "begin": "1", "end": "2"},

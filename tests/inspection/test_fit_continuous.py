@@ -274,6 +274,37 @@ def test_age_can_matter():
         quick(records, age_breaks=[5, 5], **settings)
 
 
+def test_what_acts_at_once_starts_a_new_life():
+    """Units that wear faster from age 3 on are replaced now and then; what follows is that of young units."""
+    rng, rows = RNG(10), []
+    for unit in range(250):
+        state, born, time = 0, 0.0, 0.0
+        for _ in range(14):
+            replaced = time > 0 and rng.random() < 0.25
+            rows.append((unit, time, "123"[state], "renew" if replaced else "wait"))
+            if replaced:
+                state, born = 0, time
+            for _ in range(4):
+                rate = 0.1 if time - born < 3 - 1e-9 else 0.8
+                state = min(2, state + int(rng.random() < 1 - np.exp(-rate * 0.25)))
+                time += 0.25
+    records = dict(zip(("unit", "time", "state", "action"), zip(*rows, strict=True), strict=True))
+    settings = {"states": list("123"), "structure": {"wait": "deteriorate-by-steps"}, "period": "year"}
+    found = quick(records, age_breaks=[3], at_once=["renew"], default_action="wait", **settings)
+    names = found.action_names
+    young, old = (found.intensities[names.index(f"wait, {age}")] for age in ("age 0 to 3", "age 3 or more"))
+    assert young[0, 1] == pytest.approx(0.1, abs=0.03)
+    assert old[0, 1] == pytest.approx(0.8, abs=0.2)
+    prices = am.Economics("EUR", "year", 0.9, 1, actions={"wait": 0, "renew": 5}, running={"3": 10})
+    model = found.model(prices)
+    renew = model.action_names.index("renew")
+    # A year as a young unit, also of one that was old; after it the age is 1.
+    at = {name: number for number, name in enumerate(model.state_names)}
+    following = model.transitions.matrix(renew).toarray()[at["1, age 3"]]
+    assert following[[at["1, age 1"], at["2, age 1"], at["3, age 1"]]].sum() == pytest.approx(1)
+    assert following[at["1, age 1"]] == pytest.approx(np.exp(-0.1), abs=0.07)
+
+
 def test_a_terminal_state_needs_no_intensities():
     """Without a structure that closes it, leaving the last state is unknown; where it ends an episode, that does not matter."""
     found = quick(

@@ -293,7 +293,8 @@ def test_settings_are_checked():
     for settings, part in (
         ({"bootstrap": -1}, "bootstrap is -1"), ({"goodness": 1.5}, "goodness is 1.5"), ({"level": 1}, "level is 1"),
         ({"states": "ab"}, "expected a list of names"), ({"states": ["a", "a"]}, "'a' twice"), ({"states": []}, "is empty"),
-        ({"default_action": "y", "actions": ["x"]}, "unknown action 'y'"),
+        ({"default_action": "y", "actions": ["x"]}, "unknown action 'y'"), ({"age_breaks": 5}, "expected a list of numbers"),
+        ({"structure": [[True], [True, False]]}, "expected truth values"), ({"noticed": "dead"}, "unknown noticed state 'dead'"),
     ):  # fmt: skip
         with pytest.raises(am.FitError, match=part):
             am.fit(columns, **settings)

@@ -129,6 +129,35 @@ def test_breakdowns_with_two_ways_are_both_found(time):
     assert (found.probabilities[0, :3, 3] > 0.001).all()
 
 
+def test_a_state_that_is_left_unseen_is_told():
+    """Deaths on the day they happen that are not said to be so: the likeliest chain lets the dead come back."""
+    seen = visits(150, RNG(2), exact=True)
+    settings = QUICK | {"time": "continuous", "states": list("1234"), "default_action": "wait"}
+    found = am.fit(seen, **settings)
+    assert found.intensities[0, 3, :3].sum() > 0.1
+    (told,) = [one for one in found.warnings if one.code == "state-left-unseen"]
+    assert "--structure absorbing" in str(told)
+    assert "--noticed 4" in str(told)
+    for said in ({"structure": "absorbing"}, {"noticed": ["4"]}):
+        assert all(one.code != "state-left-unseen" for one in am.fit(seen, **settings, **said).warnings)
+
+
+def test_what_the_structure_determines_needs_no_records():
+    """Units that have failed are not inspected again; that they stay so is known, not assumed."""
+    seen = monthly(visits(60, RNG(3), exact=True))
+    found = am.fit(
+        seen,
+        structure="absorbing",
+        noticed=["4"],
+        states=list("1234"),
+        default_action="wait",
+        skip_contradictions=True,
+        **QUICK,
+    )
+    assert found.probabilities[0, 3].tolist() == [0, 0, 0, 1]
+    assert all(one.code not in ("action-without-data-in-states", "little-exposure") for one in found.warnings)
+
+
 def monthly(columns):
     return columns | {"time": [round(12 * float(time)) for time in columns["time"]]}
 

@@ -202,7 +202,7 @@ def test_contradictions_are_left_out_on_request_with_a_count():
         am.fit(seen, structure="deteriorate", **QUICK)
     found = am.fit(seen, structure="deteriorate", skip_contradictions=True, **QUICK)
     said = " ".join(map(str, found.notes))
-    assert "what was recorded at 1 times" in said
+    assert "what was recorded at 1 time at which" in said
     back = {"unit": [1] * 4 + [2] * 3, "time": [0, 1, 2, 3, 0, 1, 2], "state": list("1212122"), "action": ["x"] * 7}
     found = am.fit(back, structure="deteriorate", skip_contradictions=True, **QUICK)
     assert any("1 gap of 5 that cannot be" in str(note) and "line 3" in str(note) for note in found.notes)
@@ -232,6 +232,9 @@ def test_a_reversed_order_is_asked_about():
     seen = {"unit": [1, 1, 1, 2, 2], "time": [0, 1, 2, 0, 1], "state": list("98797"), "action": ["x"] * 5}
     with pytest.raises(am.FitError, match=r"did you mean states=\['9', '8', '7'\] \(--states 9,8,7\)\?"):
         am.fit(seen, structure="no-healing", **QUICK)
+    words = seen | {"state": ["good", "good", "fair", "good", "poor"]}
+    with pytest.raises(am.FitError, match=r"fair < good < poor .* that is how they sort; give their order, .*--states"):
+        am.fit(words, structure="no-healing", **QUICK)
     both = seen | {"state": list("98998")}
     with pytest.raises(am.FitError) as error:
         am.fit(both, structure="no-healing", **QUICK)

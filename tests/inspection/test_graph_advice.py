@@ -423,3 +423,47 @@ def test_the_command_prints_all_and_its_code_says_whether_to_use_the_plan(tmp_pa
     assert (tmp_path / "plan.csv").read_text().startswith("step,do,inspection,reported,chance,go_to")
     done = actmeasure("plan", tmp_path / "fit.npz", "--economics", write(tmp_path), "--price", "5", code=2)
     assert "there are the methods" in done.stderr
+
+
+def test_rules_that_people_use_keep_the_limits_where_they_can():
+    found = advice(life=8, longest_interval=2, failures_per_year=0.06)
+    allowed = {one.key: one.is_allowed for one in found.policies}
+    assert allowed["plan"]
+    assert allowed["calendar-kept"]
+    assert not allowed["never"]
+    for one in found.policies:
+        keeps = found.problem.limited.is_kept(one.graph) and one.figures.failures_per_period <= 0.06
+        assert one.is_allowed == keeps
+    assert "never inspecting (not allowed)" in str(found)
+
+
+def test_a_rule_that_does_not_begin_with_its_first_node_keeps_the_interval():
+    limited = problem(longest_interval=2).limited
+    rule = am.PolicyGraph([am.Decision(0), am.Decision(0, 1)], [{None: 0}, {None: 1}], start=1)
+    assert limited.is_kept(rule)
+
+
+def test_inspections_of_components_are_counted_and_paid_by_method():
+    economics = prices(components=Components(2, 1, down=500.0, mobilisation=4.0))
+    found = priced_problem(P, economics, STATES, ACTIONS, np.array([1.0, 0.0, 0.0]))
+    both = found.model.decision((("nothing", "visual"), ("nothing", "visual")))
+    mixed = found.model.decision((("nothing", "visual"), ("nothing", "opening")))
+    rule = am.PolicyGraph([both, mixed], [{None: 1}, {None: 0}])
+    result = figures(found, rule)
+    looks = {name: float(of_each @ result.evaluation.discounted_looks) for name, of_each in found.methods().items()}
+    first, second = 1 / (1 - 0.95**2), 0.95 / (1 - 0.95**2)
+    assert looks == pytest.approx({"visual": 2 * first + second, "opening": second})
+    assert result.costs["visual"] == pytest.approx(2.0 * looks["visual"])
+    assert result.costs["opening"] == pytest.approx(12.0 * looks["opening"])
+    assert result.costs["mobilisation"] == pytest.approx(4.0 * (first + second))
+    assert sum(result.costs.values()) == pytest.approx(-result.evaluation.discounted_return)
+
+
+def test_json_has_what_was_put_in(plan):
+    data = json.loads(json.dumps(am.inspection.advice.summary(plan), default=float))
+    visual = data["inspections"][0]
+    assert (visual["name"], visual["price"], visual["outcomes"]) == ("visual", 2.0, ["no defect", "defect"])
+    np.testing.assert_allclose(visual["probabilities"], [[0.95, 0.05], [0.5, 0.5], [0.1, 0.9]])
+    assert data["inspections"][1]["with"] == ["nothing"]
+    assert data["put_in"]["failure_price"] == 200.0
+    assert data["put_in"]["final"] == {"failed": 70.0}

@@ -12,9 +12,13 @@ from command_line import actmeasure
 import actmeasure as am
 from actmeasure.errors import PlanError
 from actmeasure.inspection import graph_page
+from actmeasure.inspection.economics import InspectionMethod, Units
+from actmeasure.inspection.graph_advising import GraphAdviceRun
 from actmeasure.inspection.graph_page import graph_page_data
 from actmeasure.inspection.page import page_html, write_page
 from actmeasure.inspection.pictures import write_figures
+from actmeasure.inspection.problem import priced_problem
+from actmeasure.planning.budget import Budget
 
 OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 LIFE = 12
@@ -132,6 +136,42 @@ def test_nothing_is_wider_than_the_window(chromium, place, width):
         for side in ("end", "middle"):  # no two ticks of an axis are the same
             texts = page.locator(f"#cost-chart text[text-anchor={side}]").all_text_contents()
             assert len(texts) == len(set(texts))
+
+
+@pytest.fixture(scope="module")
+def priced():
+    """The plan of a fit's transition probabilities with prices of many words, and an estimate of nearly 0."""
+    states, actions = ("sound", "cracked", "failed"), ("nothing", "replacement of the whole deck")
+    wear = np.array([[0.8, 0.2 - 2e-8, 2e-8], [0.0, 0.7, 0.3], [0.0, 0.0, 1.0]])
+    economics = am.Economics(
+        "EUR", "year", 0.95, actions={"nothing": 0.0, actions[1]: {"failed": 90_000.0, "otherwise": 40_000.0}},
+        inspections={
+            "visual": InspectionMethod(2000.0, pod={"cracked": 0.5, "failed": 0.9}), "opening": InspectionMethod(12_000.0)
+        },
+        failure_states=("failed",), failure_price=200_000.0, life=5, longest_interval=3, start="sound",
+    )  # fmt: skip
+    asked = priced_problem(np.stack([wear, wear[[0, 0, 0]]]), economics, states, actions, np.array([1.0, 0.0, 0.0]))
+    units = Units.of(asked.model, "EUR", "year")
+    return GraphAdviceRun(asked, units, Budget(20.0), lambda _: None, 8, economics).advice("Deck")
+
+
+def test_prices_are_readable_on_a_phone(chromium, tmp_path, priced):
+    write_page(priced, tmp_path / "plan.html")
+    with opened(chromium, tmp_path / "plan.html", width=360) as page:
+        assert page.evaluate(OVERFLOW) <= 0
+        heads = page.locator("#model .narrow th")
+        for number in range(heads.count()):
+            assert heads.nth(number).bounding_box()["width"] > 100  # not a letter per line
+
+
+def test_what_was_put_in_is_on_the_page(priced):
+    html = page_html(priced)
+    assert "&lt;0.000001" in html
+    assert "0.00000002" not in html
+    put_in = html[html.index("What was put in") :]
+    for words in ("longest interval between inspections", "3 years", "5 years", "200,000 EUR"):
+        assert words in put_in
+    assert "<li>- " not in html
 
 
 def test_without_a_script_and_on_paper_the_plan_is_there(chromium, place, advice, page):

@@ -10,6 +10,7 @@ import pytest
 
 import actmeasure as am
 from actmeasure.errors import PlanError
+from actmeasure.inspection import imperfect_rules
 from actmeasure.inspection.imperfect_rules import KINDS, compared, course, failure_model, failure_rates
 from actmeasure.planning.budget import Budget
 
@@ -164,7 +165,7 @@ def test_a_rule_by_outcome_is_at_least_as_good_as_the_calendar_and_chooses_the_n
     followed = {(made, outcome): then for made, outcome, _, _, then in by_outcome.plans}
     assert followed["cheap", "hit"] == "sure"
     assert am.evaluate(model, by_outcome.graph).discounted_return == by_outcome.value
-    assert "After hit (cheap): inspect (sure) at once." in by_outcome.words("year")
+    assert "After hit (cheap): inspect (sure) after 1 year." in by_outcome.words("year")
 
 
 def test_all_rules_over_all_time_stay_below_the_upper_bound() -> None:
@@ -324,3 +325,83 @@ def test_exact_and_noisy_inspections_together_over_a_life() -> None:
     kinds = ["calendar-kept", "always", "never", "threshold"]
     found, other = (compared(am.lifetime(one, 4), failed=FAILED, kinds=kinds)[0] for one in (model, twin))
     assert [rule.value for rule in found] == pytest.approx([rule.value for rule in other], abs=1e-9)
+
+
+def test_thresholds_are_compared_where_exact_beliefs_are_too_many_to_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(imperfect_rules, "MOST_NODES", 60)
+    rng = np.random.default_rng(2)
+    errors = 0.7 * np.eye(4) + 0.3 * rng.dirichlet(np.ones(4), size=4)
+    wait = [[0.9, 0.1, 0.0, 0.0], [0.0, 0.85, 0.13, 0.02], [0.0, 0.0, 0.8, 0.2], [0.0, 0.0, 0.0, 1.0]]
+    model = am.Model.from_arrays(
+        np.stack([wait, [[1.0, 0.0, 0.0, 0.0]] * 4], axis=1), [[0, -40], [0, -40], [0, -40], [-60, -90]], discount=0.95,
+        measurements=[am.Measurement.noisy("gauge", cost=0.5, probabilities=errors)], initial=[1, 0, 0, 0],
+        action_names=["wait", "renew"], reveal_start=False,
+    )  # fmt: skip
+    life = am.lifetime(model, 12)
+    rules, notes = compared(life, 0, [False] * 3 + [True], kinds=["never", "two-thresholds"])
+    assert notes == []
+    never, found = rules
+    assert found.value > never.value
+    assert am.evaluate(life, found.graph).discounted_return == pytest.approx(found.value)
+
+
+def test_words_name_the_years_of_the_graph() -> None:
+    rules, _ = compared(worn(), 0, FAILED, kinds=["calendar-kept", "calendar-restarted", "by-outcome"], longest=6)
+    for rule in rules:
+        looks = course(worn(), rule.graph, 40).looks[:, 0]
+        first = 1 + int(np.flatnonzero(looks)[0])  # in the years before, nothing is inspected
+        words = rule.words("year")
+        named = f"after {first} year" + "s" * (first > 1)
+        assert named in (words if rule.key != "by-outcome" else words.split(".")[0])
+
+
+def test_equal_components_are_treated_alike() -> None:
+    visual = am.Measurement.detection("visual", cost=0.4, pod=[0.1, 0.6, 0.9], with_actions=("wait",))
+    part = am.Component(
+        {"wait": [[0.7, 0.25, 0.05], [0.0, 0.8, 0.2], [0.0, 0.0, 1.0]], "renew": [[0.95, 0.05, 0.0]] * 3},
+        {"renew": 3.0}, start=[1, 0, 0], measurements=[visual], state_names=("sound", "worn", "failed"),
+    )  # fmt: skip
+    pair = am.lifetime(am.system([part, part], penalty=lambda s: 20.0 * (s == (2, 2)), discount=0.9), 4)
+    rules, _ = compared(pair, 0, np.arange(9) == 8, kinds=["calendar-restarted", "always", "never"])
+    for rule in rules[:2]:
+        assert rule.measurement == "visual + visual"
+        assert rule.by_component
+        assert rule.note is None  # all rules of its kind were tried
+        assert set(rule.actions) <= {"miss", "hit"}
+        assert "each component by its own outcome" in rule.words()
+    assert set(rules[2].actions.values()) <= {"renew + renew"}
+
+
+def test_the_best_rule_that_keeps_a_limit_is_found_by_a_judge() -> None:
+    model = worn()
+    fewest = 6.0  # discounted inspections; the best calendar makes fewer
+
+    def judge(graph: am.PolicyGraph) -> tuple[float, float]:
+        result = am.evaluate(model, graph)
+        keeps = result.discounted_looks[0] >= fewest
+        return result.discounted_return, result.discounted_return if keeps else -np.inf
+
+    free, _ = compared(model, 0, FAILED, kinds=["calendar-kept"], longest=6)
+    kept, _ = compared(model, 0, FAILED, kinds=["calendar-kept", "never"], longest=6, judge=judge)
+    assert free[0].evaluation.discounted_looks[0] < fewest
+    assert kept[0].evaluation.discounted_looks[0] >= fewest
+    assert kept[0].value < free[0].value
+    assert kept[1].evaluation.discounted_looks[0] == 0  # none of its kind keeps it
+
+
+def test_rules_by_outcome_begin_with_the_calendar_also_in_systems_and_without_time() -> None:
+    visual = am.Measurement.detection("visual", cost=0.4, pod=[0.1, 0.9], with_actions=("wait",))
+    part = am.Component(
+        {"wait": [[0.8, 0.2], [0.0, 1.0]], "renew": [[1.0, 0.0]] * 2}, {"renew": 3.0}, start=[1, 0],
+        measurements=[visual], state_names=("sound", "failed"),
+    )  # fmt: skip
+    pair = am.lifetime(
+        am.system([part, part], penalty=lambda s: 20.0 * (s == (1, 1)), discount=0.9), 5, -np.arange(4.0)
+    )
+    rules, _ = compared(pair, 0, np.arange(4) == 3, kinds=["calendar-restarted", "by-outcome"])
+    assert rules[1].value >= rules[0].value - 1e-12
+    for rule in rules:
+        assert am.evaluate(pair, rule.graph).discounted_return == pytest.approx(rule.value)
+    search = imperfect_rules._RuleSearch(pair, 0, np.arange(4) == 3, None)
+    for rule in rules:  # what is compared is the exact value, the end of life included
+        assert search._value(rule.graph) == pytest.approx(rule.value, rel=1e-12)

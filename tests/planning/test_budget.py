@@ -120,6 +120,13 @@ def test_separate_budgets_share_limits_but_not_what_is_spent():
     assert Budget().separate().seconds is None
 
 
+def test_a_relative_tolerance_is_a_share_of_the_upper_bound_also_where_values_are_negative():
+    for share in (0.1, 0.4, 0.9):
+        found = am.solve(am.problems.maintenance(), tolerance=1e-9, relative_tolerance=share)
+        assert found.upper < 0
+        assert found.gap <= share * abs(found.upper)
+
+
 def test_a_relative_tolerance_ends_the_search():
     lake = am.problems.frozen_lake(8, seed=3, discount=0.99)
     found = am.solve(lake, tolerance=1e-9, relative_tolerance=0.1)

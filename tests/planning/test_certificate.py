@@ -11,10 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
+from outcome_judge import random_model
 from strategies import examples, general_models, models
 
 import actmeasure as am
 from actmeasure import check_certificate as checker
+from actmeasure.errors import PlanError
 from actmeasure.files.archive import write_arrays
 
 
@@ -71,6 +74,22 @@ def test_random_models_are_verified(model, tmp_path_factory):
     assert proof.lower <= proof.upper
 
 
+@examples(100)
+@given(seed=st.integers(0, 2**32 - 1), work=st.sampled_from([1, 50, 300]))
+def test_models_of_every_kind_are_verified_whenever_the_search_is_stopped(seed, work, tmp_path_factory):
+    """Prices of 0 and 1e9, outcomes of probability 1e-300, measurements that are useless or dominated, ends, shown starts."""
+    model = random_model(np.random.default_rng(seed))
+    folder = tmp_path_factory.mktemp("judged")
+    try:
+        _, proof = saved(model, folder, budget=am.planning.Budget(work=work))
+    except PlanError as error:
+        assert model.discount == 1
+        assert "not covered yet" in str(error) or "cannot be proved" in str(error)  # noqa: PT017
+        return
+    assert verdict(folder) == 0
+    assert proof.lower <= proof.upper
+
+
 @examples(30)
 @given(model=models(max_states=4))
 def test_random_models_with_exact_looks_are_verified(model, tmp_path_factory):
@@ -119,6 +138,18 @@ def test_a_false_claim_is_refused_by_an_inequality_even_with_its_own_digest(
     write(tmp_path, about, arrays)
     assert verdict(tmp_path) == 1
     assert reason in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("seed", [4, 6, 8])
+def test_probabilities_that_leave_no_room_for_rounding(seed, tmp_path):
+    rng = np.random.default_rng(seed)
+    P = rng.dirichlet(np.ones(3), size=(3, 2))
+    P[1:, :, 0] = rng.choice([0, 1e-320, 5e-321], size=(2, 2))
+    P /= P.sum(axis=2, keepdims=True)
+    look = am.Measurement.noisy("look", 0.05, probabilities=rng.dirichlet(np.ones(2), size=3))
+    R = rng.normal(size=(3, 2))
+    saved(am.Model.from_arrays(P, R, measurements=[look], initial=[0, 0.5, 0.5]), tmp_path, relative_tolerance=1e-4)
+    assert verdict(tmp_path) == 0
 
 
 def test_another_model_is_refused(tiger, tmp_path, capsys):

@@ -76,10 +76,13 @@ def test_a_renewal_lowers_a_bound_to_that_of_its_mixtures(name):
     proved = {}
     for node in leaves[:200]:
         bounds = np.einsum("s,ysd->yd", belief(search, node), linear)[layers]  # of decisions without a mixture
-        for decision, nodes, weights in mixtures(search, node):
-            cells = points.row[nodes] * n + decision
-            bounds[:, decision] -= (weights @ (points.linear[cells] - points.bound[cells]))[layers]
-        proved[node] = bounds.max(axis=1)
+        least = bounds.copy()
+        for own, nodes, weights in mixtures(search, node):
+            for decision in [own] if rows.shift else range(n):
+                cells = points.row[nodes] * n + decision
+                gain = (weights @ (points.linear[cells] - points.bound[cells]))[layers]
+                least[:, decision] = np.minimum(least[:, decision], bounds[:, decision] - gain)
+        proved[node] = least.max(axis=1)
     earlier = points.upper[: search.n_nodes].copy()
     outcome_search.renew(rows, points, search.work, search.n_nodes + int(points.counts[outcome_search.ROWS]), 10**9)
     assert (points.upper[: search.n_nodes] <= earlier).all()

@@ -13,7 +13,9 @@ from outcome_judge import OutcomeJudge, random_model
 from strategies import examples, models, systems
 
 import actmeasure as am
+from actmeasure import planning
 from actmeasure.errors import ModelError, PlanError
+from actmeasure.kernels import outcome_search
 from actmeasure.markov import RoundingError
 from actmeasure.planning.budget import Budget
 from actmeasure.planning.outcome_search import OutcomeSearch
@@ -153,6 +155,33 @@ def test_exact_looks_written_as_a_noisy_measurement_have_the_optimum_of_a_lake(s
     assert general.upper >= exact.lower - 1e-11
 
 
+def nearly_equal_beliefs():
+    """A gamble on a hidden state, after a free outcome that says next to nothing: two beliefs that differ by 2^-41 merge.
+
+    The likelier one is better, and comes second, so that it has the upper bound of the other one.
+    """
+    middle, shift, rare = 0.5 + 2.0**-20, 0.9 * 2.0**-42, 0.1
+    share = rare * (middle - shift) + (1 - rare) * (middle + shift)  # of the good state
+    good, bad = rare * (middle - shift) / share, rare * (1 - middle + shift) / (1 - share)
+    P = np.zeros((4, 2, 4))
+    P[0, :, 1:3] = share, 1 - share
+    P[1:, :, 3] = 1
+    hint = am.Measurement.noisy("hint", probabilities=[[0.5, 0.5], [good, 1 - good], [bad, 1 - bad], [0.5, 0.5]])
+    R = [[0, 0], [1, 0], [-0.5, 0], [0, 0]]
+    return am.Model.from_arrays(P, R, passive=hint, discount=0.99, initial=0, terminal=[0, 0, 0, 1], reveal_start=False)
+
+
+def test_the_judge_finds_it_if_merging_beliefs_is_free(monkeypatch):
+    model = nearly_equal_beliefs()
+    judge = OutcomeJudge(model, precision=1e-15)
+    search = searched(model, 1e-300)
+    assert search.n_nodes == 2  # the start and what follows
+    assert_sound(search, judge)
+    monkeypatch.setattr(outcome_search, "DELTA", 0.0)
+    with pytest.raises(AssertionError):
+        assert_sound(searched(model, 1e-300), judge)
+
+
 def test_the_judge_knows_tiger():
     judge = OutcomeJudge(tiger(discount=0.5), precision=1e-5, most_beliefs=10_000)
     search = searched(tiger(discount=0.5), 1e-9)
@@ -238,6 +267,32 @@ def test_ctrl_c_returns_the_bounds_so_far():
     search.budget.progress = press
     assert search.run(1e-12) == "interrupted"
     assert search.lower <= search.upper
+
+
+def test_close_to_discount_1_vectors_are_added():
+    """A vector had to improve a node by at least a share of .0004 of the gap, which none did: the search gave up."""
+    wear, renewal = [[0.9, 0.1, 0.0], [0.0, 0.9, 0.1], [0.0, 0.0, 1.0]], np.tile([1.0, 0.0, 0.0], (3, 1))
+    look = am.Measurement.noisy("look", 0.3, probabilities=[[0.8, 0.2], [0.3, 0.7], [0.05, 0.95]], with_actions=[0])
+    model = am.Model.from_arrays(
+        np.stack([wear, renewal], axis=1),
+        [[0, -4], [-0.2, -4.2], [-5, -9]],
+        measurements=[look],
+        discount=0.99999,
+        initial=0,
+    )
+    search = OutcomeSearch(model, Budget(work=800))
+    assert search.run(1e-3) != "exhausted"
+    assert search.lower > -4 / (1 - model.discount) + 1000  # what renewing at every step earns, and more
+
+
+def test_a_search_ends_when_it_may_not_grow(monkeypatch):
+    monkeypatch.setattr(planning.outcome_search, "MOST_BYTES", 3_000_000)
+    model = am.problems.component_line(2)
+    solution = am.solve(model, tolerance=1e-12, relative_tolerance=0.0)
+    assert solution.stopped == "memory"
+    assert solution.lower <= -1.74897
+    assert solution.upper >= -1.74901
+    assert am.evaluate(model, solution.policy_graph(nodes=5)).discounted_return <= solution.upper
 
 
 @pytest.mark.parametrize("discount", [1e-300, 1e-9, 0.5])

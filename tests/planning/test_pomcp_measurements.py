@@ -235,3 +235,12 @@ def test_the_agent_plays_the_simulated_episodes(on_environment):
     episodes = am.train(am.agents.make("pomcp", model=model, **settings), world, episodes=4, seed=5, max_steps=15)
     assert found.scalarized_return.value == pytest.approx(episodes.scalarized_return.mean())
     assert found.measurements.value == episodes.measurements.mean()
+
+
+def test_prices_above_all_rewards_do_not_stop_exploring():
+    P, R = np.full((2, 1, 2), 0.5), np.array([[0.001], [0.0]])
+    looks = [am.Measurement.detection(name, price, pod=[0.1, 0.9]) for name, price in (("dear", 0.3), ("cheap", 0.05))]
+    life = am.lifetime(am.Model.from_arrays(P, R, measurements=looks), periods=2)
+    for seed in range(20):
+        planner = am.planners.POMCP(life, simulations=2_000, depth=3, seed=seed)
+        assert planner.decide(am.Belief.start(life)) == am.Decision(0, 0)

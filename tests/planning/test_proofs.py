@@ -145,8 +145,13 @@ import actmeasure as am
 import actmeasure.kernels.graph_search as search, test_proofs
 import actmeasure.planning.optimal as optimal
 optimal.MANY_EXPANDED = 0
-count = [0]
-mixed = search.lower_by_mixture
+count, inner_count = [0], [0]
+mixed, inner = search.lower_by_mixture, search.lower_by_inner
+def inner_counted(graph, bounds, node):
+    before = graph.upper[node]
+    inner(graph, bounds, node)
+    inner_count[0] += graph.upper[node] < before
+search.lower_by_inner = inner_counted
 def counted(graph, bounds, mixing, discount, node):
     before = graph.upper[node]
     part = mixed(graph, bounds, mixing, discount, node)
@@ -158,12 +163,13 @@ am.solve = lambda model, method, tolerance, time_limit: solve(model, method, tol
 test_proofs.METHODS, test_proofs.CHUNK = ("optimal",), 40
 test_proofs.test_nothing_exact_is_above_the_upper_bound({chunk})
 assert count[0] > 20, count
+assert inner_count[0] > 20, inner_count
 """
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("chunk", [100, 101, 102])
-def test_nothing_exact_is_above_the_upper_bound_where_all_beliefs_are_bounded_by_mixtures(chunk):
+def test_nothing_exact_is_above_the_upper_bound_where_all_bounds_are_used_at_once(chunk):
     """Only long searches use these bounds; without compiling, a constant decides."""
     code = FROM_THE_FIRST_NODE.format(chunk=chunk)
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parent, env=os.environ | {

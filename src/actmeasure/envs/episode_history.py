@@ -96,7 +96,7 @@ class EpisodeHistory:
         return counted(self.looks, "look")
 
     def text(self) -> str:
-        """The episode in five lines."""
+        """Return the episode in five lines."""
         return "\n".join(
             [
                 f"step {self.step}: {self.last_step}",

@@ -20,7 +20,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from actmeasure.files.pomdp_writer import identifiers, number_text
+from actmeasure.files.pomdp_writer import exact_decimal, identifiers
 from actmeasure.model import Model
 
 __all__ = ["lines"]
@@ -43,7 +43,7 @@ def lines(model: Model) -> Iterator[str]:
     are_costs = has_costs and not has_gains
     names = [REWARDS, COSTS] if are_costs else [REWARDS]
     yield "// A POMDP in which looking costs, for Storm. Every step ends with probability 1 - discount: the expected total\n"
-    yield f"// reward is the return at a discount of {number_text(model.discount)}.\n"
+    yield f"// reward is the return at a discount of {exact_decimal(model.discount)}.\n"
     yield f'// Optimum: R{{"{names[-1]}"}}{"min" if are_costs else "max"}=? [F "end"]\n'
     if has_gains and has_costs:
         yield "// Rewards have both signs. Belief exploration in Storm assumes one, so that its bounds need not hold.\n"
@@ -56,9 +56,9 @@ def lines(model: Model) -> Iterator[str]:
         yield f"state {number} {{{writer.observations[_seen(node)]}}} [{nothing}]{label}\n"
         for name, reward, row in writer.choices(node):
             rewards = [reward, 0.0 - reward][: len(names)]
-            yield f"\taction {name} [{', '.join(map(number_text, rewards))}]\n"
+            yield f"\taction {name} [{', '.join(map(exact_decimal, rewards))}]\n"
             for target, probability in sorted((writer.nodes[node], p) for node, p in row.items()):
-                yield f"\t\t{target} : {number_text(probability)}\n"
+                yield f"\t\t{target} : {exact_decimal(probability)}\n"
 
 
 def _seen(node: Node) -> tuple[int, int]:

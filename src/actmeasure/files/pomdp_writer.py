@@ -49,9 +49,9 @@ __all__ = [
     "PairsComment",
     "check_sizes",
     "comment_of",
+    "exact_decimal",
     "identifiers",
     "lines",
-    "number_text",
     "state_and_pair_numbers",
     "state_identifiers",
 ]
@@ -104,7 +104,7 @@ def state_identifiers(names: list[str] | None, count: int, begin: bool) -> list[
     return identifiers(names, count, "s", taken=(NOTHING, BEGIN) if begin else (NOTHING,))
 
 
-def number_text(value: float) -> str:
+def exact_decimal(value: float) -> str:
     """Return a float as text that gives the same float when read, with digits on both sides of the decimal point."""
     if not np.isfinite(value):
         raise ModelError(
@@ -446,7 +446,7 @@ def lines(model: Model) -> Iterator[str]:
         yield f"# A POMDP in which looking costs: {about}.\n"
     if writer.begin:
         yield "# The start is random and shown: from 'begin', every action leads to it. So values at the start of this file\n"
-        yield f"# are the model's times the discount, {number_text(model.discount)}.\n"
+        yield f"# are the model's times the discount, {exact_decimal(model.discount)}.\n"
     yield from _changed_names(model, writer)
     yield from writer.preamble()
     yield from body
@@ -522,7 +522,7 @@ class _Writer(ABC):
 
     def preamble(self) -> Iterator[str]:
         states = [*([BEGIN] if self.begin else []), *(name for name, _ in self.states)]
-        yield f"\ndiscount: {number_text(self.model.discount)}\n"
+        yield f"\ndiscount: {exact_decimal(self.model.discount)}\n"
         yield "values: reward\n"
         yield f"states: {' '.join(states)}\n"
         yield f"actions: {' '.join(self.actions)}\n"
@@ -532,7 +532,7 @@ class _Writer(ABC):
         elif self.model.initial_probabilities.tolist() == [1.0]:
             yield f"start: {self.starts[0]}\n"
         else:
-            yield f"start: {' '.join(number_text(p) for p in self.model.initial_distribution)}\n"
+            yield f"start: {' '.join(exact_decimal(p) for p in self.model.initial_distribution)}\n"
 
     def _terminal(self) -> list[str]:
         return [name for name, state in self.states if self.model.terminal[state]]
@@ -543,7 +543,7 @@ class _Writer(ABC):
         names = [name for name, _ in self.states[-self.model.n_states :]]
         if self.begin:
             starts = zip(self.starts, self.model.initial_probabilities.tolist(), strict=True)
-            yield from (f"T: * : {BEGIN} : {start} {number_text(p)}\n" for start, p in starts)
+            yield from (f"T: * : {BEGIN} : {start} {exact_decimal(p)}\n" for start, p in starts)
         for name, state in self.states:
             if self.model.terminal[state]:
                 yield f"T: * : {name} : {name} 1.0\n"
@@ -554,7 +554,7 @@ class _Writer(ABC):
             for kind, action in of_actions:
                 successors, probabilities = rows[action]
                 for successor, probability in zip(successors.tolist(), probabilities.tolist(), strict=True):
-                    yield f"T: {kind} : {name} : {names[successor]} {number_text(probability)}\n"
+                    yield f"T: {kind} : {name} : {names[successor]} {exact_decimal(probability)}\n"
 
     @abstractmethod
     def observations(self) -> Iterator[str]:
@@ -567,7 +567,7 @@ class _Writer(ABC):
         if any(prices):
             for name, (_, measurement) in zip(self.actions, self.pairs, strict=True):
                 if prices[measurement]:
-                    yield f"R: {name} : * : * : * {number_text(-prices[measurement])}\n"
+                    yield f"R: {name} : * : * : * {exact_decimal(-prices[measurement])}\n"
             for name in [*([BEGIN] if self.begin else []), *self._terminal()]:
                 yield f"R: * : {name} : * : * 0.0\n"
         for name, state in self.states:
@@ -581,17 +581,17 @@ class _Writer(ABC):
         successors, paid = self._paid(state, action, price)
         if (paid == paid[0]).all():
             if paid[0] != usual:
-                yield f"{start} * : * {number_text(paid[0])}\n"
+                yield f"{start} * : * {exact_decimal(paid[0])}\n"
             return
         values, counts = np.unique(paid, return_counts=True)
         most = float(values[np.argmax(counts)])
         if most != usual and counts.max() > 1:
-            yield f"{start} * : * {number_text(most)}\n"
+            yield f"{start} * : * {exact_decimal(most)}\n"
             usual = most
         for successor, value in zip(successors, paid.tolist(), strict=True):
             if value != usual:
                 name = self.states[successor - self.model.n_states][0]
-                yield f"{start} {name} : * {number_text(value)}\n"
+                yield f"{start} {name} : * {exact_decimal(value)}\n"
 
     def _paid(self, state: int, action: int, price: float) -> tuple[list[int], FloatArray]:
         table = self.model.transitions
@@ -599,7 +599,7 @@ class _Writer(ABC):
         entries = slice(table.offsets[row], table.offsets[row + 1])
         rewards = self.model.transition_rewards
         paid = np.full(1, self.model.rewards[state, action]) if rewards is None else rewards[entries]
-        with np.errstate(over="ignore"):  # `number_text` refuses infinity
+        with np.errstate(over="ignore"):  # `exact_decimal` refuses infinity
             return table.successors[entries].tolist(), paid - price
 
 
@@ -694,4 +694,4 @@ class _PairsWriter(_Writer):
             for outcome, chance in zip(
                 law.outcomes[entries].tolist(), law.probabilities[entries].tolist(), strict=True
             ):
-                yield f"O: {pair} : {name} : {names[numbers[outcome]]} {number_text(chance)}\n"
+                yield f"O: {pair} : {name} : {names[numbers[outcome]]} {exact_decimal(chance)}\n"

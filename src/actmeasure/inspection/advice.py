@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -493,6 +493,7 @@ def policy_record(advice: Advice, policy: ComparedPolicy) -> dict[str, Any]:
         "lost_discounted": advice.lost(policy),
         "note": "" if policy.note is None else str(policy.note),
         "note_code": None if policy.note is None else policy.note.code,
+        "allowed": policy.is_allowed,
         **({} if policy.figures is None else figures_record(policy.figures, advice)),
     }
 
@@ -500,9 +501,10 @@ def policy_record(advice: Advice, policy: ComparedPolicy) -> dict[str, Any]:
 def figures_record(found: Figures, advice: Advice) -> dict[str, Any]:
     """Return failures, costs by cause and inspections of each kind as plain data."""
     result = found.evaluation
-    names = [one.name for one in advice.model.measurements]
-    in_all = result.looks if np.isfinite(result.steps) else [math.nan] * len(names)
-    per_period = [math.nan] * len(names) if result.average_looks is None else result.average_looks
+    assert advice.problem is not None
+    unknown = np.full(len(advice.model.measurements), np.nan)
+    in_all = result.looks if np.isfinite(result.steps) else unknown
+    per_period = unknown if result.average_looks is None else result.average_looks
     return {
         "failures": found.failures,
         "failures_per_period": found.failures_per_period,
@@ -510,8 +512,12 @@ def figures_record(found: Figures, advice: Advice) -> dict[str, Any]:
         "failures_in_each_period": found.risk.tolist(),
         "cost_by_cause_discounted": found.costs,
         "inspections_of_each_kind": {
-            name: {"in_all": float(total), "per_period": float(average), "discounted": float(discounted)}
-            for name, total, average, discounted in zip(names, in_all, per_period, result.discounted_looks, strict=True)
+            name: {
+                "in_all": float(of_each @ in_all),
+                "per_period": float(of_each @ per_period),
+                "discounted": float(of_each @ result.discounted_looks),
+            }
+            for name, of_each in advice.problem.methods().items()
         },
     }
 
@@ -550,7 +556,43 @@ def graph_record(advice: Advice) -> dict[str, Any]:
             base.action_name(action): base.transitions.matrix(action).toarray().tolist() for action in range(base.n_actions)
         } if base.n_states <= MOST_STATES else None,
         "states": _names(base),
+        "inspections": [_measurement_record(base, number) for number in range(1, len(base.measurements) + 1)]
+        if base.n_states <= MOST_STATES else None,
+        "records": None if advice.fit is None else {
+            "units": advice.fit.n_units, "records": advice.fit.n_records, "inspections": advice.fit.n_inspections
+        },
+        "put_in": None if advice.economics is None else _put_in(advice.economics),
     }  # fmt: skip
+
+
+def _measurement_record(base: Model, number: int) -> dict[str, Any]:
+    """Return a measurement as plain data: price, actions, and the probability of each outcome in each state; None if exact."""
+    one = base.measurements[number - 1]
+    cost = np.asarray(one.cost)
+    actions = [base.action_name(action) for action in np.flatnonzero(base.allowed_decisions[:, number]).tolist()]
+    law = None if one.law is None or one.law.by_action else one.law.of_action(0, base.n_states).toarray().tolist()
+    return {
+        "name": one.name,
+        "price": cost.tolist(),
+        "with": actions,
+        "outcomes": [base.outcome_name(number, outcome) for outcome in range(base.n_outcomes(number))],
+        "probabilities": law,
+    }
+
+
+def _put_in(prices: Economics) -> dict[str, Any]:
+    """Return the prices and limits that were given as plain data, without those that were not."""
+    kept = {
+        one.name: getattr(prices, one.name)
+        for one in fields(prices)
+        if one.name not in ("source", "inspections", "rule")
+    }
+    given = {name: value for name, value in kept.items() if value is not None and value not in ((), {})}
+    if prices.components is not None:
+        given["components"] = asdict(prices.components)
+    if prices.rule:
+        given["rule"] = [asdict(step) for step in prices.rule]
+    return given
 
 
 def _names(model: Model) -> list[str]:

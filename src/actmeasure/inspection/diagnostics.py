@@ -36,7 +36,7 @@ CODES: dict[Severity, tuple[str, ...]] = {
         # Suspicious records, and little data.
         "times-look-like-dates", "state-seen-once", "state-never-seen", "few-units", "action-without-data",
         "action-without-data-in-states", "little-exposure", "estimation-not-converged",
-        "intensity-at-limit",
+        "intensity-at-limit", "state-left-unseen",
         # What records with such gaps do not determine, whatever their number.
         "flat-directions", "gaps-with-common-factor", "several-chains", "errors-confounded",
         # Goodness of fit: a test that fails, and its largest differences.

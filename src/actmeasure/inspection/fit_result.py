@@ -182,7 +182,8 @@ class Fit:
         discount are converted. The start is distributed as the states at first inspections. Where records may be wrong,
         inspections of the model are, too. With breaks of age, a state of the model is an age in periods and a state, named `3,
         age 12`, and the age is always known; only actions of `at_once` or an assumption with the first state as target start a
-        new life at age 0. With inspection methods, a life, limits or components in the prices, it is the model of all that.
+        new life: the first have the age of one period at its end, the others 0. With inspection methods, a life, limits or
+        components in the prices, it is the model of all that.
 
         Raises `FitError` if the prices do not match the fit, or if a row of probabilities is not known: then drop the action, or
         give an assumption, when fitting.
@@ -255,8 +256,10 @@ class Fit:
         length = 1.0 if same else DAYS[prices.period] / DAYS[str(self.period)]
         count = len(self.plain_actions)
         number = self.plain_actions.index(self.default_action) if self.default_action in self.plain_actions else 0
-        default = np.arange(len(self.action_names)) // count * count + number
-        return over_period(dynamics, self._acts_at_once, default, length)
+        interval = np.arange(len(self.action_names)) // count
+        if self.age_breaks:  # what acts at once starts a new life
+            interval = np.where(self._acts_at_once, self._ages(prices)[0], interval)
+        return over_period(dynamics, self._acts_at_once, interval * count + number, length)
 
     def _problem(self, prices: Economics, probabilities: FloatArray, errors: FloatArray | None) -> Problem:
         """Return the problem with transition probabilities, (A, S, S), and probabilities of recorded states, (S, S)."""
@@ -287,7 +290,11 @@ class Fit:
         result = np.zeros((count, copies, size, copies, size))
         for action, name in enumerate(self.plain_actions):
             for age, interval in enumerate(ages):
-                following = 0 if name in self.renewing else min(age + 1, copies - 1)
+                following = min(age + 1, copies - 1)
+                if name in self.at_once:  # at the beginning of the period
+                    following = min(1, copies - 1)
+                elif name in self.renewing:  # in the course of it
+                    following = 0
                 result[action, age, :, following, :] = probabilities[interval * count + action]
         return result.reshape(count, copies * size, copies * size)
 

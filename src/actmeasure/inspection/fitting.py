@@ -169,7 +169,7 @@ def fit(
         state. In the last two cases the first record may be wrong like any other.
     age_breaks : list of float
         Ages, in periods or in the unit of time, at which the parameters change; the age is that of the column `age`, if `columns`
-        names one, or else time since a unit's first record.
+        names one, or else time since a unit's first record. After an action that acts at once the age is 0.
     columns : mapping
         Other names of the columns, such as `{"unit": "pipe"}`.
     period : float or str, optional
@@ -221,7 +221,7 @@ def fit(
     )  # fmt: skip
     check_numbers(bootstrap, goodness, level, seed)
     fitted = run_fit(read, settings, seed, progress, bootstrap, goodness, float(level))
-    return fitted.without(drop) if drop else fitted
+    return fitted.without(_names(drop)) if drop else fitted
 
 
 def check_numbers(bootstrap: int, goodness: int, level: float, seed: int | np.random.Generator) -> None:
@@ -262,6 +262,7 @@ def prepared(
             f"start is {quoted(start)}, but records are taken to be right; say how they may be wrong with errors=..."
         )
     breaks = _checked_breaks(age_breaks)
+    noticed, at_once, drop = (_names(one) for one in (noticed, at_once, drop))
     read = read_records(
         records,
         default_action=default_action,
@@ -321,8 +322,15 @@ def likelihood_ratio(smaller: Fit, larger: Fit) -> tuple[float, int, float]:
     return statistic, degrees, float(stats.chi2.sf(statistic, degrees))
 
 
+def _names(given: Sequence[str]) -> Sequence[str]:
+    """Return names as a list, also where one name is given as it is."""
+    return [given] if isinstance(given, str) else given
+
+
 def _checked_breaks(breaks: Sequence[float]) -> tuple[float, ...]:
     """Return breaks of age as numbers; raise a `FitError` if they are not above 0 and ascending."""
+    if isinstance(breaks, str) or not isinstance(breaks, (Sequence, np.ndarray)):
+        raise FitError(f"age_breaks is {quoted(breaks)}, expected a list of numbers such as [10, 20]")
     found = tuple(amount(one, "a break of age", above_zero=True, error=FitError) for one in breaks)
     if any(later <= earlier for earlier, later in pairwise(found)):
         raise FitError(f"the breaks of age are {', '.join(f'{one:g}' for one in found)}, expected ascending numbers")
@@ -433,7 +441,7 @@ class EstimationRun:
             free_parameters=int((self._allowed & np.isnan(fixed)).sum() - self._sums(fixed)),
             goodness=tested,
             identifiability=tuple(self._identifiability(flat, others, confounded, starts)),
-            warnings=(*records.warnings, *_little_data(estimate, unknown, assumed, records, gaps, self._block_names())),
+            warnings=(*records.warnings, *self._little_data(unknown, assumed)),
             notes=tuple(self._notes),
             initial=self._initial(estimate),
             inspected=inspected,
@@ -495,6 +503,13 @@ class EstimationRun:
             return persistent_start(allowed, fixed)
         return counted_start(self._likelihood, allowed, fixed)
 
+    def _determined(self) -> npt.NDArray[np.bool_]:
+        """Return the rows that the structure determines, (n_blocks, S): one possible transition, or no intensity above 0."""
+        n_blocks = self._gaps.n_blocks
+        most = np.where(self._likelihood.rates[:n_blocks, :, 0], 0, 1)
+        determined: npt.NDArray[np.bool_] = self._allowed[:n_blocks].sum(axis=2) <= most
+        return determined
+
     def _first_estimate(
         self, inspected: npt.NDArray[np.int64]
     ) -> tuple[ChainEstimate, npt.NDArray[np.bool_], FloatArray, npt.NDArray[np.bool_]]:
@@ -503,8 +518,7 @@ class EstimationRun:
         estimate = maximise(self._likelihood, self._data, self._start(self._allowed, self._known), self._known)
         least = LEAST_EXPOSURE * self._likelihood.mean_length
         unknown = (estimate.exposure[: gaps.n_blocks] < least) & (inspected == 0)
-        # Where no transition is allowed, the intensities are known to be 0.
-        unknown &= ~self._likelihood.rates[: gaps.n_blocks, :, 0] | self._allowed[: gaps.n_blocks].any(axis=2)
+        unknown &= ~self._determined()
         if not assumptions:
             return estimate, unknown, self._known, np.zeros_like(unknown)
         rows, assumed, notes = assumed_rows(
@@ -616,7 +630,7 @@ class EstimationRun:
         )
         rules = ", ".join(f"{name}: {kind}" for name, kind in zip(records.action_names, self._structures, strict=True))
         seen = f"in {records.state_names[gaps.end[gap]]!r}" if gaps.end[gap] < gaps.n_states else "still running"
-        more = f" and {len(wrong) - 1:,} more times" * (len(wrong) > 1)
+        more = f" and {counted(len(wrong) - 1, 'more time')}" * (len(wrong) > 1)
         begin, unit = records.state_names[gaps.begin[gap]], records.unit_names[gaps.unit[gap]]
         action = records.action_names[gaps.action[gap]] if gaps.action[gap] < gaps.n_actions else "repair"
         return (
@@ -633,7 +647,9 @@ class EstimationRun:
         flipped[: self._gaps.n_blocks] = flipped[: self._gaps.n_blocks, ::-1, ::-1]
         left = len(self._contradictions(self._start(flipped, self._known)))
         if left * FEWER > wrong:
-            return ""
+            if all(note.code != "states-sorted" for note in self._records.notes):
+                return ""
+            return "that is how they sort; give their order, the best first, with states=[...] (--states ...), or "
         names = list(reversed(self._records.state_names))
         return f"did you mean states={names} (--states {','.join(names)})? Otherwise "
 
@@ -701,6 +717,42 @@ class EstimationRun:
             if np.isfinite(likelihood.gradient(start, data)[0]):
                 nested = maximise(likelihood, data, start, fixed)
                 yield refine(likelihood, data, nested, mask, fixed)
+
+    def _little_data(self, unknown: npt.NDArray[np.bool_], assumed: npt.NDArray[np.bool_]) -> Iterator[Diagnostic]:
+        """Yield actions and states with little or no data, few units, and what is wrong with the maximum."""
+        estimate, records, gaps = self.estimate, self._records, self._gaps
+        states, names, determined = records.state_names, self._block_names(), self._determined()
+        unit = float(gaps.length.mean()) if gaps.continuous else 1.0
+        units = len(np.unique(gaps.unit))
+        if not estimate.converged:
+            yield diagnostic("estimation-not-converged")
+        if units < FEW_UNITS:
+            yield diagnostic("few-units", units=units)
+        for number, action in enumerate(names):
+            rows = np.flatnonzero(unknown[number] & ~assumed[number])
+            if len(rows) == len(states):
+                yield diagnostic("action-without-data", action=action)
+            elif rows.size:
+                yield diagnostic(
+                    "action-without-data-in-states", action=action, states=tuple(states[row] for row in rows)
+                )
+            is_jump = gaps.continuous and gaps.at_once[number % gaps.n_actions]
+            least = LITTLE_EXPOSURE * (1.0 if is_jump else unit)
+            exposure = estimate.exposure[number]
+            few = np.flatnonzero(~(unknown | assumed | determined)[number] & (exposure < least) & (exposure > 0))
+            if few.size:
+                yield diagnostic(
+                    "little-exposure",
+                    action=action,
+                    states=tuple(states[row] for row in few),
+                    periods=tuple(exposure[few].tolist()),
+                    least=least,
+                    unit=("times" if is_jump else _units_of_time(records.period)) if gaps.continuous else "periods",
+                )
+        yield from _left_unseen(estimate, unknown | assumed, records, gaps)
+        fastest = estimate.rates & (estimate.parameters >= 0.99 * FASTEST / unit)
+        for block, state, to in np.argwhere(fastest):
+            yield diagnostic("intensity-at-limit", action=names[block], begin=states[state], end=states[to])
 
     def _identifiability(
         self,
@@ -838,7 +890,9 @@ class _Results:
         gaps, fitted = self._gaps, dynamics[""]
         assert fitted is not None
         jumps = np.tile(gaps.at_once, gaps.n_strata)
-        default = np.arange(gaps.n_blocks) // gaps.n_actions * gaps.n_actions + gaps.default
+        stratum = np.arange(gaps.n_blocks) // gaps.n_actions
+        stratum = np.where(jumps, stratum - stratum % (1 + len(gaps.age_breaks)), stratum)  # after a jump the age is 0
+        default = stratum * gaps.n_actions + gaps.default
         probabilities = over_period(fitted, jumps, default, 1.0)
         drawn = dynamics["bootstrap_"]
         if drawn is None:
@@ -891,46 +945,19 @@ def _data_diagnostics(records: Records, gaps: Gaps) -> Iterator[Diagnostic]:
         yield diagnostic("times-look-like-dates")
 
 
-def _little_data(
-    estimate: ChainEstimate,
-    unknown: npt.NDArray[np.bool_],
-    assumed: npt.NDArray[np.bool_],
-    records: Records,
-    gaps: Gaps,
-    names: Sequence[str],
+def _left_unseen(
+    estimate: ChainEstimate, not_estimated: npt.NDArray[np.bool_], records: Records, gaps: Gaps
 ) -> Iterator[Diagnostic]:
-    """Yield actions and states with little or no data, few units, and what is wrong with the maximum."""
-    states = records.state_names
-    unit = float(gaps.length.mean()) if gaps.continuous else 1.0
-    units = len(np.unique(gaps.unit))
-    if not estimate.converged:
-        yield diagnostic("estimation-not-converged")
-    if units < FEW_UNITS:
-        yield diagnostic("few-units", units=units)
-    for number, action in enumerate(names):
-        rows = np.flatnonzero(unknown[number] & ~assumed[number])
-        if len(rows) == len(states):
-            yield diagnostic("action-without-data", action=action)
-        elif rows.size:
-            yield diagnostic("action-without-data-in-states", action=action, states=tuple(states[row] for row in rows))
-        is_jump = gaps.continuous and gaps.at_once[number % gaps.n_actions]
-        least = LITTLE_EXPOSURE * (1.0 if is_jump else unit)
-        exposure = estimate.exposure[number]
-        few = np.flatnonzero(~unknown[number] & ~assumed[number] & (exposure < least) & (exposure > 0))
-        if not gaps.continuous:
-            few = np.flatnonzero(~unknown[number] & (exposure < least))
-        if few.size:
-            yield diagnostic(
-                "little-exposure",
-                action=action,
-                states=tuple(states[row] for row in few),
-                periods=tuple(exposure[few].tolist()),
-                least=least,
-                unit=("times" if is_jump else _units_of_time(records.period)) if gaps.continuous else "periods",
-            )
-    fastest = estimate.rates & (estimate.parameters >= 0.99 * FASTEST / unit)
-    for block, state, to in np.argwhere(fastest):
-        yield diagnostic("intensity-at-limit", action=names[block], begin=states[state], end=states[to])
+    """Yield the states after which no unit was inspected, although the estimate lets units leave them unseen."""
+    last = np.r_[records.unit[1:] != records.unit[:-1], True]
+    diagonal = np.eye(gaps.n_states, dtype=bool)
+    leaving = np.where(diagonal | not_estimated[:, :, None], 0.0, estimate.transitions[: gaps.n_blocks]).sum(
+        axis=(0, 2)
+    )
+    for state in np.flatnonzero((leaving >= 1.0) & (np.bincount(gaps.begin, minlength=gaps.n_states) == 0)):
+        name, is_last = records.state_names[state], state == gaps.n_states - 1
+        units = int((last & (records.state == state)).sum())
+        yield diagnostic("state-left-unseen", state=name, units=units, structure="absorbing" if is_last else "mask.csv")
 
 
 def _units_of_time(period: str | None) -> str:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from actmeasure.errors import FitError, unknown_name
+from actmeasure.errors import FitError, counted, unknown_name
 from actmeasure.inspection.records import NONE, Records
 from actmeasure.kernels.gap_likelihood import GapWords, UnitEvents
 
@@ -184,8 +184,9 @@ def find_gaps(
     used, span = _used_records(records, seen, bool(noticed), left_out)
     if not used.any():
         raise FitError(
-            f"no unit was inspected twice, so that there is no information about transitions; {len(records.unit_names):,} units "
-            f"with {int(seen.sum()):,} inspections were read; every unit needs two inspections at different times"
+            "no unit was inspected twice, so that there is no information about transitions; there are "
+            f"{counted(len(records.unit_names), 'unit')} with {counted(int(seen.sum()), 'inspection')} in all; every unit needs "
+            "two inspections at different times"
         )
     default, filled = _default(records, used, span, default_action, jumps)
     opening = np.flatnonzero(used & seen)  # the record at the beginning of each gap
@@ -195,7 +196,7 @@ def find_gaps(
     end = np.where(seen[last], records.state[last], len(records.state_names))
     n_actions = len(records.action_names)
     length = records.time[last] - records.time[opening]
-    age = _ages(records)[opening]
+    age = _ages(records, jumps if age_breaks else np.zeros_like(jumps))[opening]
     if records.continuous:
         length = np.round(length, DECIMALS) / records.unit_length
         runs = _durations(records, used, span, gap_of, default, jumps)
@@ -370,12 +371,13 @@ def _cut_at_ages(
     """Return the runs cut where the age passes a break, with blocks in place of actions.
 
     `age` is that of each gap's beginning, and `stratum` the first stratum of its unit, to which the interval of age is added.
+    After an action that acts at once the age is 0.
     """
     letter, length, gap = runs
     jumps = letter >= JUMP_OFFSET
     letter = np.where(jumps, letter - JUMP * JUMP_OFFSET, letter)
     for limit in breaks:
-        start = _run_ages(length, gap, age)
+        start = _run_ages(length, gap, age, jumps)
         across = np.flatnonzero((start < limit - SAME_AGE) & (start + length > limit + SAME_AGE))
         before = (limit - start[across]).astype(length.dtype)
         rest = length[across] - before
@@ -384,15 +386,22 @@ def _cut_at_ages(
         length = np.insert(length, across + 1, rest)
         letter, gap = np.insert(letter, across + 1, letter[across]), np.insert(gap, across + 1, gap[across])
         jumps = np.insert(jumps, across + 1, jumps[across])
-    interval = np.searchsorted(np.array(breaks) - SAME_AGE, _run_ages(length, gap, age), side="right")
+    interval = np.searchsorted(np.array(breaks) - SAME_AGE, _run_ages(length, gap, age, jumps), side="right")
     return _Runs((interval + stratum[gap]) * n_actions + letter + jumps * (JUMP * n_blocks), length, gap)
 
 
-def _run_ages(length: Numbers, gap: IntArray, age: Numbers) -> FloatArray:
+def _run_ages(length: Numbers, gap: IntArray, age: Numbers, jumps: npt.NDArray[np.bool_]) -> FloatArray:
     """Return the age at the beginning of each run, shape (n_runs,)."""
     before = np.cumsum(length) - length
-    first = np.searchsorted(gap, gap)
-    return np.asarray(age[gap] + before - before[first], dtype=np.float64)
+    first, renewed = np.searchsorted(gap, gap), _last_before(jumps)
+    since_first = age[gap] + before - before[first]
+    return np.asarray(np.where(renewed >= first, before - before[renewed], since_first), dtype=np.float64)
+
+
+def _last_before(chosen: npt.NDArray[np.bool_]) -> IntArray:
+    """Return the number of the last chosen entry before each one, -1 if there is none."""
+    number = np.maximum.accumulate(np.where(chosen, np.arange(len(chosen)), -1))
+    return np.r_[-1, number[:-1]].astype(np.int64)
 
 
 def _split_last(runs: _Runs, entering: npt.NDArray[np.bool_], n_blocks: int) -> _Runs:
@@ -433,14 +442,14 @@ def _states_before(records: Records, opening: IntArray, seen: npt.NDArray[np.boo
     return np.where(same, records.state[earlier], NONE)
 
 
-def _ages(records: Records) -> Numbers:
-    """Return the age at each record: that of the column, or else time since the unit's first record."""
+def _ages(records: Records, renewing: npt.NDArray[np.bool_]) -> Numbers:
+    """Return the age at each record: that of the column, or else time since the unit's first record or last renewing action."""
     if records.age is not None:
         return records.age
-    first = np.full(len(records.unit_names), np.inf)
-    np.minimum.at(first, records.unit, records.time)
-    age = records.time - first[records.unit]
-    return np.asarray(age / records.unit_length if records.continuous else age.astype(np.int64))
+    first = np.searchsorted(records.unit, records.unit)
+    renewed = _last_before((records.action != NONE) & np.r_[renewing, False][records.action])
+    age = records.time - records.time[np.maximum(renewed, first)]
+    return np.asarray(age / records.unit_length if records.continuous else age)
 
 
 def run_graph(runs: Iterable[tuple[int, int]]) -> tuple[dict[tuple[int, int], int], IntArray, IntArray, IntArray]:

@@ -20,7 +20,7 @@ from actmeasure.evaluation import evaluate
 from actmeasure.inspection.advice import Advice, Confidence, FailureLimit, MethodWorth
 from actmeasure.inspection.diagnostics import Diagnostic, diagnostic
 from actmeasure.inspection.economics import DETECTION_OUTCOMES, Economics, Units
-from actmeasure.inspection.imperfect_rules import KINDS, compared
+from actmeasure.inspection.imperfect_rules import KINDS, Judge, compared
 from actmeasure.inspection.plan_figures import CURVE, Figures, figures, likeliest_history, plan_steps, stepwise
 from actmeasure.inspection.problem import Problem, rule_graph
 from actmeasure.inspection.schedules import is_rounding
@@ -102,7 +102,7 @@ class GraphAdviceRun:
         policies = [compared_graph(problem, "plan", whole, self.units.period, own, limit=self.limit)]
         if self.rule is not None:
             policies.append(compared_graph(problem, "present-rule", self.rule, self.units.period, limit=self.limit))
-        policies += self._others()
+        policies += self._others(limit)
         worth = self._worth(solution)
         sure = self._confidence(whole)
         best_found = value if limit is not None else max(solution.lower, value)
@@ -252,19 +252,21 @@ class GraphAdviceRun:
 
     # Other policies
 
-    def _others(self) -> list[ComparedPolicy]:
-        """Return the best rules of each kind that people use, those for which there was time."""
+    def _others(self, limit: FailureLimit | None) -> list[ComparedPolicy]:
+        """Return the best rules of each kind that people use and that keep the limits, those for which there was time."""
         if not has_time(self.budget, self.notes, "policies"):
             return []
         problem, period = self.problem, self.units.period
+        dearer = problem if limit is None or not limit.price else self._at_failure_price(limit.price)
         rules, notes = compared(
-            problem.model,
+            dearer.model,
             problem.waiting,
             problem.failed if problem.failed.any() else None,
             longest=None if problem.limited is None else problem.limited.longest,
             kinds=sorted(KINDS, key=lambda kind: kind not in ("always", "never")),  # which take no time
             budget=self.budget.part(POLICY_SHARE),
             tell=self.tell,
+            judge=self._judge(dearer),
         )
         self.notes += notes
         rules.sort(key=lambda rule: KINDS.index(rule.key))
@@ -275,7 +277,7 @@ class GraphAdviceRun:
                     rule.key,
                     rule.graph,
                     period,
-                    figures(problem, rule.graph, rule.evaluation),
+                    figures(problem, rule.graph),
                     rule.note,
                     self.limit,
                 ),
@@ -284,6 +286,30 @@ class GraphAdviceRun:
             )
             for rule in rules
         ]
+
+    def _judge(self, dearer: Problem) -> Judge | None:
+        """Return the function by which rules that keep the limits are found; None without limits.
+
+        The search is led to them by the price of an interval that is too long, and by that of a failure at which the plan keeps
+        the limit.
+        """
+        problem = self.problem
+        if problem.limited is None and self.limit is None:
+            return None
+
+        def judge(graph: PolicyGraph) -> tuple[float, float]:
+            led = (
+                (dearer.model, graph)
+                if dearer.limited is None
+                else (dearer.limited.model, dearer.limited.followed(graph))
+            )
+            objective = evaluate(*led).discounted_return
+            keeps = problem.limited is None or problem.limited.is_kept(graph)
+            if keeps and self.limit is not None:
+                keeps = _keeps(figures(problem, graph), self.limit)
+            return objective, evaluate(problem.model, graph).discounted_return if keeps else -math.inf
+
+        return judge
 
     # What inspections are worth
 
@@ -409,7 +435,7 @@ class GraphAdviceRun:
         value = own.evaluation.discounted_return
         if not gap <= WIDE_GAP * abs(value):
             self.notes.append(diagnostic("plan-far-from-bound", share=gap / max(abs(value), 1e-300)))
-        better = max(policies, key=lambda one: -math.inf if _breaks_limit(one) else one.value)
+        better = max(policies, key=lambda one: one.value if one.is_allowed else -math.inf)
         if better.key != "plan" and not is_rounding(better.value - value, value):
             self.notes.append(diagnostic("other-policy-is-better", policy=better.name))
         waits = Decision(self.problem.waiting, 0)
@@ -460,10 +486,6 @@ def compared_graph(
     return ComparedPolicy(
         key, cast("Schedule", None), result.evaluation, period, note=note, graph=graph, figures=result
     )
-
-
-def _breaks_limit(policy: ComparedPolicy) -> bool:
-    return policy.note is not None and policy.note.code in ("longest-interval-exceeded", "failure-limit-exceeded")
 
 
 def present_rule(problem: Problem, economics: Economics | None, rule: PolicyGraph | None) -> PolicyGraph | None:

@@ -15,9 +15,17 @@ import numpy as np
 from actmeasure import __version__
 from actmeasure.errors import shown
 from actmeasure.inspection.imperfect_rules import course
-from actmeasure.inspection.plan_text import branch_words, certificate_sentence, method_lines, step_words, tree_lines
+from actmeasure.inspection.plan_text import (
+    branch_words,
+    certificate_sentence,
+    looks_words,
+    method_lines,
+    step_words,
+    tree_lines,
+)
 from actmeasure.inspection.text import confidence_words
 from actmeasure.model import Measurement, Model
+from actmeasure.model.system import Factors
 from actmeasure.policy_graph import PolicyGraph
 from actmeasure.text import percent, plain_number
 
@@ -31,6 +39,8 @@ __all__ = ["MOST_ENTRIES", "graph_page_data", "graph_page_words", "state_groups"
 MOST_ENTRIES = 150_000
 #: Largest number of states of which matrices are shown, and number of states above which names with a colon are grouped.
 MOST_MATRIX, GROUPED_FROM = 12, 24
+#: Smaller probabilities are shown as being below this one in matrices.
+SMALL_CHANCE = 1e-6
 #: Periods over which risk and cost are drawn where there is no end of life.
 DRAWN = 50
 #: Lines of the tree in words.
@@ -218,10 +228,12 @@ def graph_page_words(advice: Advice) -> dict[str, Any]:
         "failures": f"{_failure_noun(problem)} per {units.period}" if problem.failed.any() else "",
         "more": "more than the plan" if units.is_cost else "less than the plan",
         "policies": list(_policies(advice)),
-        "worth": [line for one in advice.worth for line in method_lines(advice, one)],
-        "matrices": list(_matrices(problem.base)),
-        "detection": list(_detection(problem.base)),
+        "worth": [list(method_lines(advice, one)) for one in advice.worth],
+        "matrices": [table for part in _parts(problem.base) for table in _matrices(part)],
+        "detection": [table for part in _parts(problem.base) for table in _detection(part)],
+        "money": f", {units.currency}" if units.currency else "",
         "prices": list(_prices(advice)),
+        "terms": list(_terms(advice)),
         "sample": _sample(advice),
         "sure": confidence_words(advice),
         "assumptions": _assumptions(advice),
@@ -252,7 +264,7 @@ def _facts(advice: Advice) -> Iterator[tuple[str, str, str]]:
         )
     life = problem.periods is not None or own.evaluation.average_measurements is None
     looks = own.evaluation.measurements if life else own.evaluation.average_measurements
-    yield "inspections", plain_number(looks or 0.0), "in all" if life else f"per {units.period}, in the long run"
+    yield "inspections", plain_number(looks or 0.0), looks_words(advice, own)
 
 
 def _rounded(value: float, scale: float) -> float:
@@ -295,7 +307,7 @@ def _policies(advice: Advice) -> Iterator[dict[str, Any]]:
         in_all = problem.periods is not None or result.average_measurements is None
         looks = result.measurements if in_all else result.average_measurements
         yield {
-            "name": policy.name,
+            "name": policy.name if policy.is_allowed else f"{policy.name} (not allowed)",
             "rule": "" if number == 0 else policy.rule,
             "note": "" if policy.note is None else str(policy.note),
             "money": units.money(policy.value),
@@ -306,6 +318,13 @@ def _policies(advice: Advice) -> Iterator[dict[str, Any]]:
         }
 
 
+def _parts(base: Model) -> list[Model]:
+    """Return the models of the different components of a system, or the model itself."""
+    if not isinstance(base.origin, Factors):
+        return [base]
+    return [part.model for part in dict.fromkeys(base.origin.components)]
+
+
 def _matrices(base: Model) -> Iterator[dict[str, Any]]:
     """Yield the transition matrix of every action of a small model."""
     if base.n_states > MOST_MATRIX:
@@ -314,11 +333,18 @@ def _matrices(base: Model) -> Iterator[dict[str, Any]]:
     for action in range(base.n_actions):
         matrix = base.transitions.matrix(action).toarray()
         rows = [
-            {"name": names[state], "cells": ["" if p == 0 else plain_number(p) for p in matrix[state].tolist()]}
+            {"name": names[state], "cells": [_cell(p) for p in matrix[state].tolist()]}
             for state in range(base.n_states)
             if not base.terminal[state]
         ]
         yield {"name": base.action_name(action), "columns": names, "rows": rows}
+
+
+def _cell(chance: float) -> str:
+    """Return a probability in a matrix: empty for 0; smaller ones than a fit can tell apart from it are not written out."""
+    if chance <= 0:
+        return ""
+    return plain_number(chance) if chance >= SMALL_CHANCE else f"<{plain_number(SMALL_CHANCE)}"
 
 
 def _detection(base: Model) -> Iterator[dict[str, Any]]:
@@ -336,7 +362,7 @@ def _detection(base: Model) -> Iterator[dict[str, Any]]:
             continue
         law = one.law.of_action(0, base.n_states).toarray()
         rows = [
-            {"name": base.state_name(state), "cells": ["" if p == 0 else plain_number(p) for p in law[state].tolist()]}
+            {"name": base.state_name(state), "cells": [_cell(p) for p in law[state].tolist()]}
             for state in range(base.n_states)
             if not base.terminal[state]
         ]
@@ -346,8 +372,8 @@ def _detection(base: Model) -> Iterator[dict[str, Any]]:
 
 def _prices(advice: Advice) -> Iterator[tuple[str, str]]:
     """Yield the prices of inspections and, where they are known one by one, of actions and failures."""
-    units, base, prices = advice.units, _problem(advice).base, advice.economics
-    for one in base.measurements:
+    units, prices = advice.units, advice.economics
+    for one in (one for part in _parts(_problem(advice).base) for one in part.measurements):
         cost = np.asarray(one.cost)
         same = cost.ndim == 0 or bool((cost == cost.flat[0]).all())
         yield shown(one.name), units.amount(float(cost.flat[0])) if same else "by state and action"
@@ -361,6 +387,28 @@ def _prices(advice: Advice) -> Iterator[tuple[str, str]]:
         yield f"failure ({', '.join(map(shown, prices.failure_states))})", units.amount(prices.failure_price)
     for state, final in prices.final.items():
         yield f"{shown(state)} at the end of life", units.amount(final)
+
+
+def _terms(advice: Advice) -> Iterator[tuple[str, str]]:
+    """Yield what was said about start, life, limits and components."""
+    units, problem, prices = advice.units, _problem(advice), advice.economics
+    base = problem.base
+    likely = sorted(zip(base.initial_probabilities.tolist(), base.initial_states.tolist(), strict=True), reverse=True)
+    named = [f"{base.state_name(state)} {percent(chance)}" for chance, state in likely[:MOST_MATRIX]]
+    if len(likely) == 1:
+        named = [base.state_name(likely[0][1])]
+    yield "start", ", ".join(named) + (f" and {len(likely) - MOST_MATRIX:,} more" * (len(likely) > MOST_MATRIX))
+    if problem.periods is not None:
+        yield "life", units.periods(problem.periods)
+    if problem.limited is not None:
+        yield "longest interval between inspections", units.periods(problem.limited.longest)
+    if advice.limit is not None:
+        yield f"failures per {units.period}", f"at most {plain_number(advice.limit.limit)}"
+    parts = None if prices is None else prices.components
+    if parts is not None:
+        yield "components", f"{parts.number}, of which {parts.needed} have to work"
+        yield f"system down, per {units.period}", units.amount(parts.down)
+        yield "mobilisation", units.amount(parts.mobilisation)
 
 
 def _price_words(advice: Advice, price: Any) -> str:

@@ -134,7 +134,7 @@ def fit_groups(records: Any, by: str, **settings: Any) -> GroupFits:
     numbers = {name: given.pop(name) for name in ("bootstrap", "goodness", "level", "seed")}
     check_numbers(**numbers)
     given["columns"] = {**(given["columns"] or {}), "by": by}
-    progress, drop = given["progress"], given["drop"]
+    progress, drop = given["progress"], [given["drop"]] if isinstance(given["drop"], str) else given["drop"]
     read, chosen = prepared(records, **given)
     if len(read.group_names) < LEAST_GROUPS:
         raise FitError(f"the column {by!r} names only one group; give a column with several, or leave it out")

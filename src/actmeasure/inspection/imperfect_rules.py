@@ -17,9 +17,12 @@ Where the model shows something for free (`model.passive`), its outcomes may be 
 
 A threshold rule decides by its belief, which is a function of what was seen. The beliefs that it reaches are the nodes of its
 graph: from each the decision and, for each outcome, the next belief. Renewals lead back to beliefs that are there, and over a
-finite life no belief is further away than its end, so the graph is finite; beliefs that agree to `DIGITS` share a node. The rule
-that is evaluated and returned is that graph, so its cost is exact. While thresholds are compared, the value of a rule is computed
-on the beliefs alone, one number for each instead of one for each state.
+finite life no belief is further away than its end, so the graph is finite; beliefs that agree to some decimals (`DIGITS`, as many
+as lead to few enough nodes) share a node. The rule that is evaluated and returned is that graph, so its cost is exact. While
+thresholds are compared, the value of a rule is computed on the beliefs alone, one number for each instead of one for each state.
+
+In a system of equal components, all of them are inspected in the same way, and what is done to a component depends on its own
+outcome only. Where rules have to keep limits (`judge`), the best that keeps them is returned, or the best if none was found.
 """
 
 from __future__ import annotations
@@ -50,7 +53,7 @@ from actmeasure.planning.budget import Budget
 from actmeasure.policy_graph import Outcome, PolicyGraph, bind, trace_pairs
 from actmeasure.settings import whole
 
-__all__ = ["KINDS", "ComparedRule", "Course", "compared", "course", "failure_model", "failure_rates"]
+__all__ = ["KINDS", "ComparedRule", "Course", "Judge", "compared", "course", "failure_model", "failure_rates"]
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
@@ -71,14 +74,16 @@ SOME_INTERVALS = (0, 1, 2, 3, 4, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50)
 GRID, GRID_OF_TWO, FINER_GRID, FINER = 48, 16, 8, 2
 #: Ratios of the higher threshold to the lower one.
 RATIOS = (1.5, 3.0, 6.0, 12.0, 25.0, 50.0, 100.0, 300.0)
-#: Decimals to which probabilities agree in beliefs that share a node: first, and if there are too many beliefs.
-DIGITS = (8, 4)
+#: Decimals to which probabilities agree in beliefs that share a node: coarse ones first, which always lead to few beliefs.
+DIGITS = (2, 3, 4, 8)
 #: Largest number of nodes of a threshold rule; rules that need more are passed over.
 MOST_NODES = 3_000
 #: Largest number of beliefs of all threshold rules that are compared.
 MOST_BELIEFS = 30_000
 #: Share of the thresholds that are tried whose rules must be small enough to be listed.
 LEAST_LISTED = 0.2
+#: Number of rules that are too large to be listed, after which that share decides whether the search goes on.
+ENOUGH_PASSED_OVER = 20
 #: Periods of waiting in which the range of thresholds is looked for, over an infinite horizon.
 PATH = 200
 #: Relative gain that counts as one.
@@ -110,6 +115,8 @@ class ComparedRule:
         Of a rule by outcome; the first one, before any inspection, has no measurement and outcome.
     thresholds : tuple of float
         Probabilities of failure, the lower one first.
+    by_component : bool
+        Whether `actions` are those of each component of a system, by its own outcome.
     tried : int
         Number of rules that were compared.
     note : Diagnostic or None
@@ -126,6 +133,7 @@ class ComparedRule:
     actions: dict[str, str] = field(default_factory=dict)
     plans: tuple[tuple[str, str, str, int, str], ...] = ()
     thresholds: tuple[float, ...] = ()
+    by_component: bool = False
     tried: int = 1
     note: Diagnostic | None = None
 
@@ -155,6 +163,7 @@ def compared(
     period: str = "period",
     budget: Budget | None = None,
     tell: Callable[[str], None] = lambda _: None,
+    judge: Judge | None = None,
 ) -> tuple[list[ComparedRule], list[Diagnostic]]:
     """Return the best rule of each kind with its exact evaluation, and diagnostics of kinds that are missing.
 
@@ -177,6 +186,9 @@ def compared(
         When it is over, the best rules found by then are returned; each kind has its share of the time.
     tell : function
         Called with the name of each step.
+    judge : function, optional
+        Where rules have to keep limits: called with a policy graph, it returns what a search should maximise, and the value by
+        which rules are chosen, which is minus infinity for one that breaks a limit. By default both are the value on the model.
 
     Examples
     --------
@@ -189,7 +201,7 @@ def compared(
     >>> rules, _ = compared(model, kinds=["calendar-restarted", "never"])
     >>> for rule in rules:
     ...     print(round(rule.value, 3), rule.words("year"))
-    -13.777 Inspect (visual) every 2 years; after hit: repair, and the interval begins anew.
+    -13.777 Inspect (visual) every 2 years, first after 3 years; after hit: repair, and it begins anew.
     -18.731 Never inspect; repair every 10 years.
     """
     if not isinstance(model, Model):
@@ -198,6 +210,7 @@ def compared(
     if unknown:
         raise PlanError(f"the kind of a rule is {quoted(unknown[0])}, expected some of: {', '.join(KINDS)}")
     search = _RuleSearch(model, whole(waiting, "waiting", 0, model.n_actions - 1, PlanError), failed, longest, period)
+    search.judge = judge
     budget = budget or Budget()
     rules, notes = [], []
     for number, kind in enumerate(kinds):
@@ -210,6 +223,10 @@ def compared(
         except _NoRuleError as error:
             notes.append(diagnostic("no-such-rule", policy=kind, reason=str(error)))
     return rules, notes
+
+
+#: Returns the objective of a search for a policy graph, and the value by which rules are chosen.
+Judge = Callable[[PolicyGraph], tuple[float, float]]
 
 
 class _NoRuleError(Exception):
@@ -335,21 +352,35 @@ def _graph(start: Label, step: Callable[[Label], Step]) -> PolicyGraph:
     return PolicyGraph(decisions, edges)
 
 
+def _factors(model: Model) -> Factors | None:
+    """Return the factors of a system of components, also of one over a life; None for other models."""
+    one = model.origin.models[0] if isinstance(model.origin, Lifetime) else model
+    return one.origin if isinstance(one.origin, Factors) else None
+
+
+def _is_symmetric(factors: Factors) -> bool:
+    """Return whether the components of a system are equal, and count alike."""
+    first = factors.components[0]
+    swapped = [factors.penalty.swapaxes(0, axis) for axis in range(factors.penalty.ndim)]
+    return all(one is first for one in factors.components) and all((one == factors.penalty).all() for one in swapped)
+
+
 class _Assignments:
     """Actions after the outcomes of a measurement (0: of what is shown for free), and ways to change them.
 
     For a system of components the action of a component depends on its own outcome only, so that there is an entry for each
-    outcome of each component that is measured; otherwise there is one for each outcome.
+    outcome of each component that is measured or, where components are equal, for each outcome of a component; otherwise there is
+    one for each outcome.
     """
 
     def __init__(self, model: Model, measurement: int, waiting: int) -> None:
         self.waiting = waiting
         count = model.n_outcomes(measurement)
         life = model.origin if isinstance(model.origin, Lifetime) else None
-        factors = (model if life is None else life.models[0]).origin
-        parts = (
-            self._of_components(factors, measurement, count) if isinstance(factors, Factors) and waiting == 0 else None
-        )
+        factors = _factors(model)
+        parts = None if factors is None or waiting else self._of_components(factors, measurement, count)
+        #: Names of the outcomes and actions of a component, where all components have the same entries.
+        self.names: tuple[tuple[str, ...], tuple[str, ...]] | None = None
         if parts is None:
             #: For each part the entry of each outcome.
             self.entry_of = [np.arange(count)]
@@ -359,16 +390,18 @@ class _Assignments:
                 self.entry_of = [np.arange(count) % int((~life.models[0].terminal).sum())]
             self.joint = np.arange(model.n_actions)
         else:
-            self.entry_of, self.joint = parts
-        #: The number of entries and of actions of each part.
+            self.entry_of, self.joint, self.names = parts
+        #: The number of entries and of actions of each part that has entries of its own.
         self.sizes = [
             (int(entries.max(initial=-1)) + 1, n) for entries, n in zip(self.entry_of, self.joint.shape, strict=True)
-        ]
+        ][: 1 if self.names else None]
         self.none = tuple(self.waiting if parts is None else 0 for size, _ in self.sizes for _ in range(size))
 
     @staticmethod
-    def _of_components(factors: Factors, measurement: int, count: int) -> tuple[list[IntArray], IntArray] | None:
-        """Return the entries of each outcome by component, and the joint action of actions of components."""
+    def _of_components(
+        factors: Factors, measurement: int, count: int
+    ) -> tuple[list[IntArray], IntArray, tuple[tuple[str, ...], tuple[str, ...]] | None] | None:
+        """Return the entries of each outcome by component, the joint action of actions of components, and their names."""
         found = np.argwhere(factors.decisions[..., 1] == measurement)
         if not len(found) or measurement == 0:
             return None
@@ -383,15 +416,33 @@ class _Assignments:
         # Components that are not measured keep their first action: one choice.
         plain = [[u for u, (_, look) in enumerate(choices) if look == 0] for choices in factors.choices]
         plain = [one if look else one[:1] for one, look in zip(plain, looks, strict=True)]
-        return entries, factors.decisions[np.ix_(*plain)][..., 0]
+        joint = factors.decisions[np.ix_(*plain)][..., 0]
+        if len(set(looks)) > 1 or not _is_symmetric(factors):
+            return entries, joint, None
+        unit, choices = factors.components[0].model, factors.choices[0]
+        names = tuple(unit.outcome_name(looks[0], outcome) for outcome in range(sizes[0]))
+        return entries, joint, (names, tuple(unit.action_name(choices[u][0]) for u in plain[0]))
 
     def actions(self, entries: Sequence[int]) -> IntArray:
         """Return the action after each outcome, shape (O,)."""
         chosen, begin = [], 0
-        for (size, _), entry in zip(self.sizes, self.entry_of, strict=True):
+        for place, entry in enumerate(self.entry_of):
+            size, _ = self.sizes[0 if self.names else place]
             chosen.append(np.array(entries[begin : begin + size], dtype=np.int64)[entry])
-            begin += size
+            begin += 0 if self.names else size
         return np.asarray(self.joint[tuple(chosen)])
+
+    def of_each_component(self, after: IntArray) -> dict[str, str]:
+        """Return what is done to a component after its outcomes, by name, without those after which it is left alone."""
+        assert self.names is not None  # components are equal
+        outcomes, actions = self.names
+        found = {}
+        for number, outcome in enumerate(outcomes):
+            alike = np.logical_and.reduce([entry == number for entry in self.entry_of])
+            action = int(np.argwhere(self.joint == after[alike][0])[0][0])
+            if action:
+                found[outcome] = actions[action]
+        return found
 
     @property
     def options(self) -> list[int]:
@@ -400,11 +451,15 @@ class _Assignments:
 
 
 class _Found(NamedTuple):
-    """A rule while the best one is searched."""
+    """A rule while the best one is searched: what the search maximises, the value by which it is chosen, and the rule."""
 
     value: float
+    worth: float
     graph: PolicyGraph | None
     details: dict[str, Any]
+
+
+NOTHING = _Found(-math.inf, -math.inf, None, {})
 
 
 class _RuleSearch:
@@ -423,22 +478,36 @@ class _RuleSearch:
         self.longest = whole(longest, "longest", 1, error=PlanError)
         #: Whether longer intervals than the longest would be other rules.
         self.is_limited = periods is None or self.longest < periods - 1
-        #: The measurements that can be made while waiting; systems have many, of which the largest come first.
+        #: The measurements that can be made while waiting.
         self.measurements = np.flatnonzero(model.allowed_decisions[waiting, 1:]) + 1
-        if len(model.measurements) > 1:
-            order = np.argsort([-model.n_outcomes(m) for m in self.measurements.tolist()], kind="stable")
-            self.measurements = self.measurements[order]
+        #: The actions that are taken at fixed intervals or above a threshold.
+        self.regular = np.arange(model.n_actions)
+        factors = _factors(model)
+        if factors is not None and waiting == 0 and _is_symmetric(factors):
+            n = len(factors.components)
+            alike = [(factors.decisions[(u,) * n], look) for u, (_, look) in enumerate(factors.choices[0])]
+            self.measurements = np.array(
+                [m for (a, m), look in alike if look and a == waiting and m in self.measurements], dtype=np.int64
+            )
+            self.regular = np.array([a for (a, _), look in alike if not look])
+        elif len(model.measurements) > 1:
+            # In a system those that cover most components come first, otherwise those with the fewest rules to try.
+            outcomes = np.array([model.n_outcomes(m) for m in self.measurements.tolist()])
+            self.measurements = self.measurements[np.argsort(outcomes if factors is None else -outcomes, kind="stable")]
         self.assignments = {m: _Assignments(model, m, waiting) for m in [0, *self.measurements.tolist()]}
-        self.found = _Found(-math.inf, None, {})
+        self.found = NOTHING
         self.tried, self.is_stopped, self.is_local = 0, False, False
         self.budget = Budget()
+        self.judge: Judge | None = None
+        #: The best calendar that begins anew with each measurement, which rules by outcome start from.
+        self.restarted: dict[int, dict[str, Any]] = {}
 
     def best(self, kind: str, budget: Budget) -> ComparedRule:
         """Return the best rule of a kind."""
-        self.found, self.budget = _Found(-math.inf, None, {}), budget
+        self.found, self.budget = NOTHING, budget
         self.tried, self.is_stopped, self.is_local = 0, False, False
         self._look_for(kind)
-        _, graph, details = self.found
+        graph, details = self.found.graph, self.found.details
         if graph is None:
             raise _NoRuleError("time")
         interval = details.get("interval")
@@ -485,24 +554,67 @@ class _RuleSearch:
 
     def offer(self, graph: PolicyGraph, details: dict[str, Any], value: float | None = None) -> float:
         """Evaluate a rule, keep it if it is the best so far, and return its value."""
-        if value is None:
-            value = evaluate(self.model, graph).discounted_return
-        value = -math.inf if math.isnan(value) else value
+        objective, worth = self.judged(graph) if value is None or self.judge is not None else (value, value)
         self.tried += 1
-        if self.found.graph is None or value > self.found.value + GAIN * abs(self.found.value):
-            self.found = _Found(value, graph, details)
-        return value
+        found = _Found(objective if value is None else value, worth, graph, details)
+        if self._is_better(found, self.found):
+            self.found = found
+        return found.value
+
+    def judged(self, graph: PolicyGraph) -> tuple[float, float]:
+        """Return what a search maximises for a rule, and the value by which rules are chosen; minus infinity for no number."""
+        if self.judge is None:
+            value = self._value(graph)
+            found = (value, value)
+        else:
+            found = self.judge(graph)
+        return -math.inf if math.isnan(found[0]) else found[0], -math.inf if math.isnan(found[1]) else found[1]
+
+    def _value(self, graph: PolicyGraph) -> float:
+        """Return the discounted return of a rule; over a life of equal periods on the model of one, which has fewer states."""
+        life = self.life
+        if life is None or not life.is_stationary or any(one.law is None for one in self.model.measurements):
+            return evaluate(self.model, graph).discounted_return
+        one = life.models[0]
+        bound = bind(graph, one)
+        pairs = trace_pairs(one, bound)
+        taken, made = bound.actions[pairs.nodes], bound.measurements[pairs.nodes]
+        rewards = one.rewards[pairs.states, taken]
+        for number, measurement in enumerate(one.measurements, start=1):
+            here = made == number
+            rewards[here] -= measurement.table(one.n_states, one.n_actions)[pairs.states[here], taken[here]]
+        values = np.zeros(len(rewards)) if life.final is None else life.final[pairs.states]
+        for _ in range(life.periods):
+            values = rewards + one.discount * (pairs.moves @ values)
+        return float(pairs.start @ values)
+
+    @staticmethod
+    def _is_better(one: _Found, other: _Found) -> bool:
+        """Return whether a rule is to be kept in place of another one: a rule that keeps all limits before one that does not."""
+        if other.graph is None:
+            return True
+        if one.worth == other.worth == -math.inf:
+            return one.value > other.value + GAIN * abs(other.value)
+        return one.worth > other.worth + (GAIN * abs(other.worth) if math.isfinite(other.worth) else 0.0)
 
     # The families
 
     def _calendars(self, restarts: bool, only: int | None = None) -> None:
+        best = NOTHING
         for m in self.measurements.tolist() if only is None else [only]:
             entries: tuple[int, ...] | None = None
             values: dict[int, float] = {}
+            self.found = NOTHING
             for k in self._intervals(m, values):
                 if self.is_over():
-                    return
+                    break
                 values[k], entries = self._assign(m, partial(self._calendar, m, k, restarts), {"interval": k}, entries)
+            if restarts and self.found.graph is not None:
+                self.restarted[m] = self.found.details
+            best = self.found if self._is_better(self.found, best) else best
+            if self.is_stopped:
+                break
+        self.found = best
 
     def _intervals(self, m: int, values: Mapping[int, float]) -> Iterator[int]:
         """Yield the intervals to try: all, or where actions are searched some, and then those next to the best so far."""
@@ -544,7 +656,10 @@ class _RuleSearch:
             shown = free.actions(entries[n_own:]) if m else after
             named = self._named(m, after) | (self._named(0, shown) if m else {})
             name = self.model.measurements[m - 1].name if m else None
-            return self.offer(graph_of(after, shown), details | {"measurement": name, "actions": named})
+            by_component = own.names is not None
+            return self.offer(
+                graph_of(after, shown), details | {"measurement": name, "actions": named, "by_component": by_component}
+            )
 
         none = own.none + (free.none if m else ())
         if self._tries_all(m):
@@ -575,6 +690,8 @@ class _RuleSearch:
 
     def _named(self, m: int, after: IntArray) -> dict[str, str]:
         """Return the names of outcomes that are followed by another action than waiting, with those of the actions."""
+        if self.assignments[m].names is not None:
+            return self.assignments[m].of_each_component(after)
         return {
             self.model.outcome_name(m, outcome): self.model.action_name(int(action))
             for outcome, action in enumerate(after)
@@ -614,7 +731,7 @@ class _RuleSearch:
 
     def _never(self) -> None:
         """Offer the rules without inspections: wait, and take one action every k periods."""
-        for action in range(self.model.n_actions):
+        for action in self.regular.tolist():
             for k in range(1, self.longest + 1) if action != self.waiting else [1]:
                 if self.is_over():
                     return
@@ -654,11 +771,13 @@ class _RuleSearch:
         if len(outcomes) > MOST_OUTCOMES:
             raise _NoRuleError("outcomes")
         for m in self.measurements.tolist():
-            before, self.found = self.found, _Found(-math.inf, None, {})
-            self._calendars(restarts=True, only=m)
-            calendar, self.found = self.found.details, before
-            if not calendar:  # no time for any
+            if m not in self.restarted:
+                before = self.found
+                self._calendars(restarts=True, only=m)
+                self.found = before
+            if m not in self.restarted:  # no time for any
                 break
+            calendar = self.restarted[m]
             self._exchange_plans(outcomes, m, calendar["interval"], calendar["actions"])
         self.is_local = True
 
@@ -668,7 +787,7 @@ class _RuleSearch:
         by_name = {model.action_name(a): a for a in range(model.n_actions)}
         plans: dict[tuple[int, int] | None, tuple[int, int, int]] = {None: (self.waiting, k, first)}
         for m, o in outcomes:
-            action = by_name.get(actions.get(model.outcome_name(m, o), ""), self.waiting)
+            action = self._action_after(m, o, actions, by_name)
             # The inspection itself was a period of waiting.
             plans[m, o] = (action, k - 1 if action == self.waiting else k, first)
         free = self._free_after(actions, by_name)
@@ -699,6 +818,15 @@ class _RuleSearch:
                 for m in self.measurements.tolist():
                     if 0 <= wait <= self.longest and (action, wait, m) != plan:
                         yield action, wait, m
+
+    def _action_after(self, m: int, outcome: int, named: Mapping[str, str], by_name: Mapping[str, int]) -> int:
+        """Return the action after an outcome from the names of a rule: of the model, or of each component."""
+        own = self.assignments[m]
+        if own.names is None:
+            return by_name.get(named.get(self.model.outcome_name(m, outcome), ""), self.waiting)
+        outcomes, actions = own.names
+        entries = [actions.index(named[one]) if one in named else 0 for one in outcomes]
+        return int(own.actions(entries)[outcome])
 
     def _offer_plans(self, plans: Mapping[tuple[int, int] | None, tuple[int, int, int]], free: IntArray) -> float:
         """Evaluate a rule by outcome; labels are the action that is due, the periods of waiting, and the next inspection."""
@@ -773,25 +901,45 @@ class _Thresholds:
         self.moves: dict[tuple[int, Decision], tuple[float, list[tuple[Outcome, float, int]]]] = {}
 
     def search(self, two: bool) -> None:
-        """Offer the best rule with one threshold, or with two."""
-        self.rules.is_local = True
+        """Offer the best rule with one threshold, or with two: that of the finest beliefs that can be listed in time.
+
+        Values that are compared while thresholds are searched are those of rounded beliefs. Which of the rules of two roundings
+        is kept is decided by their exact values.
+        """
+        rules = self.rules
+        rules.is_local = True
+        best, tried = NOTHING, 0
         for digits in DIGITS:
-            self.digits, self.passed_over, self.rules.tried = digits, 0, 0
+            self.digits, self.passed_over, rules.tried = digits, 0, 0
+            rules.found = NOTHING
             self._clear()
-            self._search(two)
-            # The best of the few that can be listed would say nothing about the others.
-            is_enough = self.rules.tried > LEAST_LISTED * (self.rules.tried + self.passed_over)
-            if self.rules.found.graph is not None and is_enough:
-                return
-            self.rules.found = _Found(-math.inf, None, {})
-        raise _NoRuleError("beliefs")
+            try:
+                self._search(two)
+            except _TooManyBeliefsError:
+                break
+            graph = rules.found.graph
+            if graph is None or not (self._lists_enough() or rules.is_stopped):
+                break
+            tried += rules.tried
+            value, worth = rules.judged(graph)
+            exact = rules.found._replace(value=value, worth=worth)
+            best = exact if rules._is_better(exact, best) else best
+            if rules.is_over():
+                break
+        if best.graph is None:
+            raise _NoRuleError("beliefs")
+        rules.found, rules.tried = best, tried
+
+    def _lists_enough(self) -> bool:
+        """Return whether enough of the rules can be listed: the best of a few of them would say nothing about the others."""
+        return self.rules.tried > LEAST_LISTED * (self.rules.tried + self.passed_over)
 
     def _search(self, two: bool) -> None:
         low, high = self._range()
         for m in self.rules.measurements.tolist():
             own = self.rules.assignments[m]
             if two:
-                for action in range(self.model.n_actions):
+                for action in self.rules.regular.tolist():
                     if action != self.waiting:
                         self._refine(low, high, partial(self._value, m, action, None), RATIOS)
                 continue
@@ -848,6 +996,8 @@ class _Thresholds:
                     except _TooManyBeliefsError:
                         values[pair] = -math.inf
                         self.passed_over += 1
+                        if self.passed_over >= ENOUGH_PASSED_OVER and not self._lists_enough():
+                            raise
             best = max(values, key=lambda pair: values[pair])
             step = (lower[-1] / lower[0]) ** (1 / (len(lower) - 1))
             lower = list(best[0] * np.geomspace(1 / step, step, FINER_GRID + 1))
@@ -958,7 +1108,10 @@ class _Thresholds:
         values = self._solved(matrix, np.array(rewards), order)
         weights = self.model.initial_probabilities if len(starts) > 1 else np.ones(1)
         value = float(sum(w * values[number[start, None]] for w, start in zip(weights, starts, strict=True)))
-        if value > self.rules.found.value or self.rules.found.graph is None:
+        found = self.rules.found
+        # Where there are limits, a rule that keeps them may be worth less than one that does not.
+        is_allowed = self.rules.judge is None or math.isfinite(found.worth)
+        if value > found.value or found.graph is None or not is_allowed:
             begin: Any = 0
             if len(starts) > 1:
                 begin = {int(s): number[b, None] for s, b in zip(self.rules.model.initial_states, starts, strict=True)}
@@ -966,6 +1119,7 @@ class _Thresholds:
                 "measurement": self.model.measurements[m - 1].name,
                 "thresholds": pair if act is not None else pair[:1],
                 "actions": {"": self.model.action_name(act)} if act is not None else self.rules._named(m, after),  # type: ignore[arg-type]
+                "by_component": act is None and self.rules.assignments[m].names is not None,
             }
             self.rules.offer(PolicyGraph(decisions, edges, begin), details, value)
         else:

@@ -18,7 +18,8 @@ from actmeasure import markov
 from actmeasure.belief import Belief
 from actmeasure.decision import Decision
 from actmeasure.evaluation import Evaluation, GraphChain, evaluate, graph_chain
-from actmeasure.inspection.problem import Problem
+from actmeasure.inspection.problem import MOBILISATION, Problem, component_looks
+from actmeasure.model.system import Factors
 from actmeasure.model.transitions import FloatArray
 from actmeasure.policy_graph import NO_EDGE, BoundGraph, Outcome, PolicyGraph, bind
 from actmeasure.schedule import BlindPlan
@@ -91,9 +92,9 @@ def figures(problem: Problem, graph: PolicyGraph, evaluation: Evaluation | None 
     costs = {cause: float(visits @ table[chain.states, actions]) for cause, table in problem.costs.items()}
     for number, one in enumerate(model.measurements):
         price = one.table(model.n_states, model.n_actions)[chain.states, actions]
-        costs[f"inspection {one.name}" if one.name in problem.costs else one.name] = float(
-            visits @ (price * made[:, number])
-        )
+        paid = float(visits @ (price * made[:, number]))
+        for cause, cost in _inspection_costs(problem, number, paid, float(visits @ made[:, number])):
+            costs[cause] = costs.get(cause, 0.0) + cost
     known = bool(problem.failed.any())
     base = problem.states[chain.states]
     total = float(visits.sum())
@@ -108,6 +109,24 @@ def figures(problem: Problem, graph: PolicyGraph, evaluation: Evaluation | None 
         looks=curve[:, 1:],
         failed_share=max(float(visits[problem.failed[base]].sum()) / total, _long_run_share(problem, graph)),
     )
+
+
+def _inspection_costs(problem: Problem, number: int, paid: float, made: float) -> Iterator[tuple[str, float]]:
+    """Yield what was paid for a measurement, by cause.
+
+    In a system whose components have prices that do not vary, the causes are the inspections of components, and mobilisation,
+    which the joint measurement contains. `made` is the discounted number of measurements.
+    """
+    factors = problem.base.origin
+    parts = component_looks(factors, number + 1) if isinstance(factors, Factors) else []
+    if any(math.isnan(price) for _, price in parts):
+        parts = []
+    for name, price in parts or [(problem.model.measurements[number].name, math.nan)]:
+        cause = f"inspection {name}" if name in problem.costs else name
+        yield cause, price * made if parts else paid
+    rest = paid - made * sum(price for _, price in parts)
+    if parts and rest > 1e-9 * paid:  # not rounding
+        yield MOBILISATION, rest
 
 
 def _known(is_known: bool, value: float) -> float:

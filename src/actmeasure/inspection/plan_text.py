@@ -6,16 +6,24 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from actmeasure.errors import shown
+from actmeasure.errors import counted, shown
 from actmeasure.graph_text import outcome_list
-from actmeasure.inspection.text import confidence_lines, counted, failures_words, first_notes, notes_text
+from actmeasure.inspection.text import confidence_lines, failures_words, first_notes, notes_text
 from actmeasure.text import break_even_text, name_value_lines, percent, plain_number, shortened, text_table
 
 if TYPE_CHECKING:
     from actmeasure.inspection.advice import Advice, MethodWorth
     from actmeasure.inspection.plan_figures import Figures, PlanStep, StepBranch
 
-__all__ = ["branch_words", "certificate_sentence", "graph_advice_text", "method_lines", "step_words", "tree_lines"]
+__all__ = [
+    "branch_words",
+    "certificate_sentence",
+    "graph_advice_text",
+    "looks_words",
+    "method_lines",
+    "step_words",
+    "tree_lines",
+]
 
 #: Largest number of steps in the table of the terminal, and of lines of the tree; JSON, CSV and the page have all.
 STEPS_SHOWN, TREE_LINES = 40, 60
@@ -83,7 +91,7 @@ def _facts(advice: Advice) -> Iterator[tuple[str, str]]:
         yield what, failures_words(advice, own)
     if problem.limited is not None:
         yield "longest interval", f"at most {units.periods(problem.limited.longest)} between inspections: kept"
-    yield "inspections", _looks_words(advice, own)
+    yield ("inspections" if problem.components == 1 else "inspections of a component"), looks_words(advice, own)
     yield f"{units.figure} by cause", _cause_words(advice, own)
 
 
@@ -93,7 +101,7 @@ def _limit_facts(advice: Advice) -> Iterator[tuple[str, str]]:
     more = limit.without - advice.value
     yield (
         "limit on failures",
-        f"at most {plain_number(limit.limit)} per {units.period}: kept; the least possible is {plain_number(limit.least)}",
+        f"at most {plain_number(limit.limit)} per {units.period}: kept; no plan has fewer than {plain_number(limit.least)}",
     )
     yield (
         "what the limit costs",
@@ -105,18 +113,18 @@ def _is_same(advice: Advice, value: float) -> bool:
     return advice.units.money(value) == advice.units.money(advice.value)
 
 
-def _looks_words(advice: Advice, own: Figures) -> str:
+def looks_words(advice: Advice, own: Figures) -> str:
     """Return the number of inspections of each kind, over the life, or per period in the long run."""
     problem, units = advice.problem, advice.units
     assert problem is not None
     result = own.evaluation
-    names = [shown(one.name) for one in advice.model.measurements]
     if problem.periods is not None or result.average_looks is None:
-        counts, over = result.looks, f" in {units.periods(problem.periods or result.steps)}"
+        made_of, over = result.looks, f" in {units.periods(problem.periods or result.steps)}"
     else:
-        counts, over = result.average_looks, f" per {units.period}, in the long run"
-    made = [f"{name} {plain_number(count)}" for name, count in zip(names, counts.tolist(), strict=True) if count > 1e-9]
-    never = [name for name, count in zip(names, counts.tolist(), strict=True) if not count > 1e-9]
+        made_of, over = result.average_looks, f" per {units.period}, in the long run"
+    counts = {shown(name): float(of_each @ made_of) for name, of_each in problem.methods().items()}
+    made = [f"{name} {plain_number(count)}" for name, count in counts.items() if count > 1e-9]
+    never = [name for name, count in counts.items() if not count > 1e-9]
     text = ", ".join(made) + over if made else "none"
     return text + (f"; never {', '.join(never)}" if made and never and len(never) <= STEPS_SHOWN // 10 else "")
 
@@ -221,7 +229,8 @@ def _comparison(advice: Advice) -> str:
         looks = result.measurements if life or result.average_measurements is None else result.average_measurements
         failures = [] if not has_failures else ["?" if found is None else plain_number(found.failures_per_period)]
         lost = units.amount(advice.lost(policy))
-        cells.append((policy.name, units.money(policy.value), lost, plain_number(looks), *failures))
+        name = policy.name if policy.is_allowed else f"{policy.name} (not allowed)"
+        cells.append((name, units.money(policy.value), lost, plain_number(looks), *failures))
     rules = [f"- {policy.name}: {policy.rule}" for policy in advice.policies[1:] if policy.given_rule]
     notes = [f"- {policy.name}: {policy.note}" for policy in advice.policies if policy.note is not None]
     return "\n".join([*text_table(head, cells, "<>>>>"[: len(head)]), *rules, *notes])
@@ -233,10 +242,13 @@ def _comparison(advice: Advice) -> str:
 def _worth_lines(advice: Advice) -> Iterator[str]:
     yield "What inspections are worth"
     for one in advice.worth:
-        yield from method_lines(advice, one)
+        first, *others = method_lines(advice, one)
+        yield f"- {first}"
+        yield from (f"    {line}" for line in others)
 
 
 def method_lines(advice: Advice, one: MethodWorth) -> Iterator[str]:
+    """Yield what a method is worth, and what it may cost with other probabilities of detection, as sentences."""
     units, name = advice.units, shown(one.name)
     words = [f"costs {units.amount(one.price)}"]
     if one.break_even is not None:
@@ -250,7 +262,7 @@ def method_lines(advice: Advice, one: MethodWorth) -> Iterator[str]:
             else units.amount(low)
         )
         words.append(f"one at the end of the first {units.period} is worth {gain}")
-    yield f"- {name}: {'; '.join(words)}."
+    yield f"{name}: {'; '.join(words)}."
     for quality, low, high in one.qualities:
         if quality != 1:
             most = (
@@ -259,4 +271,4 @@ def method_lines(advice: Advice, one: MethodWorth) -> Iterator[str]:
                 else f"{units.amount(low)} or more"
             )
             exact = units.amount(low) if units.amount(low) == units.amount(high) else most
-            yield f"    with {plain_number(quality)} times the probability of detection it may cost {exact}"
+            yield f"with {plain_number(quality)} times the probability of detection it may cost {exact}"

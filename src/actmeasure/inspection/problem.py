@@ -26,10 +26,21 @@ from actmeasure.errors import FitError, PlanError, quoted, unknown_name
 from actmeasure.inspection.economics import Components, Economics, InspectionMethod, RuleStep
 from actmeasure.model import Component, Measurement, Model, lifetime, system
 from actmeasure.model.finite_life import Lifetime
+from actmeasure.model.system import Factors
 from actmeasure.model.transitions import FloatArray
 from actmeasure.policy_graph import Outcome, PolicyGraph, bind, trace_pairs
 
-__all__ = ["FAILURES", "INSPECTION", "LimitedModel", "Problem", "priced_problem", "problem_of_model", "rule_graph"]
+__all__ = [
+    "FAILURES",
+    "INSPECTION",
+    "MOBILISATION",
+    "LimitedModel",
+    "Problem",
+    "component_looks",
+    "priced_problem",
+    "problem_of_model",
+    "rule_graph",
+]
 
 IntArray = npt.NDArray[np.int64]
 
@@ -69,7 +80,8 @@ class LimitedModel:
 
     def followed(self, graph: PolicyGraph) -> PolicyGraph:
         """Return a graph on the problem's model as one on this model."""
-        return PolicyGraph([Decision(self.actions.index(one), one.measurement) for one in graph.decisions], graph.edges)
+        decisions = [Decision(self.actions.index(one), one.measurement) for one in graph.decisions]
+        return PolicyGraph(decisions, graph.edges, graph.start)
 
     def unlimited(self, graph: PolicyGraph) -> PolicyGraph:
         """Return a graph on this model as one on the problem's model, with every inspection that an action contains."""
@@ -137,6 +149,20 @@ class Problem:
             return math.inf if self.periods is None else float(self.periods)
         return (1 - (0.0 if self.periods is None else discount**self.periods)) / (1 - discount)
 
+    def methods(self) -> dict[str, FloatArray]:
+        """Return how many inspections of each method a measurement of the model consists of, shape (k,).
+
+        In a system, a measurement may inspect several components.
+        """
+        model, factors = self.base, self.base.origin
+        if not isinstance(factors, Factors):
+            return dict(zip([one.name for one in model.measurements], np.eye(len(model.measurements)), strict=True))
+        found: dict[str, FloatArray] = {}
+        for number in range(len(model.measurements)):
+            for name, _ in component_looks(factors, number + 1):
+                found.setdefault(name, np.zeros(len(model.measurements)))[number] += 1
+        return found
+
     def counting_failures(self) -> Model:
         """Return the model whose rewards are the failures, with inspections for free: `evaluate` then counts failures."""
         free = tuple(replace(one, cost=0.0) for one in self.model.measurements)
@@ -147,6 +173,20 @@ class Problem:
         where = self.states[belief.states]
         found = np.bincount(where[where >= 0], weights=belief.probabilities[where >= 0], minlength=self.base.n_states)
         return found.astype(np.float64)
+
+
+def component_looks(factors: Factors, measurement: int) -> list[tuple[str, float]]:
+    """Return name and price of each inspection of a component in a measurement of a system; NaN for a price that varies."""
+    found = []
+    for part, choices, chosen in zip(
+        factors.components, factors.choices, np.argwhere(factors.decisions[..., 1] == measurement)[0], strict=True
+    ):
+        _, look = choices[chosen]
+        if look:
+            one = part.model.measurements[look - 1]
+            prices = one.table(part.model.n_states, part.model.n_actions)
+            found.append((one.name, float(prices.flat[0]) if (prices == prices.flat[0]).all() else math.nan))
+    return found
 
 
 def problem_of_model(model: Model, failures: Sequence[str | int] = ()) -> Problem:

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from actmeasure.errors import FitError, quoted, unknown_name
+from actmeasure.errors import FitError, counted, quoted, unknown_name
 from actmeasure.inspection.calendars import BrokenLineError, PeriodCalendar
 from actmeasure.inspection.diagnostics import Diagnostic, diagnostic
 from actmeasure.inspection.table_files import COLUMNS, BrokenTableError, Layout, Table, open_table
-from actmeasure.inspection.text import counted, problem_text
+from actmeasure.inspection.text import problem_text
 
 __all__ = ["NONE", "NameCodes", "Progress", "Records", "RowCoder", "ignore_progress", "natural", "read_records"]
 

@@ -146,7 +146,10 @@ def _mask(structure: Any, action: str, n_states: int, is_rate: bool) -> BoolArra
                 raise FitError(unknown_name(f"structure of action {action!r}", name, STRUCTURES))
             mask &= named_mask(name.strip(), n_states)
         return mask & ~np.eye(n_states, dtype=bool) if is_rate else mask
-    mask = np.asarray(structure)
+    try:
+        mask = np.asarray(structure)
+    except ValueError:  # rows of different lengths
+        mask = np.array(len(structure) * [None])
     if mask.shape != (n_states, n_states) or mask.dtype != np.bool_:
         raise FitError(
             f"the structure of action {action!r} is an array of type {mask.dtype} and shape {mask.shape}, expected truth values "
@@ -181,9 +184,9 @@ def possible_errors(errors: Any, states: Sequence[str], noticed: Sequence[str]) 
             raise FitError(
                 f"errors[{true!r}] is {quoted(recorded)}, expected a list of states or a mapping to probabilities"
             )
-        given = recorded if isinstance(recorded, Mapping) else dict.fromkeys(recorded)
-        for name, chance in given.items():
-            if name not in numbers:
+        given = recorded.items() if isinstance(recorded, Mapping) else [(name, None) for name in recorded]
+        for name, chance in given:
+            if not isinstance(name, str) or name not in numbers:
                 raise FitError(f"errors[{true!r}]: {unknown_name('state', name, states)}")
             if name == true:
                 raise FitError(f"errors[{true!r}] names the state itself, which is what remains; leave it out")

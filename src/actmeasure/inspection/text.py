@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from actmeasure.errors import quoted, shown, unknown_name
+from actmeasure.errors import counted, quoted, shown, unknown_name
 from actmeasure.inspection.economics import DAYS, Units
 from actmeasure.inspection.schedules import belief_after, plan_of
 from actmeasure.planning.budget import why_open
@@ -17,7 +17,7 @@ from actmeasure.text import break_even_text, name_value_lines, percent, plain_nu
 
 if TYPE_CHECKING:
     from actmeasure.evaluation import Evaluation
-    from actmeasure.inspection.advice import Advice, Confidence, StatePlan
+    from actmeasure.inspection.advice import Advice, StatePlan
     from actmeasure.inspection.diagnostics import Diagnostic
     from actmeasure.inspection.fitting import Fit
     from actmeasure.inspection.imperfect_rules import ComparedRule
@@ -38,7 +38,6 @@ __all__ = [
     "certificate",
     "confidence_lines",
     "confidence_words",
-    "counted",
     "failures_words",
     "first_notes",
     "fit_text",
@@ -81,11 +80,6 @@ def sentence(diagnostic: Diagnostic) -> str:
 def _joined(details: Mapping[str, Any]) -> dict[str, Any]:
     """Return the details with lists of texts joined by commas."""
     return {key: ", ".join(map(str, value)) if isinstance(value, tuple) else value for key, value in details.items()}
-
-
-def counted(number: int, noun: str) -> str:
-    """Return `1 unit` or `2 units`."""
-    return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 def problem_text(problem: str, details: Mapping[str, Any]) -> str:
@@ -343,8 +337,8 @@ SENTENCES: dict[str, str | Callable[[Mapping[str, Any]], str]] = {
     "columns-ignored": "Columns whose name is no time were not read: {columns}.",
     "states-sorted": lambda details: f"The states are in the order in which they sort, {' < '.join(details['states'])}; give "
     "another order, the best first, with states=[...] (--states ...).",
-    "contradicted-records-left-out": "Left out, as requested: what was recorded at {times:,} times at which a unit has two "
-    "states or actions.",
+    "contradicted-records-left-out": lambda details: "Left out, as requested: what was recorded at "
+    f"{counted(details['times'], 'time')} at which a unit has two states or actions.",
     "records-merged": "Merged with another record of the same unit and time, with which they agree: {records:,}.",
     "default-action-not-recorded": "No record names the default action {action!r}; the records name {recorded}.",
     "actions-filled-in": _actions_filled_in,
@@ -354,7 +348,8 @@ SENTENCES: dict[str, str | Callable[[Mapping[str, Any]], str]] = {
     "contradicting-units-left-out": _units_left_out,
     "units-without-change": "{units:,} of {all_units:,} units were inspected only once or never; they contain no information "
     "about transitions.",
-    "times-look-like-dates": "The times look like dates without dashes, but were read as numbers of periods; write 2024-05-31.",
+    "times-look-like-dates": "The times look like dates without dashes, but were read as numbers of periods; write 2024-05-31, "
+    "or say so with date_format='%Y%m%d' (--date-format %Y%m%d).",
     "state-seen-once": _state_seen_once,
     "state-never-seen": "State {state!r} was never seen.",
     "assumed-transitions": lambda details: f"{_assumption(details)}, from {', '.join(details['states'])}; the records contain "
@@ -373,6 +368,9 @@ SENTENCES: dict[str, str | Callable[[Mapping[str, Any]], str]] = {
     "little-exposure": _little_exposure,
     "estimation-not-converged": "The maximisation of the likelihood did not settle at a maximum; the estimates are rough. A "
     "structure with fewer transitions, or longer periods, usually helps.",
+    "state-left-unseen": "No inspection followed one that showed {state!r} ({units:,} units): that units leave it is inferred "
+    "from the other gaps alone. If it is not left, say so (--structure {structure}); if it is recorded when it happens, as a "
+    "breakdown is, --noticed {state}.",
     "intensity-at-limit": "{action} from {begin} to {end} is faster than the records can show; its intensity is a lower limit.",
     "errors-confounded": "The records hardly tell apart how often {state} is recorded as {recorded} and how fast units go "
     "from {begin} to {end} ({action}): their estimates have a correlation of {correlation:.2f}, and the first a standard "
@@ -648,6 +646,7 @@ def rule_words(rule: ComparedRule, period: str) -> str:
     """Return what a rule for imperfect inspections does, in sentences."""
     looks = f"({rule.measurement}) " if rule.measurement else ""
     acts = "; ".join(_grouped_actions(rule.actions)) or "no action follows"
+    acts = f"each component by its own outcome: {acts}" if rule.by_component else acts
     match rule.key:
         case "never":
             regular = rule.actions.get("")
@@ -655,8 +654,9 @@ def rule_words(rule: ComparedRule, period: str) -> str:
             seen = "; ".join(_grouped_actions({outcome: a for outcome, a in rule.actions.items() if outcome}))
             return f"{words}; {seen}." if seen else f"{words}."
         case "calendar-kept" | "calendar-restarted":
-            clock = "and the interval begins anew" if rule.key == "calendar-restarted" else "and the calendar goes on"
-            return f"Inspect {looks}every {_every(rule.interval or 1, period)}; {acts}, {clock}."
+            clock = "and it begins anew" if rule.key == "calendar-restarted" else "and the calendar goes on"
+            every, first = _every(rule.interval or 1, period), counted((rule.interval or 1) + 1, period)
+            return f"Inspect {looks}every {every}, first after {first}; {acts}, {clock}."
         case "always":
             return f"Inspect {looks}every {period}; {acts}."
         case "threshold":
@@ -691,7 +691,7 @@ def _grouped_actions(actions: Mapping[str, str]) -> Iterator[str]:
 def _plan_sentences(rule: ComparedRule, period: str) -> Iterator[str]:
     """Yield the sentences of a rule by outcome."""
     for made, outcome, action, wait, then in rule.plans:
-        when = f"after {counted(wait, period)}" if wait else "at once"
+        when = f"after {counted(wait + 1, period)}"  # at the end of the period after those of waiting
         first = "" if action == rule.waiting else f"{action}, then "
         after = f"After {shown(outcome)} ({made}): " if made else ""
         words = f"{first}inspect ({then}) {when}"
@@ -904,15 +904,24 @@ def confidence_words(advice: Advice) -> dict[str, str] | None:
     """Return the figures of `Advice.confidence` in words; None if there is none.
 
     Keys: `models`, their number; `cost`, the middle 90 % of what the plan costs (or is worth) in them; `mean`, `most`, `worst`:
-    mean, 95 % quantile and maximum of its loss against each model's best plan; `same`, the mean share of models with the same
-    plan.
+    mean, 95 % quantile and maximum of its loss against each model's best plan; `solved`, the models of which that is known;
+    `same`, the mean share of models with the same plan; `failures`, the middle 90 % of its failures per period, or empty.
     """
     confidence, units = advice.confidence, advice.units
     if confidence is None:
         return None
     low, high = sorted(confidence.value_range, key=units.shown)
     losses = confidence.losses if len(confidence.losses) else np.array([math.nan])
+    count, failures = len(confidence.losses), ""
+    if len(confidence.failures) and np.isfinite(confidence.failures).all():
+        failures = " to ".join(plain_number(float(one)) for one in quantile_interval(confidence.failures, 0.9))
     return {
+        "failures": failures,
+        "solved": "all of them"
+        if count == len(confidence.values)
+        else f"the {count:,} of them that were solved"
+        if count
+        else "",
         "models": f"{len(confidence.values):,}",
         "cost": f"{units.money(low)} to {units.money(high)}",
         "mean": units.amount(float(losses.mean())),
@@ -924,11 +933,10 @@ def confidence_words(advice: Advice) -> dict[str, str] | None:
 
 def confidence_lines(advice: Advice) -> list[str]:
     """Return how sure the plan is, from resampled models; the advice must have a confidence."""
-    words, sure = confidence_words(advice), advice.confidence
+    words = confidence_words(advice)
     assert words is not None
-    assert sure is not None
     if advice.graph is not None:
-        return list(_graph_confidence(advice, sure, words))
+        return list(_graph_confidence(advice, words))
     return [
         f"Uncertainty: the best plans of {words['models']} models fitted to resampled records",
         f"the plan's {advice.units.figure} in them  {words['cost']} (the middle 90 %)",
@@ -938,17 +946,15 @@ def confidence_lines(advice: Advice) -> list[str]:
     ]
 
 
-def _graph_confidence(advice: Advice, sure: Confidence, words: Mapping[str, str]) -> Iterator[str]:
+def _graph_confidence(advice: Advice, words: Mapping[str, str]) -> Iterator[str]:
     units, period = advice.units, advice.units.period
     yield f"Uncertainty: the plan in {words['models']} models fitted to resampled records"
     yield f"the plan's {units.figure} in them  {words['cost']} (the middle 90 %)"
-    if np.isfinite(sure.failures).all() and len(sure.failures):
-        low, high = quantile_interval(sure.failures, 0.9)
-        yield f"failures per {period} in them  {plain_number(float(low))} to {plain_number(float(high))} (the middle 90 %)"
-    count = len(sure.losses)
-    if count:
-        solved = "all of them" if count == len(sure.values) else f"the {count:,} of them that were solved"
+    if words["failures"]:
+        noun = "times down" if advice.problem is not None and advice.problem.components > 1 else "failures"
+        yield f"{noun} per {period} in them  {words['failures']} (the middle 90 %)"
+    if words["solved"]:
         yield (
             f"lost by the plan if one of them is the true one  {words['mean']} on average, {words['most']} or less in 95 %, "
-            f"{words['worst']} at most, in {solved}"
+            f"{words['worst']} at most, in {words['solved']}"
         )

@@ -101,6 +101,11 @@ class ComparedPolicy:
         value = self.evaluation.discounted_return
         return -math.inf if math.isnan(value) else value
 
+    @property
+    def is_allowed(self) -> bool:
+        """Whether it keeps the limits on failures and on the time between inspections."""
+        return self.note is None or self.note.code not in ("longest-interval-exceeded", "failure-limit-exceeded")
+
 
 def usual_policies(
     model: Model, plan: Schedule, period: str, budget: Budget, tell: Callable[[str], None]

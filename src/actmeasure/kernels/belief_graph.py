@@ -72,6 +72,8 @@ class Graph(NamedTuple):
     parent: Any  # int32 (capacity,): the node from which this one was first reached, or -1
     parent_action: Any  # int32 (capacity,): the action that led here from there
     mixed_at: Any  # int64 (capacity,): number of expanded nodes when the node was last bounded by a mixture
+    inner: Any  # int32 (capacity,): the node inside this one that bounds it (`kernels/inner_bound.py`), or -1
+    inner_share: Any  # float64 (capacity,): its share
     mark: Any  # int64 (capacity,): stamp of the last walk that visited the node
     hashes: Any  # uint64 (capacity,)
     table: Any  # int32 (a power of two,): open addressing, -1 where free
@@ -110,21 +112,21 @@ class Scratch(NamedTuple):
 
 @inner
 def is_short_of_nodes(graph: Graph) -> bool:
-    """Whether expanding a node may need more nodes than are free, with one reserved for each state to be known."""
+    """Return whether expanding a node may need more nodes than are free, with one reserved for each state to be known."""
     n_new = graph.child.shape[1] + graph.node_of_state.shape[0]
     return bool(graph.counts[NODES] + n_new >= graph.expanded.shape[0])
 
 
 @inner
 def is_short_of_entries(graph: Graph) -> bool:
-    """Whether expanding a node may need more entries than are free, with one reserved for each state to be known."""
+    """Return whether expanding a node may need more entries than are free, with one reserved for each state to be known."""
     n_new = (graph.child.shape[1] + 1) * graph.node_of_state.shape[0]
     return bool(graph.counts[ENTRIES] + n_new >= graph.states.shape[0])
 
 
 @inner
 def has_room(graph: Graph) -> bool:
-    """Whether one more node can be expanded."""
+    """Return whether one more node can be expanded."""
     return not is_short_of_nodes(graph) and not is_short_of_entries(graph)
 
 
@@ -257,6 +259,7 @@ def _add(graph: Graph, bounds: Bounds, scratch: Scratch, count: int, code: Any, 
     graph.expanded[node] = False
     graph.exit_choice[node], graph.lower_choice[node] = NONE, NONE
     graph.parent[node], graph.mixed_at[node] = NONE, 0
+    graph.inner[node] = NONE
     graph.mark[node] = 0
     graph.upper[node], graph.reveal_upper[node] = np.inf, np.inf
     graph.lower[node], graph.reveal_lower[node] = -np.inf, -np.inf
@@ -451,8 +454,8 @@ def back_up(graph: Graph, bounds: Bounds, discount: float, node: int) -> int:
 
 
 @no_refcount
-def best_lower_choice(graph: Graph, bounds: Bounds, discount: float, node: int) -> int:
-    """Return the choice with the highest lower bound at an expanded node."""
+def best_lower_choice(graph: Graph, bounds: Bounds, discount: float, node: int) -> tuple[float, int]:
+    """Return the highest lower bound of a choice at an expanded node, and the choice."""
     best, value = 0, -np.inf
     for action in range(graph.child.shape[1]):
         child = graph.child[node, action]
@@ -467,7 +470,7 @@ def best_lower_choice(graph: Graph, bounds: Bounds, discount: float, node: int) 
             best, value = 2 * action, blind
         if looking > value:
             best, value = 2 * action + 1, looking
-    return best
+    return value, best
 
 
 @no_refcount
@@ -484,12 +487,12 @@ def query(graph: Graph, bounds: Bounds, scratch: Scratch, discount: float, what:
     Returns
     -------
     mean, answer : float, int
-        The mean is 0 except for `LOWER_VECTOR`.
+        The mean is the bound of the choice for `LOWER_CHOICE`, and 0 for nodes.
     """
     if what == NODE_OF_STATE:
         return 0.0, node_of(graph, bounds, scratch, number)
     if what == NODE_OF_BELIEF:
         return 0.0, find_or_add(graph, bounds, scratch, number)
     if what == LOWER_CHOICE:
-        return 0.0, best_lower_choice(graph, bounds, discount, number)
+        return best_lower_choice(graph, bounds, discount, number)
     return best_mean(graph, number, bounds.lower_vectors)

@@ -3,7 +3,8 @@
 A *tip* is a node that has not been expanded; its upper bound rests on those of the states that are possible there.
 
 Python calls `frontier`, `solve_cycle` and `expand_below`. They are compiled when they are first called: `solve_cycle` where there
-is a cycle, and bounds by mixtures where `mixing` is not None, as Numba leaves out branches that need it otherwise.
+is a cycle, and bounds by mixtures and by inner beliefs where `mixing` is not None, as Numba leaves out branches that need it
+otherwise. `raise_lower_bounds` is for long searches too.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ import numpy as np
 from actmeasure.kernels.belief_graph import (
     BOUND_TIE,
     EXPANDED,
+    NODES,
     NONE,
     STAMP,
     Bounds,
     Graph,
     Scratch,
     back_up,
+    best_mean,
     choice_upper,
     expand,
     has_room,
@@ -28,17 +31,19 @@ from actmeasure.kernels.belief_graph import (
     renew_tip,
 )
 from actmeasure.kernels.dynamics import EPSILON, Dynamics
+from actmeasure.kernels.inner_bound import find_inner, insert, lower_by_inner
 from actmeasure.kernels.jit import no_refcount
 from actmeasure.kernels.mixture_bound import Mixing, lower_by_mixture
 
 #: A node whose bound fell by this fraction of its gap when renewed is left: another choice may have a higher bound now.
 WORTH_TURNING_BACK = 0.01
-#: Likewise where bounds by mixtures are in use.
+#: Likewise where bounds by mixtures and inner beliefs are in use.
 WORTH_TURNING_BACK_MIXED = 0.001
 FULL = -1
 #: Entries of the array `progress` of `frontier`.
 N_OWN, COUNT, N_MET, FOLLOWED, FIRST_STAMP, CYCLE_BEGIN, CYCLE_END = range(7)
-#: An expanded node is bounded by mixtures again when the number of expanded nodes has grown by this factor.
+#: An expanded node is bounded by mixtures again, and its inner belief chosen, when the number of expanded nodes has grown by this
+#: factor.
 GROWN = 1.1
 #: Number of further tips expanded after each tip, below the node to whose gap the bound of the tip before is mostly due.
 MOST_PARTS = 2
@@ -75,17 +80,19 @@ def descend(
             path[length], weights[length] = node, weight
             length += 1
             choice = back_up(graph, bounds, discount, node)
-            if mixing is not None:  # noqa: SIM102 - Numba leaves this branch out only if it is the whole condition
+            if mixing is not None:
+                before = graph.upper[node]
                 if graph.counts[EXPANDED] > GROWN * graph.mixed_at[node]:
                     graph.mixed_at[node] = graph.counts[EXPANDED]
-                    before = graph.upper[node]
                     lower_by_mixture(graph, bounds, mixing, discount, node)
-                    if _fell(graph, node, before, share) and length > 1:
-                        graph.mark[node] = 0
-                        length -= 2
-                        node, weight = path[length], weights[length]
-                        graph.mark[node] = 0
-                        continue
+                    find_inner(graph, scratch, mixing.index, node)
+                lower_by_inner(graph, bounds, node)
+                if _fell(graph, node, before, share) and length > 1:
+                    graph.mark[node] = 0
+                    length -= 2
+                    node, weight = path[length], weights[length]
+                    graph.mark[node] = 0
+                    continue
             child = graph.child[node, choice // 2]
             if choice % 2 == 1 or child < 0 or graph.known[child] >= 0:
                 break
@@ -96,6 +103,8 @@ def descend(
         renew_tip(graph, bounds, node)
         if mixing is not None:
             mixing.loosest[0] = lower_by_mixture(graph, bounds, mixing, discount, node)
+            find_inner(graph, scratch, mixing.index, node)
+            lower_by_inner(graph, bounds, node)
         if _fell(graph, node, before, share) and length > 0:
             length -= 1
             node = path[length]
@@ -105,6 +114,8 @@ def descend(
         if (graph.upper[node] - graph.lower[node]) * weight > threshold:
             expand(graph, model, bounds, scratch, discount, node)
             back_up(graph, bounds, discount, node)
+            if mixing is not None:
+                insert(graph, mixing.index, node)
             is_at_leaf = True
         break
     for i in range(length - 1, -1, -1):
@@ -114,7 +125,7 @@ def descend(
 
 @no_refcount
 def _fell(graph: Graph, node: int, before: float, share: float) -> bool:
-    """Whether the upper bound of a node fell by more than a share of its gap, so that something else may look better now."""
+    """Return whether the upper bound of a node fell by more than a share of its gap, so that another node may be better now."""
     return bool(before - graph.upper[node] > share * max(before - graph.lower[node], BOUND_TIE))
 
 
@@ -137,6 +148,24 @@ def _expand_tips(
                 if not descend(graph, model, bounds, scratch, mixing, discount, part, threshold):
                     break
     return expanded
+
+
+@no_refcount
+def raise_lower_bounds(graph: Graph, bounds: Bounds, discount: float, sweeps: int) -> None:
+    """Raise the lower bounds of all nodes to the best mean of `Bounds.lower_vectors`, then back up all expanded nodes.
+
+    Nodes are backed up `sweeps` times, the last added first.
+    """
+    for node in range(graph.counts[NODES]):
+        lower, _ = best_mean(graph, node, bounds.lower_vectors)
+        if lower > graph.lower[node]:
+            graph.lower[node] = lower
+            if graph.known[node] >= 0:
+                bounds.lower[graph.known[node]] = lower
+    for _ in range(sweeps):
+        for node in range(graph.counts[NODES] - 1, -1, -1):
+            if graph.expanded[node]:
+                back_up(graph, bounds, discount, node)
 
 
 @no_refcount

@@ -75,7 +75,7 @@ def no_refcount(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def inlined(function: Callable[P, R]) -> Callable[P, R]:
-    """As `no_refcount`, for functions that are called once or twice, in an innermost loop: their code is copied into the callers.
+    """Compile as `no_refcount` does, and copy the code into the callers: for functions that are called in an innermost loop.
 
     A call passes every array of a named tuple as seven words, so that calls with several tuples take longer than short functions.
     """
@@ -83,7 +83,7 @@ def inlined(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def inner(function: Callable[P, R]) -> Callable[P, R]:
-    """As `no_refcount`, for short functions: kernels call them compiled, Python calls them uncompiled."""
+    """Compile as `no_refcount` does, for short functions: kernels call them compiled, Python calls them uncompiled."""
     return _kernel(function, {"_nrt": False}, is_inner=True)
 
 

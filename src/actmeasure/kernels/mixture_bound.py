@@ -42,10 +42,11 @@ LEAST_MASS, MOST_ERROR = 1e-30, 1e-3
 
 
 class Mixing(NamedTuple):
-    """Work arrays."""
+    """Work arrays of bounds by mixtures, and the index of those by inner beliefs."""
 
     actions_back: Any  # int64 (MOST_BACK,): the actions that led to a node, the last first
     loosest: Any  # int64 (1,): the node to whose gap the bound of the last tip is due, or -1
+    index: Any  # Index of `kernels/inner_bound.py`
 
 
 @no_refcount

@@ -54,8 +54,9 @@ from actmeasure.kernels.jit import compiled, no_refcount
 from actmeasure.kernels.tensor_grid import Grid, grid_bound
 
 __all__ = [
-    "CHILDREN", "DELTA", "ENTRIES", "FULL", "NODES", "PLANS", "ROWS", "VALUES", "VECTORS", "Points", "Vectors", "Work",
-    "add_node", "add_vector", "look_ahead", "rehash", "renew", "run_trials", "sweep",
+    "CHILDREN", "CHUNKS", "COLUMNS", "DELTA", "ENTRIES", "FULL", "NODES", "PLANS", "ROWS", "VALUES", "VECTORS", "WIDTH",
+    "Points", "Vectors", "Work",
+    "add_node", "chunk_vectors", "look_ahead", "rehash", "renew", "run_trials", "sweep",
 ]  # fmt: skip
 
 #: Beliefs whose probabilities differ by less than this, relative, may be merged.
@@ -63,7 +64,9 @@ DELTA = 2.0**-39
 #: Entries of `Points.counts`.
 NODES, ENTRIES, ROWS, CHILDREN, MIXTURES, WEIGHTS = range(6)
 #: Entries of `Vectors.counts`.
-VECTORS, VALUES, PLANS = range(3)
+VECTORS, VALUES, PLANS, CHUNKS, COLUMNS = range(5)
+#: Vectors of a chunk.
+WIDTH = 8
 #: Results of `run_trials` and `sweep`.
 DONE, FULL = 0, 1
 #: A trial ends where the gap is below this share of the gap at the start, divided by the discount for each step.
@@ -72,8 +75,9 @@ TRIAL_SHARE = 0.95
 MOST_CANDIDATES = 128
 #: Vectors tried as a continuation after an outcome that is impossible in the node.
 MOST_TRIED = 30
-#: A vector is added if it improves a node by this share of the gap at the start, times 1 - discount.
-LEAST_IMPROVEMENT = 0.02
+#: A vector is added if it improves a node by this share of the gap at the start, times 1 - discount, or times the least share of
+#: a step: where the number of steps is limited, and otherwise, where a floor that is too high ends the search near discount 1.
+LEAST_IMPROVEMENT, LEAST_STEP_OF_LIFE, LEAST_STEP = 0.02, 0.02, 1e-6
 #: A node is bounded by interpolation again when the number of rows has grown by this share: a leaf, or an expanded node.
 STALE_LEAF, STALE_ROW = 0.05, 0.2
 #: In sweeps, children whose gap is below this share of the gap at the start are not bounded anew.
@@ -99,8 +103,11 @@ class Points(NamedTuple):
     interpolated: Any  # int64 (N,): number of rows when the node was bounded by interpolation
     visited: Any  # int64 (N,): the last layer in which a trial came by, -1 if none did
     row: Any  # int32 (N,): -1 until expanded
-    next_point: Any  # int32 (N,): the row before, in the same slice
-    last_point: Any  # int32 (X,)
+    last_row: Any  # int32 (X,): the latest row of a slice, -1 if there is none
+    # Per row:
+    node_of_row: Any  # int32 (R,)
+    row_before: Any  # int32 (R,): the row before in the same slice, -1 if it is the first
+    row_mask: Any  # int64 (R,): the mask of its node
     # Per row and decision:
     bound: Any  # float64 (R * D, Y): upper bounds of decisions
     linear: Any  # float64 (R * D, Y): those of `Rows.informed`
@@ -108,24 +115,28 @@ class Points(NamedTuple):
     child: Any  # int64 (R * D,): the first of the children, -1 while the decision is not followed
     child_node: Any  # int32 (n_children,): -1 where the outcome is impossible
     child_chance: Any  # float64 (n_children,)
-    node_of_row: Any  # int32 (R,)
-    # The mixtures of rows that bound a node by interpolation, one for each decision that mattered; K mixtures, W weights:
+    # The mixtures of rows that bound a node by interpolation; K mixtures, W weights:
     mix_first: Any  # int64 (N,)
     mix_number: Any  # int32 (N,): 0 where there is none
-    mix_others: Any  # float64 (N, Y): the largest linear bound of decisions without a mixture
-    mix_decision: Any  # int32 (K,)
+    mix_others: (
+        Any  # float64 (N, Y): the largest linear bound of decisions without a mixture; only used with several layers
+    )
+    mix_decision: Any  # int32 (K,): the decision for which the weights were computed
     mix_linear: Any  # float64 (K, Y): the linear bound of the decision at the node
-    mix_begin: Any  # int64 (K,): the weights, which mixtures of a node may share
+    mix_begin: Any  # int64 (K,)
     mix_end: Any  # int64 (K,)
-    mix_shared: Any  # bool (K,): whether the weights were computed for another decision
     mix_row: Any  # int32 (W,)
     mix_weight: Any  # float64 (W,)
 
 
 class Vectors(NamedTuple):
-    """Value vectors; those of a slice and layer form a list, the latest first."""
+    """Value vectors; those of a slice and layer form a list, the latest first.
 
-    counts: Any  # int64 (3,)
+    Those that are not dominated are kept once more in *chunks* of `WIDTH` columns, by state, so that all vectors of a chunk are
+    compared at a belief at once. The chunks of a slice and layer form a list, the latest first, with the vectors in their order.
+    """
+
+    counts: Any  # int64 (5,)
     begin: Any  # int64 (V,): of the values, one for each state of the slice
     values: Any  # float64
     slice_of: Any  # int32 (V,)
@@ -135,6 +146,17 @@ class Vectors(NamedTuple):
     plans: Any  # int32
     last: Any  # int32 (X, Y)
     before: Any  # int32 (V,)
+    column: Any  # int64 (V,): chunk * WIDTH + column, -1 once it is dominated
+    last_chunk: Any  # int32 (X, Y)
+    spare_chunk: Any  # int32 (X, Y): the first of a list of chunks that are free
+    n_columns: (
+        Any  # int32 (X, Y): columns of all chunks that were used, with those of vectors that are dominated by now
+    )
+    n_alive: Any  # int32 (X, Y): vectors that are not dominated
+    chunk_before: Any  # int32 (C,)
+    chunk_begin: Any  # int64 (C,): of the values, WIDTH for each state of the slice
+    chunk_vector: Any  # int32 (C * WIDTH,): -1 where a column is free, or its vector is dominated
+    chunk_values: Any  # float64
 
 
 class Work(NamedTuple):
@@ -149,9 +171,12 @@ class Work(NamedTuple):
     chosen: Any  # int32 (most groups of a decision,)
     path: Any  # int64 (longest trial, 2): node and layer
     bounds: Any  # float64 (D, Y)
+    linear: Any  # float64 (D, Y)
+    mixed: Any  # float64 (D,)
     order: Any  # bool (D,)
     totals: Any  # float64 (Y,)
     highest: Any  # float64 (Y,)
+    matched: Any  # int32 (R,)
     ratio: Any  # float64 (R,)
     tally: Any  # int64 (some bins,)
 
@@ -236,7 +261,11 @@ def _node(rows: Rows, points: Points, grid: Grid | None, work: Work, size: int) 
         points.lower[node, layer] = -np.inf
         points.best[node, layer] = -1
         points.checked[node, layer] = -1
-        points.upper[node, layer] = _linear_bound(rows, points, node, layer)
+        points.upper[node, layer] = -np.inf
+    _write_linear(rows, points, work, node)
+    for decision in range(rows.n_decisions):
+        for layer in range(points.upper.shape[1]):
+            points.upper[node, layer] = max(points.upper[node, layer], work.linear[decision, layer] + rows.slack)
     if grid is not None:
         bound = grid_bound(grid, points.states, points.probabilities, first, size) + rows.slack
         points.upper[node, 0] = min(points.upper[node, 0], bound)
@@ -244,20 +273,17 @@ def _node(rows: Rows, points: Points, grid: Grid | None, work: Work, size: int) 
 
 
 @no_refcount
-def _linear_bound(rows: Rows, points: Points, node: int, layer: int) -> float:
-    """Return the largest of the linear bounds of decisions."""
-    best = -np.inf
-    for decision in range(rows.n_decisions):
-        best = max(best, _linear(rows, points, node, decision, layer))
-    return best + rows.slack
-
-
-@no_refcount
-def _linear(rows: Rows, points: Points, node: int, decision: int, layer: int) -> float:
-    total = 0.0
+def _write_linear(rows: Rows, points: Points, work: Work, node: int) -> None:
+    """Write the linear bounds of all decisions to `work.linear`."""
+    n, n_layers = rows.n_decisions, points.upper.shape[1]
+    for decision in range(n):
+        for layer in range(n_layers):
+            work.linear[decision, layer] = 0.0
     for i in range(points.begin[node], points.begin[node + 1]):
-        total += points.probabilities[i] * rows.informed[layer, points.states[i] * rows.n_decisions + decision]
-    return total
+        first, probability = points.states[i] * n, points.probabilities[i]
+        for layer in range(n_layers):
+            for decision in range(n):
+                work.linear[decision, layer] += probability * rows.informed[layer, first + decision]
 
 
 @compiled
@@ -312,22 +338,27 @@ def _expand(rows: Rows, points: Points, grid: Grid | None, work: Work, node: int
     points.counts[ROWS] += 1
     points.row[node] = row
     points.node_of_row[row] = node
-    points.next_point[node] = points.last_point[points.slice_of[node]]
-    points.last_point[points.slice_of[node]] = node
+    points.row_before[row] = points.last_row[points.slice_of[node]]
+    points.last_row[points.slice_of[node]] = row
+    points.row_mask[row] = points.mask[node]
+    _write_linear(rows, points, work, node)
     for decision in range(n):
         cell = row * n + decision
         points.child[cell] = -1
-        reward = 0.0
-        for i in range(points.begin[node], points.begin[node + 1]):
-            reward += points.probabilities[i] * rows.rewards[points.states[i] * n + decision]
-        points.reward[cell] = reward
+        points.reward[cell] = 0.0
         for layer in range(points.upper.shape[1]):
-            points.linear[cell, layer] = _linear(rows, points, node, decision, layer)
+            points.linear[cell, layer] = work.linear[decision, layer]
             points.bound[cell, layer] = points.linear[cell, layer] + rows.slack
+    for i in range(points.begin[node], points.begin[node + 1]):
+        for decision in range(n):
+            points.reward[row * n + decision] += points.probabilities[i] * rows.rewards[points.states[i] * n + decision]
+    for decision in range(n):
         if eager:
             _follow(rows, points, grid, work, node, decision)
         elif grid is not None:
             _probe(rows, points, grid, work, node, decision)
+    if not eager:  # so that decisions that cannot be the best are not followed
+        _renew_mixed(rows, points, work, node)
     _renew_upper(rows, points, node)
 
 
@@ -408,27 +439,22 @@ def _interpolate(rows: Rows, points: Points, lp: Programme, work: Work, node: in
     """Lower the bounds of a node by interpolation between the rows of its slice, with weights that are good in one layer.
 
     The decision with the highest bound is bounded by a linear programme, until it is one that has been: other decisions cannot
-    matter. Weights of another decision do as well where their bound is not in the way. Weights are feasible in every layer. If
-    the node is expanded, the bounds of its decisions fall as well.
+    matter. Weights are feasible for every decision, in every layer. With one layer, they bound all decisions, so that most need
+    no programme; with several, only the one they were computed for, as what is not in the way in one layer may be so in others.
+    If the node is expanded, the bounds of its decisions fall as well.
     """
     n, n_layers = rows.n_decisions, points.upper.shape[1]
     first, size = points.begin[node], points.begin[node + 1] - points.begin[node]
     points.interpolated[node] = points.counts[ROWS]
-    row = points.row[node]
     for i in range(size):
         work.place[points.states[first + i]] = i
     count = _candidates(points, lp, work, node)
     if count > 0:
         mixture, entry = points.counts[MIXTURES], points.counts[WEIGHTS]
         points.mix_first[node], points.mix_number[node] = mixture, 0
-        settled = -np.inf  # the highest bound of decisions that have a mixture
+        _begin_bounds(rows, points, work, node)
         for decision in range(n):
             work.order[decision] = False
-            for y in range(rows.shift, n_layers):
-                if row >= 0:
-                    work.bounds[decision, y] = points.bound[row * n + decision, y]
-                else:
-                    work.bounds[decision, y] = _linear(rows, points, node, decision, y) + rows.slack
         while True:
             best = 0
             for decision in range(1, n):
@@ -437,63 +463,82 @@ def _interpolate(rows: Rows, points: Points, lp: Programme, work: Work, node: in
             if work.order[best]:
                 break
             work.order[best] = True
-            points.mix_decision[mixture] = best
-            for y in range(rows.shift, n_layers):
-                points.mix_linear[mixture, y] = _linear(rows, points, node, best, y)
-            points.mix_shared[mixture] = _share(rows, points, work, node, mixture, layer, settled)
-            if not points.mix_shared[mixture]:
-                for i in range(count):
-                    cell = points.row[lp.points[i]] * n + best
-                    lp.gains[i] = points.linear[cell, layer] - points.bound[cell, layer]
-                solve_packing(lp, points.probabilities, first, size, count)
-                points.mix_begin[mixture] = entry
-                for i in range(count):
-                    if lp.weights[i] > 0.0:
-                        points.mix_row[entry], points.mix_weight[entry] = points.row[lp.points[i]], lp.weights[i]
-                        entry += 1
-                points.mix_end[mixture] = entry
-            points.counts[MIXTURES] = mixture + 1
-            points.counts[WEIGHTS] = entry
-            points.mix_number[node] += 1
+            for i in range(count):
+                cell = points.row[lp.points[i]] * n + best
+                lp.gains[i] = points.linear[cell, layer] - points.bound[cell, layer]
+            solve_packing(lp, points.probabilities, first, size, count)
+            points.mix_decision[mixture], points.mix_begin[mixture] = best, entry
+            for y in range(n_layers):
+                points.mix_linear[mixture, y] = work.linear[best, y]
+            for i in range(count):
+                if lp.weights[i] > 0.0:
+                    points.mix_row[entry], points.mix_weight[entry] = points.row[lp.points[i]], lp.weights[i]
+                    entry += 1
+            points.mix_end[mixture] = entry
             _mix(rows, points, work, mixture)
-            for y in range(rows.shift, n_layers):
-                work.bounds[best, y] = min(work.bounds[best, y], work.totals[y])
-            settled = max(settled, work.bounds[best, layer])
             mixture += 1
+            points.counts[MIXTURES], points.counts[WEIGHTS] = mixture, entry
+            points.mix_number[node] += 1
         for y in range(rows.shift, n_layers):
-            others, highest = -np.inf, -np.inf
+            points.mix_others[node, y] = -np.inf
             for decision in range(n):
-                highest = max(highest, work.bounds[decision, y])
                 if not work.order[decision]:
-                    others = max(others, work.bounds[decision, y])
-                elif row >= 0:
-                    points.bound[row * n + decision, y] = work.bounds[decision, y]
-            points.mix_others[node, y] = others
-            points.upper[node, y] = min(points.upper[node, y], highest)
+                    points.mix_others[node, y] = max(points.mix_others[node, y], work.bounds[decision, y])
+        _end_bounds(rows, points, work, node)
     for i in range(size):
         work.place[points.states[first + i]] = -1
 
 
 @no_refcount
-def _share(rows: Rows, points: Points, work: Work, node: int, mixture: int, layer: int, settled: float) -> bool:
-    """Give a mixture the weights of another one of the node if its bound is at most `settled` then; returns whether it was.
+def _begin_bounds(rows: Rows, points: Points, work: Work, node: int) -> None:
+    """Write the linear bounds of all decisions to `work.linear`, and the bounds that they have to `work.bounds`."""
+    n, row = rows.n_decisions, points.row[node]
+    if row < 0:
+        _write_linear(rows, points, work, node)
+    for decision in range(n):
+        for y in range(rows.shift, points.upper.shape[1]):
+            if row >= 0:
+                work.linear[decision, y] = points.linear[row * n + decision, y]
+                work.bounds[decision, y] = points.bound[row * n + decision, y]
+            else:
+                work.bounds[decision, y] = work.linear[decision, y] + rows.slack
 
-    Not where nodes have several layers: what is not in the way in one layer may be so in others.
-    """
-    if rows.shift == 1:
-        return False
-    for other in range(mixture - 1, points.mix_first[node] - 1, -1):
-        if not points.mix_shared[other]:
-            points.mix_begin[mixture], points.mix_end[mixture] = points.mix_begin[other], points.mix_end[other]
-            _mix(rows, points, work, mixture)
-            if work.totals[layer] <= settled:
-                return True
-    return False
+
+@no_refcount
+def _end_bounds(rows: Rows, points: Points, work: Work, node: int) -> None:
+    """Lower the bounds of a node, and of its decisions if it is expanded, to those in `work.bounds`."""
+    n, row = rows.n_decisions, points.row[node]
+    for y in range(rows.shift, points.upper.shape[1]):
+        highest = -np.inf
+        for decision in range(n):
+            highest = max(highest, work.bounds[decision, y])
+            if row >= 0:
+                points.bound[row * n + decision, y] = work.bounds[decision, y]
+        points.upper[node, y] = min(points.upper[node, y], highest)
 
 
 @no_refcount
 def _mix(rows: Rows, points: Points, work: Work, mixture: int) -> None:
-    """Write the bounds of a mixture with the present bounds of its rows to `work.totals`, in all layers."""
+    """Lower `work.bounds` by a mixture with the present bounds of its rows; with several layers, only those of its decision."""
+    n, n_layers, decision = rows.n_decisions, points.upper.shape[1], points.mix_decision[mixture]
+    if rows.shift == 1:
+        _mix_own(rows, points, work, mixture)
+        for y in range(rows.shift, n_layers):
+            work.bounds[decision, y] = min(work.bounds[decision, y], work.totals[y])
+        return
+    for d in range(n):
+        work.mixed[d] = work.linear[d, 0] + rows.slack
+    for entry in range(points.mix_begin[mixture], points.mix_end[mixture]):
+        first, weight = points.mix_row[entry] * n, points.mix_weight[entry]
+        for d in range(n):
+            work.mixed[d] -= weight * (points.linear[first + d, 0] - points.bound[first + d, 0])
+    for d in range(n):
+        work.bounds[d, 0] = min(work.bounds[d, 0], work.mixed[d])
+
+
+@no_refcount
+def _mix_own(rows: Rows, points: Points, work: Work, mixture: int) -> None:
+    """Write the bounds of a mixture for its decision, with the present bounds of its rows, to `work.totals`, in all layers."""
     decision, n_layers = points.mix_decision[mixture], points.upper.shape[1]
     for y in range(rows.shift, n_layers):
         work.totals[y] = points.mix_linear[mixture, y] + rows.slack
@@ -506,17 +551,35 @@ def _mix(rows: Rows, points: Points, work: Work, mixture: int) -> None:
 @no_refcount
 def _renew_mixed(rows: Rows, points: Points, work: Work, node: int) -> None:
     """Lower the bounds of a node by its mixtures with the present bounds of their rows."""
-    first, number, n_layers = points.mix_first[node], points.mix_number[node], points.upper.shape[1]
+    first, number = points.mix_first[node], points.mix_number[node]
     if number == 0:
         return
-    row = points.row[node]
-    for y in range(rows.shift, n_layers):
-        work.highest[y] = points.mix_others[node, y]
-    own = -np.inf  # the highest bound of weights that were computed for their decision
+    if rows.shift == 1:
+        _renew_layers(rows, points, work, node)
+        return
+    _begin_bounds(rows, points, work, node)
     for mixture in range(first, first + number):
         _mix(rows, points, work, mixture)
-        if not points.mix_shared[mixture]:
-            own = max(own, work.totals[rows.shift])
+    _end_bounds(rows, points, work, node)
+    if points.row[node] < 0:
+        best = 0
+        for decision in range(1, rows.n_decisions):
+            if work.bounds[decision, 0] > work.bounds[best, 0]:
+                best = decision
+        for mixture in range(first, first + number):
+            if points.mix_decision[mixture] == best:
+                return
+        points.interpolated[node] = -1  # a decision without weights of its own is in the way
+
+
+@no_refcount
+def _renew_layers(rows: Rows, points: Points, work: Work, node: int) -> None:
+    """Lower the bounds of a node with several layers by its mixtures, each for its own decision."""
+    n_layers, row = points.upper.shape[1], points.row[node]
+    for y in range(rows.shift, n_layers):
+        work.highest[y] = points.mix_others[node, y]
+    for mixture in range(points.mix_first[node], points.mix_first[node] + points.mix_number[node]):
+        _mix_own(rows, points, work, mixture)
         cell = row * rows.n_decisions + points.mix_decision[mixture]
         for y in range(rows.shift, n_layers):
             work.highest[y] = max(work.highest[y], work.totals[y])
@@ -525,8 +588,6 @@ def _renew_mixed(rows: Rows, points: Points, work: Work, node: int) -> None:
     if row < 0:
         for y in range(rows.shift, n_layers):
             points.upper[node, y] = min(points.upper[node, y], work.highest[y])
-        if rows.shift == 0 and own < work.highest[0]:
-            points.interpolated[node] = -1  # a decision without weights of its own is in the way
 
 
 @no_refcount
@@ -539,40 +600,41 @@ def _candidates(points: Points, lp: Programme, work: Work, node: int) -> int:
     for i in range(work.tally.shape[0]):
         work.tally[i] = 0
     bins, first = work.tally.shape[0] - 1, points.begin[node]
-    other, mask = points.last_point[points.slice_of[node]], ~points.mask[node]
-    while other >= 0:
-        work.ratio[points.row[other]] = 0.0
-        if other != node and (points.mask[other] & mask) == 0:
-            ratio = 1.0
+    row, mask, n_matched = points.last_row[points.slice_of[node]], ~points.mask[node], 0
+    while row >= 0:
+        if (points.row_mask[row] & mask) == 0 and row != points.row[node]:
+            other, ratio = points.node_of_row[row], 1.0
             for i in range(points.begin[other], points.begin[other + 1]):
                 place = work.place[points.states[i]]
                 if place < 0:
                     ratio = 0.0
                     break
                 ratio = min(ratio, points.probabilities[first + place] / points.probabilities[i])
-            if ratio > 0.0 and points.begin[other + 1] - points.begin[other] == 1:
-                ratio = 1.0
-            work.ratio[points.row[other]] = ratio
             if ratio > 0.0:
+                if points.begin[other + 1] - points.begin[other] == 1:
+                    ratio = 1.0
+                work.matched[n_matched], work.ratio[n_matched] = other, ratio
                 work.tally[int(ratio * bins)] += 1
-        other = points.next_point[other]
+                n_matched += 1
+        row = points.row_before[row]
     least, taken = bins, work.tally[bins]
     while least > 0 and taken + work.tally[least - 1] <= lp.points.shape[0]:
         least -= 1
         taken += work.tally[least]
     count, entry = 0, 0
-    other = points.last_point[points.slice_of[node]]
-    while other >= 0 and count < lp.points.shape[0]:
-        ratio, size = work.ratio[points.row[other]], points.begin[other + 1] - points.begin[other]
-        if ratio > 0.0 and int(ratio * bins) >= least and entry + size <= lp.places.shape[0]:
-            for i in range(points.begin[other], points.begin[other + 1]):
-                lp.places[entry] = work.place[points.states[i]]
-                lp.values[entry] = points.probabilities[i]
+    for i in range(n_matched):
+        other = work.matched[i]
+        size = points.begin[other + 1] - points.begin[other]
+        if count == lp.points.shape[0]:
+            break
+        if int(work.ratio[i] * bins) >= least and entry + size <= lp.places.shape[0]:
+            for k in range(points.begin[other], points.begin[other + 1]):
+                lp.places[entry] = work.place[points.states[k]]
+                lp.values[entry] = points.probabilities[k]
                 entry += 1
             lp.points[count] = other
             count += 1
             lp.offsets[count] = entry
-        other = points.next_point[other]
     return count
 
 
@@ -582,17 +644,55 @@ def _candidates(points: Points, lp: Programme, work: Work, node: int) -> int:
 @no_refcount
 def _renew_lower(rows: Rows, points: Points, vectors: Vectors, node: int, layer: int) -> None:
     """Raise the lower bound of a node to the best of the vectors that are new since it was last asked."""
-    vector = vectors.last[points.slice_of[node], layer]
-    newest = vector
-    while vector > points.checked[node, layer]:
-        begin, total = vectors.begin[vector], 0.0
-        for i in range(points.begin[node], points.begin[node + 1]):
-            total += points.probabilities[i] * vectors.values[begin + rows.position[points.states[i]]]
-        if total > points.lower[node, layer] or points.best[node, layer] < 0:
-            points.lower[node, layer] = total
-            points.best[node, layer] = vector
-        vector = vectors.before[vector]
-    points.checked[node, layer] = max(newest, points.checked[node, layer])
+    in_slice, checked = points.slice_of[node], points.checked[node, layer]
+    newest = vectors.last[in_slice, layer]
+    if newest <= checked:
+        return
+    chunk = vectors.last_chunk[in_slice, layer]
+    while chunk >= 0:
+        latest = -1
+        for column in range(chunk * WIDTH, (chunk + 1) * WIDTH):
+            latest = max(latest, vectors.chunk_vector[column])
+        if 0 <= latest <= checked:
+            break
+        if latest >= 0:
+            _compare_chunk(rows, points, vectors, node, layer, chunk)
+        chunk = vectors.chunk_before[chunk]
+    points.checked[node, layer] = newest
+
+
+@no_refcount
+def _compare_chunk(rows: Rows, points: Points, vectors: Vectors, node: int, layer: int, chunk: int) -> None:
+    """Raise the lower bound of a node to the best of the vectors of a chunk that it has not been compared with."""
+    v0, v1, v2, v3, v4, v5, v6, v7 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    begin = vectors.chunk_begin[chunk]
+    for i in range(points.begin[node], points.begin[node + 1]):
+        place, probability = begin + WIDTH * rows.position[points.states[i]], points.probabilities[i]
+        v0 += probability * vectors.chunk_values[place]
+        v1 += probability * vectors.chunk_values[place + 1]
+        v2 += probability * vectors.chunk_values[place + 2]
+        v3 += probability * vectors.chunk_values[place + 3]
+        v4 += probability * vectors.chunk_values[place + 4]
+        v5 += probability * vectors.chunk_values[place + 5]
+        v6 += probability * vectors.chunk_values[place + 6]
+        v7 += probability * vectors.chunk_values[place + 7]
+    first = chunk * WIDTH
+    _raise(points, node, layer, vectors.chunk_vector[first + 7], v7)
+    _raise(points, node, layer, vectors.chunk_vector[first + 6], v6)
+    _raise(points, node, layer, vectors.chunk_vector[first + 5], v5)
+    _raise(points, node, layer, vectors.chunk_vector[first + 4], v4)
+    _raise(points, node, layer, vectors.chunk_vector[first + 3], v3)
+    _raise(points, node, layer, vectors.chunk_vector[first + 2], v2)
+    _raise(points, node, layer, vectors.chunk_vector[first + 1], v1)
+    _raise(points, node, layer, vectors.chunk_vector[first], v0)
+
+
+@no_refcount
+def _raise(points: Points, node: int, layer: int, vector: int, value: float) -> None:
+    """Raise the lower bound of a node to the value of a vector, if it has not been compared with it."""
+    if vector > points.checked[node, layer] and (value > points.lower[node, layer] or points.best[node, layer] < 0):
+        points.lower[node, layer] = value
+        points.best[node, layer] = vector
 
 
 @no_refcount
@@ -700,6 +800,9 @@ def _store_vector(
                 vectors.last[in_slice, layer] = vectors.before[vector]
             else:
                 vectors.before[after] = vectors.before[vector]
+            vectors.chunk_vector[vectors.column[vector]] = -1
+            vectors.column[vector] = -1
+            vectors.n_alive[in_slice, layer] -= 1
         else:
             after = vector
         vector = vectors.before[vector]
@@ -716,18 +819,71 @@ def _store_vector(
     vectors.counts[PLANS] += n_plans
     vectors.before[new] = vectors.last[in_slice, layer]
     vectors.last[in_slice, layer] = new
+    if vectors.n_columns[in_slice, layer] >= 2 * vectors.n_alive[in_slice, layer] + WIDTH:
+        _chunk_again(vectors, in_slice, layer, size)
+    else:
+        _add_column(vectors, new, size)
+
+
+@no_refcount
+def _add_column(vectors: Vectors, vector: int, size: int) -> None:
+    """Add a vector to the chunks of its slice and layer; there is room for a chunk."""
+    in_slice, layer = vectors.slice_of[vector], vectors.layer[vector]
+    column = vectors.n_columns[in_slice, layer] % WIDTH
+    if column == 0:
+        chunk = vectors.spare_chunk[in_slice, layer]
+        if chunk >= 0:
+            vectors.spare_chunk[in_slice, layer] = vectors.chunk_before[chunk]
+        else:
+            chunk = vectors.counts[CHUNKS]
+            vectors.counts[CHUNKS] += 1
+            vectors.chunk_begin[chunk] = vectors.counts[COLUMNS]
+            vectors.counts[COLUMNS] += WIDTH * size
+        for i in range(WIDTH):
+            vectors.chunk_vector[chunk * WIDTH + i] = -1
+        vectors.chunk_before[chunk] = vectors.last_chunk[in_slice, layer]
+        vectors.last_chunk[in_slice, layer] = chunk
+    chunk = vectors.last_chunk[in_slice, layer]
+    begin, values = vectors.chunk_begin[chunk] + column, vectors.begin[vector]
+    for i in range(size):
+        vectors.chunk_values[begin + WIDTH * i] = vectors.values[values + i]
+    vectors.column[vector] = chunk * WIDTH + column
+    vectors.chunk_vector[chunk * WIDTH + column] = vector
+    vectors.n_columns[in_slice, layer] += 1
+    vectors.n_alive[in_slice, layer] += 1
+
+
+@no_refcount
+def _chunk_again(vectors: Vectors, in_slice: int, layer: int, size: int) -> None:
+    """Write the vectors of a slice and layer to its chunks anew, without those that are dominated; the latest is a new one."""
+    while vectors.last_chunk[in_slice, layer] >= 0:
+        chunk = vectors.last_chunk[in_slice, layer]
+        vectors.last_chunk[in_slice, layer] = vectors.chunk_before[chunk]
+        vectors.chunk_before[chunk] = vectors.spare_chunk[in_slice, layer]
+        vectors.spare_chunk[in_slice, layer] = chunk
+    vectors.n_columns[in_slice, layer] = 0
+    vectors.n_alive[in_slice, layer] = 0
+    # The list has the latest first, chunks the earliest: the list is turned round, and back while it is written.
+    following, vector = -1, vectors.last[in_slice, layer]
+    while vector >= 0:
+        before = vectors.before[vector]
+        vectors.before[vector] = following
+        following, vector = vector, before
+    before, vector = -1, following
+    while vector >= 0:
+        following = vectors.before[vector]
+        vectors.before[vector] = before
+        _add_column(vectors, vector, size)
+        before, vector = vector, following
 
 
 @compiled
-def add_vector(vectors: Vectors, work: Work, in_slice: int, layer: int, decision: int, chosen: Any, values: Any) -> int:
-    """Add a vector with given values and continuations; returns its number, or -1 if another is nowhere below it."""
-    before = vectors.counts[VECTORS]
-    for i in range(values.shape[0]):
-        work.vector[i] = values[i]
-    for i in range(chosen.shape[0]):
-        work.chosen[i] = chosen[i]
-    _store_vector(vectors, work, in_slice, layer, decision, values.shape[0], chosen.shape[0])
-    return int(before) if vectors.counts[VECTORS] > before else -1
+def chunk_vectors(rows: Rows, vectors: Vectors) -> None:
+    """Write all vectors to chunks; there are none before."""
+    for in_slice in range(vectors.last.shape[0]):
+        for layer in range(vectors.last.shape[1]):
+            size = rows.slice_offsets[in_slice + 1] - rows.slice_offsets[in_slice]
+            _chunk_again(vectors, in_slice, layer, size)
 
 
 # The search
@@ -753,6 +909,8 @@ def _has_room(rows: Rows, points: Points, vectors: Vectors, work: Work, eager: b
         and vectors.counts[VECTORS] + 1 < vectors.begin.shape[0]
         and vectors.counts[VALUES] + work.vector.shape[0] < vectors.values.shape[0]
         and vectors.counts[PLANS] + work.chosen.shape[0] < vectors.plans.shape[0]
+        and vectors.counts[CHUNKS] + 1 < vectors.chunk_begin.shape[0]
+        and vectors.counts[COLUMNS] + WIDTH * work.vector.shape[0] < vectors.chunk_values.shape[0]
     )
 
 
@@ -852,7 +1010,7 @@ def _trial(
         least /= rows.discount
         node = _step(rows, points, vectors, lp, grid, work, node, layer, least, eager, interpolates)
         layer -= rows.shift
-    improvement = LEAST_IMPROVEMENT * gap * max(1.0 - rows.discount, 0.02)
+    improvement = _least_improvement(rows, gap)
     for i in range(length - 1, -1, -1):
         node, layer = work.path[i, 0], work.path[i, 1]
         _renew_followed(rows, points, work, node)
@@ -860,6 +1018,12 @@ def _trial(
             return False
         _back_up_lower(rows, points, vectors, work, node, layer, improvement)
     return has_room
+
+
+@no_refcount
+def _least_improvement(rows: Rows, gap: float) -> float:
+    """Return by how much a vector has to improve a node to be added, given the gap at the start."""
+    return LEAST_IMPROVEMENT * gap * max(1.0 - rows.discount, LEAST_STEP_OF_LIFE if rows.shift == 1 else LEAST_STEP)
 
 
 @no_refcount
@@ -902,7 +1066,7 @@ def sweep(
 
     The highest decisions are followed and their children bounded by interpolation, as in a trial, in the layer of the last one.
     """
-    improvement = LEAST_IMPROVEMENT * gap * max(1.0 - rows.discount, 0.02)
+    improvement = _least_improvement(rows, gap)
     row = first
     while row >= 0 and times > 0:
         node = points.node_of_row[row]

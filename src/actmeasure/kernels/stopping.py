@@ -99,7 +99,7 @@ def _mark(buffers: Buffers, count: int, mass: float) -> None:
 
 @no_refcount
 def _is_earlier(buffers: Buffers, count: int, mass: float) -> bool:
-    """Whether the belief in `buffers.weights` is the one that was remembered."""
+    """Return whether the belief in `buffers.weights` is the one that was remembered."""
     farthest = 0.0 if count == buffers.n_marked[0] else np.inf
     for i in range(count):
         farthest = max(farthest, abs(buffers.weights.values[i] / mass - buffers.earlier[buffers.weights.states[i]]))
@@ -118,7 +118,7 @@ def _step(model: Dynamics, action: int, buffers: Buffers, count: int) -> int:
 
 @no_refcount
 def _earns_nothing(model: Dynamics, actions: Any, buffers: Buffers, count: int) -> bool:
-    """Whether no reward, gain or loss, is possible along further actions, int64 (n,)."""
+    """Return whether no reward, gain or loss, is possible along further actions, int64 (n,)."""
     for action in actions:
         for i in range(count):
             if model.rewards[buffers.weights.states[i] * model.n_actions + action] != 0:

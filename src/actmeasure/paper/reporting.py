@@ -27,7 +27,7 @@ from actmeasure.studies.report.document import (
     Section,
     Table,
     Text,
-    interval_text,
+    interval_suffix,
     table_of,
 )
 from actmeasure.studies.report.figures import LOOKS, MEASURES, Line, panels
@@ -269,7 +269,7 @@ def _matrix_cell(row: dict[Any, Any] | None, published: Published | None, measur
     if row is None:
         return Cell(NOTHING, below=below)
     value, best = float(row[measure.column]), float(row[measure.best])
-    text = number_text(value, 2) + interval_text(row[measure.low], row[measure.high], 2, int(row["runs"]))
+    text = number_text(value, 2) + interval_suffix(row[measure.low], row[measure.high], 2, int(row["runs"]))
     # Undefined where nothing can be earned.
     shade = sum(value / best >= share for share in SHADES) if measure.shaded and best > 0 else None
     return Cell(text, value, below, shade)

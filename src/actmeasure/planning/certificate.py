@@ -44,6 +44,9 @@ SHIFT = 1e-10
 #: Points whose weight could be at most this are left out of a linear programme, and the largest number of
 #: points in one.
 LEAST_WEIGHT, MOST_POINTS = 1e-6, 200
+#: Points that lie in a state in which the belief has a smaller probability are left out as well: there would be no
+#: room for the rounding of the check.
+LEAST_ROOM = 1e-300
 
 
 @dataclass(frozen=True, eq=False)
@@ -474,10 +477,10 @@ class _ExpandedNodes:
         """Return the points of a slice."""
         points, rows, n = search.points, search.rows, search.rows.n_decisions
         nodes = []
-        node = int(points.last_point[in_slice])
-        while node >= 0:
-            nodes.append(node)
-            node = int(points.next_point[node])
+        row = int(points.last_row[in_slice])
+        while row >= 0:
+            nodes.append(int(points.node_of_row[row]))
+            row = int(points.row_before[row])
         size = int(rows.slice_offsets[in_slice + 1] - rows.slice_offsets[in_slice])
         if len(nodes) * size > 10 * MOST_WEIGHTS:
             raise PlanError(
@@ -497,7 +500,7 @@ class _ExpandedNodes:
     def mixture(self, decision: int, states: Array, chances: Array) -> tuple[list[int], Array, float] | None:
         """Return nodes and feasible weights with the largest gain, and this; None if there is none."""
         room = np.zeros(self.beliefs.shape[1])
-        room[self.position[states]] = chances
+        room[self.position[states]] = np.where(chances < LEAST_ROOM, 0.0, chances)
         useful = np.flatnonzero(self.gains[:, decision] > 0)
         if not len(useful):
             return None

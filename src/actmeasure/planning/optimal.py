@@ -25,7 +25,7 @@ from actmeasure.belief import Belief
 from actmeasure.errors import PlanError
 from actmeasure.evaluation import Evaluation, evaluate
 from actmeasure.kernel_arrays import dynamics
-from actmeasure.kernels import belief_graph, graph_search
+from actmeasure.kernels import belief_graph, graph_search, inner_bound
 from actmeasure.kernels.belief_graph import Bounds, Graph, Scratch
 from actmeasure.kernels.dynamics import EPSILON, Dynamics, relative_error
 from actmeasure.kernels.mixture_bound import MOST_BACK, Mixing
@@ -68,7 +68,7 @@ class Optimal:
     tolerance : float
         Planning ends when upper - lower is at most this.
     relative_tolerance : float, optional
-        It also ends when upper - lower is at most this share of |lower| (of |upper| where looks are not exact); by default 0, and
+        It also ends when upper - lower is at most this share of |upper| (and of |lower| where looks are exact); by default 0, and
         1e-3 where looks are not exact.
     """
 
@@ -234,8 +234,14 @@ MOST_BETWEEN = 1024
 WORTH_SETTLING = 0.95
 #: Relative error of a back-up, times 1 / (1 - discount), below which a gap cannot be closed further.
 ROUNDED = 256 * EPSILON
-#: Searches that expand more nodes than this bound beliefs by mixtures, which most searches close without.
+#: Searches that expand more nodes than this bound beliefs by mixtures, inner beliefs and shared plans; most close without.
 MANY_EXPANDED = 16384
+#: Plans are shared again when the number of expanded nodes has grown by this factor.
+PLANS_GROWN = 1.5
+#: Most known states whose plans are tried, most plans that are kept, and most that are added at once.
+MOST_PLANNED, MOST_PLANS, PLANS_AT_ONCE = 512, 32, 16
+#: Nodes on which plans are tried before they are kept; sweeps of backing up afterwards.
+SAMPLED, PLAN_SWEEPS = 2048, 2
 #: Work of one round, in beliefs: about as long as it takes to add that many. It counts where rounds add few beliefs.
 ROUND_WORK = 40
 
@@ -264,8 +270,12 @@ class Search:
         self._met = np.empty(model.n_states, np.int64)
         self._tips = np.empty_like(self._out)
         self._progress = np.zeros(7, np.int64)
-        self._mixing = Mixing(np.empty(MOST_BACK, np.int64), np.empty(1, np.int64))
-        #: Beliefs are bounded by mixtures once more nodes than this are expanded; without discount they never are.
+        self._mixing = Mixing(
+            np.empty(MOST_BACK, np.int64), np.empty(1, np.int64), inner_bound.make_index(model.n_states)
+        )
+        self._is_indexed = False
+        #: Beliefs are bounded by mixtures, inner beliefs and shared plans once more nodes than this are expanded; never without
+        #: discount.
         self.mixes_above = MANY_EXPANDED if 0 < model.discount < 1 else math.inf
         #: Value of a schedule that is known from elsewhere.
         self.at_least = -np.inf
@@ -277,6 +287,9 @@ class Search:
         self._between = FIRST_NEAR_ONE if model.discount >= NEAR_ONE else FIRST_BELOW
         self._settle_at = self._between
         self._best: tuple[float, Schedule] | None = None
+        #: Plans of known states that bound other beliefs from below: their columns are the last of `bounds.lower_vectors`.
+        self._plans: list[tuple[int, ...]] = []
+        self._share_plans_at = 0.0
         budget.note(self.lower, self.upper)
 
     @property
@@ -295,10 +308,9 @@ class Search:
         return int(self._graph.counts[belief_graph.NODES])
 
     def is_closed(self, tolerance: float, relative: float = 0.0) -> bool:
-        """Whether upper - lower is at most `tolerance`, or the share `relative` of |lower|."""
-        lower = self.lower
-        gap = self.upper - lower
-        return gap <= tolerance or (relative > 0 and gap <= relative * abs(lower))
+        """Return whether upper - lower is at most `tolerance`, or the share `relative` of the smaller of |lower| and |upper|."""
+        lower, upper = self.lower, self.upper
+        return upper - lower <= max(tolerance, relative * min(abs(lower), abs(upper)))
 
     @property
     def is_at_rounding(self) -> bool:
@@ -329,6 +341,8 @@ class Search:
                 self.rounds += 1
                 if self.rounds >= self._settle_at and self.model.discount < 1:
                     self._settle(threshold)
+                if self._graph.counts[belief_graph.EXPANDED] > max(2 * self.mixes_above, self._share_plans_at):
+                    self._share_plans()
                 self.budget.note(self.lower, self.upper)
                 left = (self.upper - self.lower) / gap
                 slow = slow + 1 if expanded == 0 and left > SLOW else 0
@@ -341,7 +355,7 @@ class Search:
 
     def schedule(self) -> Schedule:
         """Return the schedule behind the lower bound."""
-        schedule = _extract_schedule(self.model, self._graph, self.bounds, self._starts, self._scratch)
+        schedule = _extract_schedule(self.model, self._graph, self.bounds, self._starts, self._scratch, self._plans)
         if self._best is not None and self._best[0] > evaluate(self.model, schedule).discounted_return:
             return self._best[1]
         return schedule
@@ -356,7 +370,7 @@ class Search:
         return self._stop or self.budget.stops()
 
     def _halts(self) -> bool:
-        """Whether to stop in the middle of a round."""
+        """Return whether to stop in the middle of a round."""
         self._count_work()
         return self.budget.is_over or (self._relative > 0 and self.is_closed(-math.inf, self._relative))
 
@@ -400,7 +414,7 @@ class Search:
         self._frontier(threshold)
         on_the_way = (graph.mark[: self.nodes] > before) & graph.expanded[: self.nodes]
         _lower_upper_bounds(graph, self.bounds, self.model.discount, np.flatnonzero(on_the_way))
-        schedule = _extract_schedule(self.model, graph, self.bounds, self._starts, self._scratch)
+        schedule = _extract_schedule(self.model, graph, self.bounds, self._starts, self._scratch, self._plans)
         evaluation = evaluate(self.model, schedule)
         if self._best is None or evaluation.discounted_return > self._best[0]:
             self._best = evaluation.discounted_return, schedule
@@ -412,6 +426,40 @@ class Search:
         left = (self.upper - self.lower) / gap if gap > 0 else 1.0
         self._between = max(1, self._between // 4) if left < WORTH_SETTLING else min(2 * self._between, MOST_BETWEEN)
         self._settle_at = self.rounds + self._between
+
+    def _share_plans(self) -> None:
+        """Bound all beliefs from below by the plans of known states, and raise the lower bounds that follow."""
+        graph, bounds, model = self._graph, self.bounds, self.model
+        n_nodes, n_entries = self.nodes, int(graph.counts[belief_graph.ENTRIES])
+        self._share_plans_at = PLANS_GROWN * int(graph.counts[belief_graph.EXPANDED])
+        seen = np.bincount(graph.states[:n_entries], graph.probabilities[:n_entries], model.n_states)
+        known = graph.node_of_state
+        seen[(known < 0) | ~graph.expanded[known]] = 0.0
+        found = set()
+        for state in np.argsort(-seen, kind="stable")[:MOST_PLANNED].tolist():
+            if seen[state] > 0:
+                plan, _ = _plan(graph, bounds, self._scratch, model, int(known[state]), self._plans)
+                if plan.then == "measure" and len(plan.actions) > 1:
+                    found.add(plan.actions)
+        offered = sorted(found.difference(self._plans))
+        moves = _moves(model)
+        if offered and len(self._plans) < MOST_PLANS:
+            sample = np.linspace(0, n_nodes - 1, SAMPLED).astype(np.int64)
+            beliefs = _beliefs(graph, sample, model.n_states)
+            means = np.asarray(beliefs @ _plan_values(model, moves, bounds.lower, offered))
+            lower = graph.lower[sample]
+            for _ in range(min(PLANS_AT_ONCE, MOST_PLANS - len(self._plans))):
+                gains = np.maximum(means - lower[:, None], 0.0).sum(axis=0)
+                best = int(gains.argmax())
+                if gains[best] <= 0:
+                    break
+                self._plans.append(offered[best])
+                lower = np.maximum(lower, means[:, best])
+        if self._plans:
+            simple = bounds.lower_vectors[:, : 2 * model.n_actions]
+            values = _plan_values(model, moves, bounds.lower, self._plans)
+            self.bounds = bounds._replace(lower_vectors=np.ascontiguousarray(np.hstack([simple, values])))
+            graph_search.raise_lower_bounds(graph, self.bounds, model.discount, PLAN_SWEEPS)
 
     def _frontier(self, threshold: float) -> tuple[int, int, int]:
         """Find nodes and states of the schedule with the highest upper bounds; returns how many: see `graph_search.frontier`."""
@@ -436,6 +484,9 @@ class Search:
         """Expand below states or nodes, again with a larger graph if it was full; returns how many tips were expanded."""
         while True:
             mixing = self._mixing if self._graph.counts[belief_graph.EXPANDED] > self.mixes_above else None
+            if mixing is not None and not self._is_indexed:
+                self._is_indexed = True
+                inner_bound.insert_all(self._graph, mixing.index)
             done = graph_search.expand_below(
                 self._graph, self._arrays, self.bounds, self._scratch, mixing, self.model.discount, where, of_states,
                 times, threshold,
@@ -503,6 +554,8 @@ def _allocate(n_states: int, n_actions: int, capacity: int, entries: int) -> Gra
         parent=np.full(capacity, -1, np.int32),
         parent_action=np.zeros(capacity, np.int32),
         mixed_at=np.zeros(capacity, np.int64),
+        inner=np.full(capacity, -1, np.int32),
+        inner_share=floats(capacity),
         mark=np.zeros(capacity, np.int64),
         hashes=np.zeros(capacity, np.uint64),
         table=np.full(4 * capacity, -1, np.int32),
@@ -537,6 +590,38 @@ def _with_more_room(graph: Graph, most_bytes: int) -> Graph | None:
         states, probabilities = np.empty(2 * len(states), np.int32), np.empty(2 * len(states))
         states[:n_entries], probabilities[:n_entries] = graph.states[:n_entries], graph.probabilities[:n_entries]
     return larger._replace(states=states, probabilities=probabilities)
+
+
+def _beliefs(graph: Graph, nodes: IntArray, n_states: int) -> sparse.csr_array[np.float64]:
+    """Return the beliefs of some nodes as rows, shape (n, S)."""
+    sizes = graph.offsets[nodes + 1] - graph.offsets[nodes]
+    entries = np.arange(sizes.sum()) + np.repeat(graph.offsets[nodes] - np.cumsum(sizes) + sizes, sizes)
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    return sparse.csr_array(
+        (graph.probabilities[entries], graph.states[entries], offsets), shape=(len(nodes), n_states)
+    )
+
+
+def _moves(model: Model) -> list[sparse.csr_array[np.float64]]:
+    """Return the probabilities to be in a state that is not terminal after each action, shape (S, S), times the discount."""
+    stays = sparse.diags_array(np.where(model.terminal, 0.0, model.discount))
+    every = sparse.csr_array(model.transitions.stacked() @ stays)
+    return [every[action :: model.n_actions] for action in range(model.n_actions)]
+
+
+def _plan_values(
+    model: Model, moves: list[sparse.csr_array[np.float64]], lower: FloatArray, plans: list[tuple[int, ...]]
+) -> FloatArray:
+    """Return what plans that end with a look earn from each state, shape (S, n), if known states are worth `lower`."""
+    values = np.empty((model.n_states, len(plans)))
+    for number, plan in enumerate(plans):
+        value = np.where(model.terminal, 0.0, lower)
+        for back, action in enumerate(reversed(plan)):
+            value = model.rewards[:, action] + moves[action] @ value
+            if back == 0:
+                value -= model.measuring_costs[:, action]
+        values[:, number] = np.where(model.terminal, 0.0, value)
+    return values
 
 
 def make_scratch(n_states: int) -> Scratch:
@@ -575,7 +660,9 @@ def _query(graph: Graph, bounds: Bounds, scratch: Scratch, what: int, number: in
     return int(belief_graph.query(graph, bounds, scratch, discount, what, int(number))[1])
 
 
-def _extract_schedule(model: Model, graph: Graph, bounds: Bounds, starts: IntArray, scratch: Scratch) -> Schedule:
+def _extract_schedule(
+    model: Model, graph: Graph, bounds: Bounds, starts: IntArray, scratch: Scratch, shared: list[tuple[int, ...]]
+) -> Schedule:
     """Return the schedule behind the lower bounds: at every node the choice with the highest lower bound."""
     plans: dict[int, BlindPlan] = {}
     start_plan, waiting = None, []
@@ -583,24 +670,28 @@ def _extract_schedule(model: Model, graph: Graph, bounds: Bounds, starts: IntArr
         if graph.known[node] >= 0:
             waiting.append(int(graph.known[node]))
         else:
-            start_plan, waiting = _plan(graph, bounds, scratch, model, int(node))
+            start_plan, waiting = _plan(graph, bounds, scratch, model, int(node), shared)
     while waiting:
         state = waiting.pop()
         if state not in plans:
             node = _query(graph, bounds, scratch, belief_graph.NODE_OF_STATE, state)
-            plans[state], further = _plan(graph, bounds, scratch, model, node)
+            plans[state], further = _plan(graph, bounds, scratch, model, node, shared)
             waiting += further
     return Schedule(plans, model.n_states, start_plan)
 
 
-def _plan(graph: Graph, bounds: Bounds, scratch: Scratch, model: Model, node: int) -> tuple[BlindPlan, list[int]]:
+def _plan(
+    graph: Graph, bounds: Bounds, scratch: Scratch, model: Model, node: int, shared: list[tuple[int, ...]]
+) -> tuple[BlindPlan, list[int]]:
     """Return the plan behind the lower bound of a node, and the states that it may come to know."""
     actions: list[int] = []
     seen = {node: 0}
     while graph.expanded[node] and (model.discount < 1 or graph.lower_choice[node] >= 0):
         # Without discount, a choice of equal value may lead round in a cycle; the stored choices do not (see `back_up`).
         if model.discount < 1:
-            choice = _query(graph, bounds, scratch, belief_graph.LOWER_CHOICE, node, model.discount)
+            value, choice = belief_graph.query(graph, bounds, scratch, model.discount, belief_graph.LOWER_CHOICE, node)
+            if shared and belief_graph.query(graph, bounds, scratch, 1.0, belief_graph.LOWER_VECTOR, node)[0] > value:
+                break
         else:
             choice = int(graph.lower_choice[node])
         actions.append(choice // 2)
@@ -614,13 +705,34 @@ def _plan(graph: Graph, bounds: Bounds, scratch: Scratch, model: Model, node: in
         if node in seen:
             return BlindPlan(tuple(actions), then="repeat", repeat=len(actions) - seen[node]), []
         seen[node] = len(actions)
+    return _plan_of_vector(graph, bounds, scratch, model, node, actions, shared)
+
+
+def _plan_of_vector(
+    graph: Graph, bounds: Bounds, scratch: Scratch, model: Model, node: int, actions: list[int],
+    shared: list[tuple[int, ...]],
+) -> tuple[BlindPlan, list[int]]:  # fmt: skip
+    """Return the plan that goes on after `actions` with the one of `Bounds.lower_vectors` that is best at a node, as `_plan`."""
     value, column = belief_graph.query(graph, bounds, scratch, model.discount, belief_graph.LOWER_VECTOR, node)
     if not np.isfinite(value):
         raise PlanError("no schedule with a finite value was found in time; allow more time, or use a discount below 1")
     if column < model.n_actions:
         actions.append(int(column))
         return BlindPlan(tuple(actions), then="measure"), _successors(graph, model, node, int(column))
+    if column >= 2 * model.n_actions:
+        return _shared_plan(model, _belief(graph, node), actions, shared[int(column) - 2 * model.n_actions])
     return _repeating(model, _belief(graph, node), actions, int(column) - model.n_actions), []
+
+
+def _shared_plan(
+    model: Model, belief: Belief, actions: list[int], shared: tuple[int, ...]
+) -> tuple[BlindPlan, list[int]]:
+    """Return the plan that goes on with a shared one, which ends with a look, and the states that it may come to know."""
+    for action in shared:
+        belief = belief.predict(model, action)
+        if belief.is_over:
+            break
+    return BlindPlan((*actions, *shared), then="measure"), [] if belief.is_over else belief.states.tolist()
 
 
 def _repeating(model: Model, belief: Belief, actions: list[int], action: int) -> BlindPlan:

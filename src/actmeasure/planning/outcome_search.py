@@ -445,9 +445,12 @@ class OutcomeSearch:
             chosen=np.zeros(max(most_groups, 1), np.int32),
             path=np.zeros((LONGEST_TRIAL if not self.periods else self.periods + 1, 2), np.int64),
             bounds=np.zeros((n, layers)),
+            linear=np.zeros((n, layers)),
+            mixed=np.zeros(n),
             order=np.zeros(n, bool),
             totals=np.zeros(layers),
             highest=np.zeros(layers),
+            matched=np.zeros(256, np.int32),
             ratio=np.zeros(256),
             tally=np.zeros(129, np.int64),
         )
@@ -470,15 +473,16 @@ class OutcomeSearch:
             interpolated=np.zeros(nodes, np.int64),
             visited=np.zeros(nodes, np.int64),
             row=np.zeros(nodes, np.int32),
-            next_point=np.zeros(nodes, np.int32),
-            last_point=np.full(n_slices, -1, np.int32),
+            last_row=np.full(n_slices, -1, np.int32),
+            node_of_row=np.zeros(n_rows, np.int32),
+            row_before=np.zeros(n_rows, np.int32),
+            row_mask=np.zeros(n_rows, np.int64),
             bound=np.zeros((n_rows * n, layers)),
             linear=np.zeros((n_rows * n, layers)),
             reward=np.zeros(n_rows * n),
             child=np.zeros(n_rows * n, np.int64),
             child_node=np.zeros(2 * followed * most_groups + 4096, np.int32),
             child_chance=np.zeros(2 * followed * most_groups + 4096),
-            node_of_row=np.zeros(n_rows, np.int32),
             mix_first=np.zeros(nodes, np.int64),
             mix_number=np.zeros(nodes, np.int32),
             mix_others=np.zeros((nodes, layers)),
@@ -486,7 +490,6 @@ class OutcomeSearch:
             mix_linear=np.zeros((256 + 4 * n, layers)),
             mix_begin=np.zeros(256 + 4 * n, np.int64),
             mix_end=np.zeros(256 + 4 * n, np.int64),
-            mix_shared=np.zeros(256 + 4 * n, np.bool_),
             mix_row=np.zeros(4096 + 4 * n * most_states, np.int32),
             mix_weight=np.zeros(4096 + 4 * n * most_states),
         )
@@ -495,8 +498,11 @@ class OutcomeSearch:
         blind = [self._decision_number(action, 0) for action in range(self.base.n_actions)]
         n_plans = layers * int(sum(np.diff(groups)[d::n].sum() for d in blind))
         capacity = n_first + 1024
+        # A chunk has columns for several vectors of a slice and layer.
+        width, per_slice = outcome_search.WIDTH, -(-self.base.n_actions // outcome_search.WIDTH) * layers
+        n_chunks, n_columns = per_slice * n_slices + 128, width * (per_slice * int(sizes.sum()) + 128 * most_states)
         self.vectors = Vectors(
-            counts=np.zeros(3, np.int64),
+            counts=np.zeros(5, np.int64),
             begin=np.zeros(capacity, np.int64),
             values=np.zeros(n_values + 1024 * most_states),
             slice_of=np.zeros(capacity, np.int32),
@@ -506,6 +512,15 @@ class OutcomeSearch:
             plans=np.zeros(n_plans + 64 * most_groups + 4096, np.int32),
             last=np.full((n_slices, layers), -1, np.int32),
             before=np.zeros(capacity, np.int32),
+            column=np.zeros(capacity, np.int64),
+            last_chunk=np.full((n_slices, layers), -1, np.int32),
+            spare_chunk=np.full((n_slices, layers), -1, np.int32),
+            n_columns=np.zeros((n_slices, layers), np.int32),
+            n_alive=np.zeros((n_slices, layers), np.int32),
+            chunk_before=np.zeros(n_chunks, np.int32),
+            chunk_begin=np.zeros(n_chunks, np.int64),
+            chunk_vector=np.zeros(width * n_chunks, np.int32),
+            chunk_values=_aligned(n_columns),
         )
         self.interpolates = True
         most = outcome_search.MOST_CANDIDATES
@@ -546,6 +561,7 @@ class OutcomeSearch:
                     vectors.counts[outcome_search.PLANS] += len(goal)
                 vectors.counts[outcome_search.VECTORS] += n_slices
                 vectors.counts[outcome_search.VALUES] += int(sizes.sum())
+        outcome_search.chunk_vectors(rows, vectors)
         #: Number of vectors that repeat an action, which make no measurement.
         self._n_first = int(vectors.counts[outcome_search.VECTORS])
 
@@ -602,12 +618,7 @@ class OutcomeSearch:
     @property
     def n_vectors(self) -> int:
         """Number of value vectors that are not dominated by another one."""
-        before, count = self.vectors.before, 0
-        for last in self.vectors.last.ravel().tolist():
-            vector = last
-            while vector >= 0:
-                count, vector = count + 1, int(before[vector])
-        return count
+        return int(self.vectors.n_alive.sum())
 
     def is_closed(self, tolerance: float, relative: float) -> bool:
         """Whether upper - lower is at most `tolerance`, or the share `relative` of |upper|."""
@@ -964,7 +975,7 @@ class OutcomeSearch:
         mixtures, weights = counts[numbers].tolist()
         if 2 * (mixtures + n) >= len(points.mix_decision):
             size = 2 * len(points.mix_decision) + n
-            grown |= dict.fromkeys(("mix_decision", "mix_linear", "mix_begin", "mix_end", "mix_shared"), size)
+            grown |= dict.fromkeys(("mix_decision", "mix_linear", "mix_begin", "mix_end"), size)
         if 2 * (weights + most) >= len(points.mix_row):
             grown |= dict.fromkeys(("mix_row", "mix_weight"), 2 * len(points.mix_row) + most)
         return grown
@@ -977,19 +988,39 @@ class OutcomeSearch:
         numbers = points.mix_number[nodes].astype(np.int64)
         kept = _ranges(points.mix_first[nodes], numbers)
         first = np.cumsum(numbers) - numbers
-        begins = points.mix_begin[points.mix_first[nodes]]  # the first mixture of a node has weights of its own
-        sizes = np.maximum.reduceat(points.mix_end[kept], first) - begins if len(nodes) else begins
+        begins = points.mix_begin[kept]
+        sizes = points.mix_end[kept] - begins
         weights = _ranges(begins, sizes)
-        moved = np.repeat(begins - (np.cumsum(sizes) - sizes), numbers)
+        moved = begins - (np.cumsum(sizes) - sizes)
         points.mix_first[nodes] = first
         points.mix_row[: len(weights)] = points.mix_row[weights]
         points.mix_weight[: len(weights)] = points.mix_weight[weights]
         for array in (points.mix_begin, points.mix_end):
             array[: len(kept)] = array[kept] - moved
-        for array in (points.mix_decision, points.mix_linear, points.mix_shared):
+        for array in (points.mix_decision, points.mix_linear):
             array[: len(kept)] = array[kept]
         points.counts[outcome_search.MIXTURES] = len(kept)
         points.counts[outcome_search.WEIGHTS] = len(weights)
+
+    def _room_for_vectors(self) -> dict[str, int]:
+        """Return new sizes of the arrays of vectors that are nearly full."""
+        vectors, work, more = self.vectors, self.work, dict[str, int]()
+        n_vectors, values, plans, chunks, columns = vectors.counts.tolist()
+        if n_vectors + 64 >= len(vectors.begin):
+            size = 2 * len(vectors.begin)
+            more |= dict.fromkeys(("begin", "slice_of", "layer", "decision", "plan", "before", "column"), size)
+        if chunks + 64 >= len(vectors.chunk_begin):
+            size = 2 * len(vectors.chunk_begin)
+            more |= dict.fromkeys(("chunk_begin", "chunk_before"), size)
+            more["chunk_vector"] = outcome_search.WIDTH * size
+        most = 64 * outcome_search.WIDTH * len(work.vector)
+        if columns + most >= len(vectors.chunk_values):
+            more["chunk_values"] = 2 * len(vectors.chunk_values) + 2 * most
+        if values + 64 * len(work.vector) >= len(vectors.values):
+            more["values"] = 2 * len(vectors.values) + 128 * len(work.vector)
+        if plans + 64 * len(work.chosen) >= len(vectors.plans):
+            more["plans"] = 2 * len(vectors.plans) + 128 * len(work.chosen)
+        return more
 
     def _ensure_room(self) -> bool:
         """Enlarge what is nearly full; False, and the search ends, if it may not grow any more."""
@@ -1011,7 +1042,6 @@ class OutcomeSearch:
                     "interpolated",
                     "visited",
                     "row",
-                    "next_point",
                     "mix_first",
                     "mix_number",
                     "mix_others",
@@ -1023,18 +1053,12 @@ class OutcomeSearch:
             grown |= dict.fromkeys(("states", "probabilities"), 2 * len(points.states) + slots)
         if n_rows + 16 >= len(points.node_of_row):
             size = 2 * len(points.node_of_row)
-            grown |= dict.fromkeys(("bound", "linear", "reward", "child"), size * n) | {"node_of_row": size}
-            self.work = work._replace(ratio=np.zeros(size))
+            grown |= dict.fromkeys(("bound", "linear", "reward", "child"), size * n)
+            grown |= dict.fromkeys(("node_of_row", "row_before", "row_mask"), size)
+            self.work = work._replace(matched=np.zeros(size, np.int32), ratio=np.zeros(size))
         if children + groups >= len(points.child_node):
             grown |= dict.fromkeys(("child_node", "child_chance"), 2 * len(points.child_node) + groups)
-        more: dict[str, int] = {}
-        n_vectors, values, plans = vectors.counts.tolist()
-        if n_vectors + 64 >= len(vectors.begin):
-            more |= dict.fromkeys(("begin", "slice_of", "layer", "decision", "plan", "before"), 2 * len(vectors.begin))
-        if values + 64 * len(work.vector) >= len(vectors.values):
-            more["values"] = 2 * len(vectors.values) + 128 * len(work.vector)
-        if plans + 64 * len(work.chosen) >= len(vectors.plans):
-            more["plans"] = 2 * len(vectors.plans) + 128 * len(work.chosen)
+        more = self._room_for_vectors()
         if not grown and not more:
             return True
         present = sum(array.nbytes for array in (*points, *vectors))
@@ -1061,7 +1085,15 @@ def _table_size(nodes: int) -> int:
     return 1 << (2 * nodes).bit_length()
 
 
+def _aligned(size: int, dtype: npt.DTypeLike = np.float64) -> npt.NDArray[Any]:
+    """Return zeros of 8 bytes that begin at a multiple of 64 bytes: a chunk has one cache line per state, then, and not two."""
+    array = np.zeros(size + 8, dtype)
+    first = -(array.ctypes.data // 8) % 8
+    return array[first : first + size]
+
+
 def _longer(array: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
-    larger = np.zeros((size, *array.shape[1:]), array.dtype)
+    is_line = array.ndim == 1 and array.itemsize == 8
+    larger = _aligned(size, array.dtype) if is_line else np.zeros((size, *array.shape[1:]), array.dtype)
     larger[: len(array)] = array
     return larger

@@ -60,7 +60,7 @@ class POMCP:
         Number of steps of a simulation.
     exploration : float or None
         Weight of the confidence bound against the mean of an action, of the size of the returns. None for 0.4 times
-        the range of `q_mdp` over all states and actions.
+        the range of `q_mdp` over all states and actions, or the largest price where looks are not exact and that is more.
     particles : int
         Number of particles of the belief.
     discount : float, optional
@@ -327,11 +327,16 @@ class POMCP:
 
 
 def _weight(exploration: Any, model: Model) -> float:
-    """Return the weight of the confidence bound; of None one in proportion to the range of the model's Q values."""
+    """Return the weight of the confidence bound; of None one in proportion to the range of Q values, or the largest price.
+
+    Where looks are exact it is that of Q values alone, as in the runs that are published here.
+    """
     if exploration is not None:
         return amount(exploration, "exploration", error=PlanError)
     values = q_mdp(model.replace(discount=min(model.discount, LARGEST_DISCOUNT)))[~model.terminal]
-    return EXPLORATION_FRACTION * (float(np.ptp(values)) or 1.0)
+    weight = EXPLORATION_FRACTION * (float(np.ptp(values)) or 1.0)
+    prices = [] if model.is_exact_look_model else [float(np.max(one.cost)) for one in model.measurements]
+    return max([weight, *prices])
 
 
 def _rollout_actions(model: Model, rollout: str) -> npt.NDArray[np.int64]:

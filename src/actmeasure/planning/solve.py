@@ -93,7 +93,7 @@ def solve(
     progress : bool or function
         True prints the bounds as they get closer; a function is called with every `Progress`.
     relative_tolerance : float, optional
-        Planning also ends when upper - lower is at most this share of |lower|, or of |upper| where looks are not exact; by
+        Planning also ends when upper - lower is at most this share of |upper|, and of |lower| where looks are exact; by
         default the setting of the method: 0, and 1e-3 for `optimal` where looks are not exact.
     budget : Budget, optional
         Instead of `time_limit` and `progress`: a limit on the work as well, which makes the result independent of the machine's

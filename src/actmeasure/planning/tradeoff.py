@@ -281,7 +281,7 @@ def tightened_bounds(uppers: dict[float, float]) -> tuple[FloatArray, FloatArray
 
 
 def _is_above(x: FloatArray, y: FloatArray, left: int, middle: int, right: int) -> bool:
-    """Whether the middle point is on or above the chord between the other two."""
+    """Return whether the middle point is on or above the chord between the other two."""
     return bool((y[middle] - y[left]) * (x[right] - x[left]) >= (y[right] - y[left]) * (x[middle] - x[left]))
 
 

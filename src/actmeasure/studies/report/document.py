@@ -33,7 +33,7 @@ __all__ = [
     "Section",
     "Table",
     "Text",
-    "interval_text",
+    "interval_suffix",
     "render",
     "table_of",
 ]
@@ -202,11 +202,11 @@ def _cell(row: dict[Any, Any], column: Column) -> Cell:
     text = number_text(value, column.digits)
     if column.interval is not None:
         low, high = (row[key] for key in column.interval)
-        text += interval_text(low, high, column.digits, int(row.get(column.count, 0)))
+        text += interval_suffix(low, high, column.digits, int(row.get(column.count, 0)))
     return Cell(text, float(value))
 
 
-def interval_text(low: float, high: float, digits: int, runs: int) -> str:
+def interval_suffix(low: float, high: float, digits: int, runs: int) -> str:
     """Return the text that follows a mean of `runs` runs: its interval, "all alike", or nothing for a single run."""
     if not math.isnan(low):
         return f" [{number_text(low, digits)},{JOINED}{number_text(high, digits)}]"

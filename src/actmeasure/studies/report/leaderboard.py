@@ -21,7 +21,7 @@ from actmeasure.studies.report.document import (
     Section,
     Table,
     Text,
-    interval_text,
+    interval_suffix,
     table_of,
 )
 from actmeasure.studies.report.study_report import report_with
@@ -98,7 +98,7 @@ def _cell(row: dict[object, float], ends: pd.Series[float]) -> Cell:
     width = ends["best"] - ends["worst"]
     share = (row["scalarized_return"] - ends["worst"]) / width if width else math.nan
     shade = None if math.isnan(share) else sum(share >= limit for limit in SHADES)
-    interval = interval_text(row["low"], row["high"], 2, int(row["runs"]))
+    interval = interval_suffix(row["low"], row["high"], 2, int(row["runs"]))
     return Cell(number_text(row["scalarized_return"], 3), float(row["scalarized_return"]), interval.strip(), shade)
 
 
