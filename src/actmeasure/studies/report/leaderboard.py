@@ -42,7 +42,8 @@ HOW = (
     f"Twelve fixed problems. On eleven of them a look shows the state; a run's result is the mean return of its last {LAST} "
     "episodes, and a score of 1 is the best known return, 0 that of acting at random. For ten of them the optimum has "
     "certified bounds, which are in the tables below (they do not meet for the drone). For CartPole on a grid nothing can be "
-    "planned; its scale ends at 500, the largest return of an episode. acno-pomcp acts on nine of them, as it keeps a probability of every transition. "
+    "planned; its scale ends at 500, the largest return of an episode. acno-pomcp acts on nine of them, as it keeps a "
+    "probability of every transition. "
     "On the twelfth, looks are imperfect: agents that keep tables of states cannot act there."
 )
 
