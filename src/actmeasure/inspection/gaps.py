@@ -401,7 +401,8 @@ def _run_ages(length: Numbers, gap: IntArray, age: Numbers, jumps: npt.NDArray[n
 def _last_before(chosen: npt.NDArray[np.bool_]) -> IntArray:
     """Return the number of the last chosen entry before each one, -1 if there is none."""
     number = np.maximum.accumulate(np.where(chosen, np.arange(len(chosen)), -1))
-    return np.r_[-1, number[:-1]].astype(np.int64)
+    last: IntArray = np.r_[-1, number[:-1]].astype(np.int64)
+    return last
 
 
 def _split_last(runs: _Runs, entering: npt.NDArray[np.bool_], n_blocks: int) -> _Runs:
