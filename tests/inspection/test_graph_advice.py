@@ -425,6 +425,7 @@ def test_the_command_prints_all_and_its_code_says_whether_to_use_the_plan(tmp_pa
     assert "there are the methods" in done.stderr
 
 
+@pytest.mark.slow
 def test_rules_that_people_use_keep_the_limits_where_they_can():
     found = advice(life=8, longest_interval=2, failures_per_year=0.06)
     allowed = {one.key: one.is_allowed for one in found.policies}

@@ -84,6 +84,16 @@ def test_failed_units_that_cost_nothing_are_noted(fitted, tmp_path):
         assert ("stays in 'broken' costs nothing after it has failed" in notes) == noted
 
 
+def test_a_plan_that_never_acts_says_so_first(fitted, tmp_path):
+    path = tmp_path / "prices.toml"
+    path.write_text(
+        'currency = "EUR"\nperiod = "month"\ndiscount = 0.95\ninspection = "40 EUR"\n'
+        '[actions]\nrun = "0 EUR"\nrepair = "500 EUR"\n[running]\nworn = "20 EUR/month"\n'
+    )
+    found = am.inspection.advise(fitted, path, time_limit=None)
+    assert "plan-never-acts" in {note.code for note in found.first_notes}
+
+
 def test_what_the_fit_says_of_itself_is_in_the_notes(fitted, tmp_path):
     finding = diagnostic("misfit-history")
     assumed = diagnostic("assumed-transitions", action="repair", states=["broken"], target="good")

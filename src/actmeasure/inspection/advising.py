@@ -223,6 +223,10 @@ class _AdviceRun:
         sure = self._confidence(schedule, fit, economics)
         if fit is not None and economics is not None:
             self.notes += fit_diagnostics(fit, economics, policies[0].figures)
+            taken = {action for state in own.schedule for action in own.schedule[state].actions}
+            if taken == {self.problem.waiting} and self.model.n_actions > 1:
+                waiting = self.model.action_name(self.problem.waiting)
+                self.notes.append(diagnostic("plan-never-acts", action=waiting))
         if len(schedule) < np.count_nonzero(~self.model.terminal):
             self.notes.append(diagnostic("states-without-plan"))
         return Advice(
