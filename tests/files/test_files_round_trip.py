@@ -7,7 +7,7 @@ from model_strategies import check_sound, measuring_models, models, small_model
 from strategies import examples
 
 import actmeasure as am
-from actmeasure.files.pomdp_writer import identifiers, number_text
+from actmeasure.files.pomdp_writer import exact_decimal, identifiers
 
 EXACT = (".npz", ".json")
 
@@ -202,7 +202,7 @@ def test_identifiers():
     ("value", "text"), [(1.0, "1.0"), (0.1, "0.1"), (1e-5, "1.0e-05"), (-2.5e300, "-2.5e+300"), (1e22, "1.0e+22")]
 )
 def test_numbers_have_digits_around_the_point(value, text):
-    assert number_text(value) == text
+    assert exact_decimal(value) == text
     assert float(text) == value
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import actmeasure as am
-from actmeasure.inspection import tables
+from actmeasure.inspection import table_files
 from actmeasure.inspection.calendars import PeriodCalendar
 from actmeasure.inspection.records import natural, read_records
 
@@ -203,7 +203,7 @@ def test_names_sort_as_people_sort_them():
 
 
 def test_progress_of_reading_is_told(tmp_path, monkeypatch):
-    monkeypatch.setattr(tables, "LINES_BETWEEN_CALLS", 2)
+    monkeypatch.setattr(table_files, "LINES_BETWEEN_CALLS", 2)
     news = []
     path = file(tmp_path, GOOD)
     read_records(path, progress=lambda *now: news.append(now))
