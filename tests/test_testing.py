@@ -209,7 +209,7 @@ def test_what_only_the_pomdp_format_cannot_hold(monkeypatch):
     def too_large(value):
         raise am.ModelError("a number of the file would be inf")
 
-    monkeypatch.setattr("actmeasure.files.pomdp_writer.number_text", too_large)
+    monkeypatch.setattr("actmeasure.files.pomdp_writer.exact_decimal", too_large)
     with pytest.raises(AssertionError, match=r"cannot be saved and loaded as .pomdp: .*would be inf"):
         am.testing.check_model(model())
 

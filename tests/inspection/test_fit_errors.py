@@ -167,6 +167,7 @@ def test_the_maximum_is_that_of_a_plain_likelihood():
         assert abs(above - below) / 0.02 < 1e-3 * (2 * found.log_likelihood - above - below) / 0.01**2
 
 
+@pytest.mark.slow
 def test_errors_can_be_known_or_partly_known(wrong):
     known = {"1": {"2": 0.1}, "2": {"1": 0.1, "3": 0.1}, "3": {"2": 0.15}}
     fixed = quick(wrong, errors=known, start="drawn")
@@ -186,6 +187,7 @@ def test_no_errors_is_nested_in_errors():
     assert wider.log_likelihood >= right.log_likelihood - 1e-3
 
 
+@pytest.mark.slow
 def test_the_start_is_seen_drawn_or_given(wrong):
     found = {start: quick(wrong, errors=CONFUSIONS, start=start) for start in ("seen", "drawn")}
     assert found["seen"].initial.sum() == pytest.approx(1)

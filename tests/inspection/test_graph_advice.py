@@ -164,6 +164,7 @@ def test_advice_with_a_longest_interval_marks_what_exceeds_it():
     assert gap[1] <= 2
 
 
+@pytest.mark.slow
 def test_a_limit_on_failures_is_kept_at_a_certified_cost():
     free = advice(life=6)
     limit = 0.6 * free.figures.failures_per_period
@@ -178,6 +179,7 @@ def test_a_limit_on_failures_is_kept_at_a_certified_cost():
     assert any(policy.note is not None and policy.note.code == "failure-limit-exceeded" for policy in found.policies)
 
 
+@pytest.mark.slow
 def test_the_bound_under_a_limit_holds_for_every_rule_that_keeps_it():
     """All rules of two periods: any decision first, any after each outcome."""
     economics = prices(life=2, start={"sound": 0.5, "cracked": 0.5}, inspections={"visual": VISUAL})
@@ -402,6 +404,7 @@ def test_names_that_the_fit_does_not_have_are_sentences(tmp_path, fitted, old, n
         assert part in str(error.value)
 
 
+@pytest.mark.slow
 def test_the_command_prints_all_and_its_code_says_whether_to_use_the_plan(tmp_path, fitted):
     fitted.save(tmp_path / "fit.npz")
     done = actmeasure(

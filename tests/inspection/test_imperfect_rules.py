@@ -168,6 +168,7 @@ def test_a_rule_by_outcome_is_at_least_as_good_as_the_calendar_and_chooses_the_n
     assert "After hit (cheap): inspect (sure) after 1 year." in by_outcome.words("year")
 
 
+@pytest.mark.slow
 def test_all_rules_over_all_time_stay_below_the_upper_bound() -> None:
     model = worn()
     rules, notes = compared(model, failed=FAILED, longest=6)
@@ -207,6 +208,7 @@ def test_components_are_renewed_by_their_own_outcomes() -> None:
     assert rule.value < -193.46
 
 
+@pytest.mark.slow
 def test_exact_looks_and_a_start_that_is_shown() -> None:
     model = am.problems.maintenance()
     failed = np.array([name == "B" for name in model.state_names or ()])
@@ -242,6 +244,7 @@ def test_the_course_adds_up_to_the_evaluation() -> None:
         np.testing.assert_allclose(found.actions.sum(axis=1), 1.0)
 
 
+@pytest.mark.slow
 def test_random_models_over_a_life_by_brute_force() -> None:
     """Every rule that is returned earns what a recursion over all histories says, and thresholds are no exception."""
     rng = np.random.default_rng(5)

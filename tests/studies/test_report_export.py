@@ -186,6 +186,7 @@ def folder(tmp_path_factory):
     return place
 
 
+@pytest.mark.slow
 def test_a_report_for_a_paper(folder):
     report.build(folder, latex=True, markdown=True)
     names = {path.name for path in folder.iterdir()}
