@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 from machines import advice, fitted  # noqa: F401
 
 SAME = {"derandomize": True, "deadline": None, "print_blob": True, "suppress_health_check": [HealthCheck.too_slow]}
-settings.register_profile("short", max_examples=40, **SAME)
+settings.register_profile("short", max_examples=25, **SAME)
 settings.register_profile("all", **SAME)  # chosen by `make test-all`: see `strategies.examples`
 settings.load_profile("short")
 

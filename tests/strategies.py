@@ -10,9 +10,9 @@ import actmeasure as am
 
 
 def examples(number):
-    """Decorate a property test that takes seconds: `number` examples in `make test-all`, a sixth of them in `make test`."""
+    """Decorate a property test that takes seconds: `number` examples in `make test-all`, a tenth of them in `make test`."""
     is_short = settings.get_current_profile_name() != "all"
-    return settings(max_examples=max(3, number // 6) if is_short else number)
+    return settings(max_examples=max(3, number // 10) if is_short else number)
 
 
 @st.composite

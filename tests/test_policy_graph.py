@@ -333,7 +333,7 @@ class TestSchedules:
     )  # fmt: skip
     def test_every_problem_has_the_same_figures_as_a_graph(self, name, method):
         model = getattr(am.problems, name)()
-        self.compare(model, am.solve(model, method=method).schedule)
+        self.compare(model, am.solve(model, method=method, time_limit=1).schedule)
 
     @given(models(), st.integers(0, 2**32 - 1))
     def test_random_models(self, model, seed):
