@@ -2,7 +2,7 @@
 
 `python -m benchmarks.imperfect_looks` runs all of it (half an hour) and prints the bounds; `python -m benchmarks.imperfect_looks
 tiger line-3` the instances named. `lakes` are lakes whose exact looks are written as a noisy measurement, against the search for
-exact looks.
+exact looks; `controllers` prints what policy graphs with 30, 60 and 120 nodes lose against the lower bound.
 """
 
 from __future__ import annotations
@@ -111,8 +111,29 @@ def _timed(model: am.Model, tolerance: float) -> tuple[am.Solution, float]:
     return found, min(seconds[1:])
 
 
+#: Instances whose controllers are measured, with the seconds that the search has before.
+CONTROLLED = {"crack-500": 25, "crack-2000": 40, "crack-10000": 40, "line-3": 30, "n4-k2": 60}
+#: Largest numbers of nodes, and the most that should be needed for a controller within 1 % of the lower bound.
+NODES, ENOUGH_NODES = (30, 60, 120), 60
+
+
+def controllers() -> list[Goal]:
+    """Return what the best controllers with at most 30, 60 and 120 nodes lose, in percent of the lower bound."""
+    goals = []
+    for name, seconds in CONTROLLED.items():
+        found = am.solve(INSTANCES[name].build(), relative_tolerance=1e-3, time_limit=seconds)
+        for nodes in NODES:
+            graph = found.policy_graph(nodes=nodes)
+            lost = 100 * (found.lower - graph.evaluation.discounted_return) / abs(found.lower)
+            title = f"{name}: lost by {len(graph.decisions)} nodes, at most {nodes}"
+            goals.append(Goal(title, max(lost, 0.0), 1.0 if nodes >= ENOUGH_NODES else 2.0, "%"))
+            print(goals[-1], file=sys.stderr, flush=True)
+    return goals
+
+
 if __name__ == "__main__":
-    names = sys.argv[1:] or ("lakes", *INSTANCES)
+    names = tuple(sys.argv[1:]) or ("lakes", *INSTANCES, "controllers")
     measured = exact_as_noisy() if "lakes" in names else []
-    measured += imperfect_looks([name for name in names if name != "lakes"])
+    measured += imperfect_looks([name for name in names if name in INSTANCES])
+    measured += controllers() if "controllers" in names else []
     sys.exit(sum(not goal.met for goal in measured))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from actmeasure.errors import PlanError, import_extra, quoted
-from actmeasure.files.atomic import check_place
+from actmeasure.file_access import check_writable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -29,7 +29,7 @@ def check_path(path: str | os.PathLike[str]) -> Path:
     path = Path(path)
     if path.suffix.lower() not in SUFFIXES:
         raise PlanError(f"the picture {str(path)!r} has no ending that can be drawn; use one of: {', '.join(SUFFIXES)}")
-    check_place(path, "the picture", PlanError)
+    check_writable(path, "the picture", PlanError)
     return path
 
 

@@ -8,7 +8,7 @@ import pytest
 from model_strategies import small_model
 
 import actmeasure as am
-from actmeasure.files import atomic
+from actmeasure import file_access
 
 SUFFIXES = (".json", ".npz", ".pomdp")
 MODEL = small_model()
@@ -176,7 +176,7 @@ def test_an_interrupted_write_leaves_nothing(tmp_path):
     path.write_bytes(b"precious")
 
     def write():
-        with atomic.replacing(path) as file:
+        with file_access.replacing(path) as file:
             file.write(b"half a mo")
             raise KeyboardInterrupt
 
@@ -210,4 +210,4 @@ def test_new_files_have_ordinary_permissions(tmp_path):
 )
 def test_other_errors_are_sentences(code, message):
     error = OSError("odd") if code is None else OSError(code, os.strerror(code))
-    assert message in str(atomic.explain(error, Path("model.json"), "write"))
+    assert message in str(file_access.explain(error, Path("model.json"), "write"))

@@ -74,6 +74,7 @@ DETAILS = {
     "worth-not-computed": {},
     "fit-not-tested": {},
     "plan-never-acts": {"action": "nothing"},
+    "failure-price-missing": {},
     "limit-in-weighted-mean-only": {},
     "plan-from-other-search": {"source": "frontier"},
     "states-without-plan": {},

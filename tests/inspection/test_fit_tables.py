@@ -165,6 +165,91 @@ def test_a_bomb_is_not_unpacked(tmp_path):
         am.fit(tmp_path / "bomb.xlsx", **QUICK)
 
 
+def workbook(path, change):
+    """Write a workbook of ten records with a changed text of its sheet."""
+    import zipfile
+
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in (("unit", "time", "state"), *((unit, time, 1 + time) for unit in range(5) for time in range(2))):
+        book.active.append(row)
+    book.save(path.with_suffix(".plain"))
+    with zipfile.ZipFile(path.with_suffix(".plain")) as plain, zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as out:
+        for name in plain.namelist():
+            out.writestr(name, change(plain.read(name)) if name.startswith("xl/worksheets/") else plain.read(name))
+    return path
+
+
+def test_a_sheet_is_read_to_its_end_whatever_range_it_declares(tmp_path):
+    for ref in (b"A1", b"A1:C3", b"A1:XFD1048576"):
+        path = workbook(tmp_path / "a.xlsx", lambda xml, ref=ref: xml.replace(b'ref="A1:C11"', b'ref="' + ref + b'"'))
+        assert len(read_records(path, default_action="x").unit) == 10
+    note = b'<c r="XFD4" t="inlineStr"><is><t>a note</t></is></c></row><row r="5"'
+    path = workbook(tmp_path / "a.xlsx", lambda xml: xml.replace(b'</row><row r="5"', note))
+    assert len(read_records(path, default_action="x").unit) == 10
+
+
+@pytest.mark.parametrize(
+    ("more", "part"),
+    [
+        (b'<row r="12">' + b"<c/>" * 1_100_000 + b"</row>", "more than 1,048,576 cells in a row"),
+        (b'<row r="99999999999"><c r="A99999999999"><v>1</v></c></row>', "a row with a number above 1,048,576"),
+    ],
+)
+def test_sheets_that_would_fill_the_memory_are_refused(tmp_path, more, part):
+    path = workbook(tmp_path / "a.xlsx", lambda xml: xml.replace(b"</sheetData>", more + b"</sheetData>"))
+    with pytest.raises(am.FitError, match=part):
+        read_records(path, default_action="x")
+
+
+def parquet_file(path, **columns):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    parquet.write_table(pa.table({"unit": list("aabb"), "time": [0, 1, 0, 1], "state": list("1212")} | columns), path)
+    return path
+
+
+def test_columns_of_parquet_files_that_are_no_records_are_sentences(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    path = tmp_path / "a.parquet"
+    for columns, part in (
+        ({"state": [[1], [2], [1], [2]]}, "the column 'state' has several values in a row"),
+        ({"unit": [{"a": 1}] * 4}, "the column 'unit' has several values in a row"),
+        ({"time": pa.array([0, 2**31 - 1, 0, 1], pa.date32())}, "a date outside of the years 1 to 9999"),
+        ({"time": pa.array([0, 2**62, 0, 1], pa.timestamp("us"))}, "a date outside of the years 1 to 9999"),
+        ({"state": pa.nulls(4)}, "no unit was inspected twice"),
+    ):
+        with pytest.raises(am.FitError, match=part):
+            am.fit(parquet_file(path, **columns), time="continuous", default_action="x", **QUICK)
+    parquet_file(
+        path, other=[[1]] * 4, state=[b"1", None, b"1", b"2"]
+    )  # lists in a column that is not read, bytes as texts
+    found = read_records(path, default_action="x")
+    assert found.state_names == ("1", "2")
+    assert found.state.tolist() == [0, -1, 0, 1]
+
+
+def test_small_parquet_files_do_not_fill_the_memory(tmp_path, monkeypatch):
+    import tracemalloc
+
+    pa = pytest.importorskip("pyarrow")
+    path, rows = tmp_path / "a.parquet", 20_000
+    long_text = pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), pa.array(["y" * 100_000]))
+    parquet_file(path, unit=["a"] * rows, time=list(range(rows)), state=long_text)
+    tracemalloc.start()
+    assert len(read_records(path, default_action="x").unit) == rows  # 2 GB, were every text of its own
+    assert tracemalloc.get_traced_memory()[1] < 1 << 26
+    tracemalloc.stop()
+    monkeypatch.setattr("actmeasure.inspection.table_files.MOST_PARQUET_ROWS", rows - 1)
+    with pytest.raises(am.FitError, match="declares 20,000 rows, more than 19,999"):
+        read_records(path, default_action="x")
+    monkeypatch.undo()
+    monkeypatch.setattr("actmeasure.inspection.table_files.MOST_UNPACKED", 1000)
+    with pytest.raises(am.FitError, match=r"unpacks to [\d,]+ bytes, more than records have"):
+        read_records(path, default_action="x")
+
+
 def test_wide_tables_have_a_column_for_each_time(tmp_path):
     path = tmp_path / "wide.csv"
     path.write_text("bridge,river,2010,2012,2015\nA,Elbe,1,1,2\nB,Oder,2,NA,\nC,Oder,1,,3\n")

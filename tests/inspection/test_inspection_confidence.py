@@ -92,6 +92,29 @@ def test_a_plan_that_never_acts_says_so_first(fitted, tmp_path):
     )
     found = am.inspection.advise(fitted, path, time_limit=None)
     assert "plan-never-acts" in {note.code for note in found.first_notes}
+    assert not found.is_usable
+
+
+@pytest.mark.parametrize(
+    ("prices", "missing"),
+    [
+        ("", True),
+        ('[failure]\nstates = ["broken"]\nprice = 0\n', True),
+        ('[failure]\nstates = ["broken"]\nprice = "1 EUR"\n', False),
+        ('[running]\nbroken = "400 EUR/month"\n', False),
+    ],
+)
+@pytest.mark.parametrize("way", ['inspection = "40 EUR"\n', 'inspection = "40 EUR"\nlife = "6 months"\n'])
+def test_a_plan_without_any_price_of_a_failure_should_not_be_used(fitted, tmp_path, prices, missing, way):
+    path = tmp_path / "prices.toml"
+    path.write_text(
+        f'currency = "EUR"\nperiod = "month"\ndiscount = 0.95\n{way}[actions]\nrun = "0 EUR"\nrepair = "500 EUR"\n{prices}'
+    )
+    found = am.inspection.advise(fitted, path, time_limit=5.0)
+    assert ("failure-price-missing" in {note.code for note in found.first_notes}) == missing
+    if missing:
+        assert not found.is_usable
+        assert str(found).index("A price is missing") < str(found).index("cost in all")
 
 
 def test_what_the_fit_says_of_itself_is_in_the_notes(fitted, tmp_path):

@@ -9,7 +9,7 @@ from strategies import examples, models
 
 import actmeasure as am
 from actmeasure.planning import Budget, optimal
-from actmeasure.planning.baselines import Control
+from actmeasure.planning.bounds import Control
 from actmeasure.planning.optimal import Search
 
 METHODS = ("optimal", "atm", "atm-qmdp", "atm-linear", "always", "never", "every-1", "every-2", "every-3")

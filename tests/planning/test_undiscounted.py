@@ -8,8 +8,7 @@ import pytest
 import actmeasure as am
 from actmeasure.kernel_arrays import dynamics
 from actmeasure.kernels import belief_graph, graph_search
-from actmeasure.planning.baselines import Control
-from actmeasure.planning.bounds import first_bounds, mdp_values
+from actmeasure.planning.bounds import Control, first_bounds, mdp_values
 from actmeasure.planning.budget import Budget
 from actmeasure.planning.optimal import Search, make_graph, make_scratch
 

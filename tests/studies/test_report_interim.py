@@ -8,7 +8,7 @@ import time
 import pytest
 from synthetic import own_study, results_of
 
-from actmeasure.files.atomic import replacing
+from actmeasure.file_access import replacing
 from actmeasure.paper import study_spec
 from actmeasure.paper.reporting import report as paper_report
 from actmeasure.studies import LocalEngine, PartProgress, StudyProgress, report, run_study, runner

@@ -310,19 +310,19 @@ def _check_files(out: Path | None, economics: Path | None, model: Path | None) -
     if model is not None and economics is None:
         raise FitError("--model needs prices; give them with --economics prices.toml")
     if out is not None:
-        from actmeasure.files.atomic import check_place
+        from actmeasure.file_access import check_writable
         from actmeasure.inspection.fit_files import checked_path
 
-        check_place(checked_path(out), "the fit", FitError)
+        check_writable(checked_path(out), "the fit", FitError)
     if model is not None:
+        from actmeasure.file_access import check_writable
         from actmeasure.files import SUFFIXES
-        from actmeasure.files.atomic import check_place
 
         if model.suffix.lower() not in SUFFIXES:
             raise FitError(
                 f"the model cannot be saved as {str(model)!r}; expected a name that ends in {', '.join(SUFFIXES)}"
             )
-        check_place(model, "the model", FitError)
+        check_writable(model, "the model", FitError)
     if economics is None:
         return None
     from actmeasure.inspection import Economics

@@ -198,15 +198,15 @@ def _check_files(report: Path | None, table: Path | None, figures: Path | None) 
 
         check_figures_path(figures)
     if table is not None:
-        from actmeasure.files.atomic import check_place, check_suffix
+        from actmeasure.file_access import check_suffix, check_writable
 
-        check_place(table, "the table", PlanError)
+        check_writable(table, "the table", PlanError)
         check_suffix(table, "the table", (".csv",), PlanError)
 
 
 def _write_table(advice: Advice, path: Path) -> None:
     """Write the schedule as a CSV file."""
-    from actmeasure.files.atomic import explain, replacing
+    from actmeasure.file_access import explain, replacing
 
     records = list(advice.records())
     text = io.StringIO(newline="")

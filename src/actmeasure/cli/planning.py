@@ -151,9 +151,9 @@ def solve(
     path = picture_path(plot)
     _check_certificate(model, certificate)
     if policy is not None:
-        from actmeasure.files.atomic import check_place
+        from actmeasure.file_access import check_writable
 
-        check_place(policy, "the policy", PlanError)
+        check_writable(policy, "the policy", PlanError)
     from actmeasure.planning.solve import solve as solve_model
 
     with status_line() as show:

@@ -190,13 +190,13 @@ def _archive_path(path: Path | None, problem: str) -> Path | None:
     """Return the path of a saved agent after checking that it can be written and is not that of the problem."""
     if path is None:
         return None
-    from actmeasure.files.atomic import check_place
+    from actmeasure.file_access import check_writable
 
     if path.suffix.lower() != ".npz":
         raise AgentError(f"the agent cannot be saved as {str(path)!r}, expected a name that ends in .npz")
     if path.exists() and Path(problem).exists() and path.samefile(problem):
         raise AgentError(f"--save would replace the problem {problem!r}; choose another name")
-    check_place(path, "the agent", AgentError)
+    check_writable(path, "the agent", AgentError)
     return path
 
 

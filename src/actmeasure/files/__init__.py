@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from actmeasure.errors import ModelError, unknown_name
+from actmeasure.file_access import explain, replacing, usable_path
 from actmeasure.files import drn, json_format, npz, pomdp_model, pomdp_reader, pomdp_writer, pomdpx
-from actmeasure.files.atomic import explain, replacing, usable_path
 
 if TYPE_CHECKING:
     from actmeasure.model import Model

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from actmeasure.errors import ModelError, ScheduleError
-from actmeasure.files.atomic import explain, replacing, usable_path
+from actmeasure.file_access import explain, replacing, usable_path
 from actmeasure.files.checks import Count, Strict, Whole, converted, parse_json, whole
 from actmeasure.policy_graph import Outcome, PolicyGraph
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from actmeasure.decision import Decision
 from actmeasure.errors import ModelError
-from actmeasure.files.atomic import check_place, explain, replacing
+from actmeasure.file_access import check_writable, explain, replacing
 from actmeasure.files.pomdp_writer import state_and_pair_numbers
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
@@ -49,7 +49,7 @@ def save_policy_xml(
     path : str or path
     """
     path = Path(path)
-    check_place(path, "the policy", ModelError)
+    check_writable(path, "the policy", ModelError)
     states, pairs = state_and_pair_numbers(model)
     number = {pair: position for position, pair in enumerate(pairs)}
     # States of the file, by state of the model; -1 is `begin`, from which the first state is shown.

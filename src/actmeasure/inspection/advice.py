@@ -53,7 +53,14 @@ MOST_IN_ORDER = 30
 MOST_STATES = 100
 #: Codes of diagnostics that speak against using a plan.
 UNUSABLE = frozenset(
-    ("model-does-not-fit", "estimation-not-converged", "several-chains", "failed-units-left", "plan-far-from-bound")
+    (
+        "model-does-not-fit",
+        "estimation-not-converged",
+        "several-chains",
+        "failed-units-left",
+        "failure-price-missing",
+        "plan-far-from-bound",
+    )
 )
 #: Codes of diagnostics that are read first: those, and what else limits what the plan means.
 FIRST = UNUSABLE | {

@@ -31,7 +31,7 @@ from actmeasure.inspection.schedules import (
 )
 from actmeasure.inspection.usual_policies import ComparedPolicy, usual_policies
 from actmeasure.model import Model
-from actmeasure.planning.baselines import Control
+from actmeasure.planning.bounds import Control
 from actmeasure.planning.budget import Budget, why_open
 from actmeasure.planning.frontier import Frontier
 from actmeasure.planning.solution import Solution
@@ -222,9 +222,10 @@ class _AdviceRun:
         prices = self._prices(own, frontier)
         sure = self._confidence(schedule, fit, economics)
         if fit is not None and economics is not None:
-            self.notes += fit_diagnostics(fit, economics, policies[0].figures)
             taken = {action for state in own.schedule for action in own.schedule[state].actions}
-            if taken == {self.problem.waiting} and self.model.n_actions > 1:
+            never_acts = taken == {self.problem.waiting} and self.model.n_actions > 1
+            self.notes += fit_diagnostics(fit, economics, policies[0].figures, never_acts)
+            if never_acts:
                 waiting = self.model.action_name(self.problem.waiting)
                 self.notes.append(diagnostic("plan-never-acts", action=waiting))
         if len(schedule) < np.count_nonzero(~self.model.terminal):

@@ -46,7 +46,7 @@ CODES: dict[Severity, tuple[str, ...]] = {
         "policy-search-stopped", "longest-interval-is-best",
         "failed-units-left", "plan-far-from-bound", "other-policy-is-better", "longest-interval-exceeded",
         "failure-limit-exceeded", "fit-not-tested",
-        "plan-never-acts", "limit-in-weighted-mean-only",
+        "plan-never-acts", "failure-price-missing", "limit-in-weighted-mean-only",
         # Parts of the advice that are incomplete.
         "part-interrupted", "part-out-of-time", "policy-out-of-time", "frontier-not-closed", "plans-at-prices-incomplete",
         "no-resampled-models", "resampled-models-incomplete", "resampled-not-solved", "worth-incomplete",

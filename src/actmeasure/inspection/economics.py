@@ -65,7 +65,7 @@ import numpy as np
 import numpy.typing as npt
 
 from actmeasure.errors import FitError, quoted, shown, unknown_name
-from actmeasure.files.atomic import explain
+from actmeasure.file_access import explain
 from actmeasure.files.checks import validation_path
 from actmeasure.files.toml_lines import KeyLines, KeyPath
 from actmeasure.model import Model
@@ -347,6 +347,18 @@ class Economics:
             return None
         share = 1.0 if self.period == "year" else _days(self.period, "period") / _days("year", "period")
         return self.failures_per_year * share
+
+    @property
+    def has_price_of_failure(self) -> bool:
+        """Whether a failure, or a system that is down, has a price above 0, or failures are limited."""
+        is_down_priced = self.components is not None and self.components.down > 0
+        is_failure_priced = bool(self.failure_states) and self.failure_price > 0
+        return is_down_priced or is_failure_priced or self.failures_per_year is not None
+
+    @property
+    def has_cost_of_states(self) -> bool:
+        """Whether a state costs something by itself, per period or at the end of life."""
+        return any(cost > 0 for cost in (*self.running.values(), *self.final.values()))
 
     def _check_prices(self, prices: Any, what: str) -> None:
         if isinstance(prices, Mapping):

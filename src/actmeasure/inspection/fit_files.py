@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from actmeasure.errors import ActMeasureError, FitError, quoted
+from actmeasure.file_access import explain, replacing, usable_path
 from actmeasure.files.archive import Arrays, Shapes, read_arrays, write_arrays
-from actmeasure.files.atomic import explain, replacing, usable_path
 from actmeasure.files.checks import FIT_FORMAT, FIT_VERSION, quote
 from actmeasure.inspection.diagnostics import SEVERITIES, Diagnostic
 from actmeasure.inspection.fit_result import Fit, age_names

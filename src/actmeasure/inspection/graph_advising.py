@@ -439,16 +439,16 @@ class GraphAdviceRun:
         if better.key != "plan" and not is_rounding(better.value - value, value):
             self.notes.append(diagnostic("other-policy-is-better", policy=better.name))
         waits = Decision(self.problem.waiting, 0)
-        if (
-            self.problem.model.n_actions > 1
-            and policies[0].graph is not None
-            and all(one == waits for one in policies[0].graph.decisions)
-        ):
+        graph = policies[0].graph
+        never_acts = (
+            self.problem.model.n_actions > 1 and graph is not None and all(one == waits for one in graph.decisions)
+        )
+        if never_acts:
             self.notes.append(diagnostic("plan-never-acts", action=self.problem.base.action_name(waits.action)))
         if self.fit is not None and self.economics is not None:
             if self.fit.goodness is None:
                 self.notes.append(diagnostic("fit-not-tested"))
-            self.notes += fit_diagnostics(self.fit, self.economics, own)
+            self.notes += fit_diagnostics(self.fit, self.economics, own, never_acts)
 
 
 def has_time(budget: Budget, notes: list[Diagnostic], part: str) -> bool:
@@ -503,12 +503,21 @@ def present_rule(problem: Problem, economics: Economics | None, rule: PolicyGrap
     return rule
 
 
-def fit_diagnostics(fit: Fit, economics: Economics, own: Figures | None) -> Iterator[Diagnostic]:
-    """Yield the diagnostics of a fit that concern a plan, and what the plan assumes about failed and noticed states."""
+def fit_diagnostics(
+    fit: Fit, economics: Economics, own: Figures | None, never_acts: bool = False
+) -> Iterator[Diagnostic]:
+    """Yield the diagnostics of a fit that concern a plan, and what the plan assumes about failed and noticed states.
+
+    `never_acts` says that the plan does nothing but wait.
+    """
     if fit.goodness is not None and fit.goodness.findings:
         yield diagnostic("model-does-not-fit")
         yield from fit.goodness.findings
     yield from (*fit.warnings, *fit.identifiability, *fit.notes)
+    # States are in order, the best first: a last state that costs nothing, where others do, was probably forgotten.
+    is_worst_free = not economics.running.get(fit.state_names[-1]) and not economics.final.get(fit.state_names[-1])
+    if not economics.has_price_of_failure and ((never_acts and is_worst_free) or not economics.has_cost_of_states):
+        yield diagnostic("failure-price-missing")
     if own is not None and own.failed_share > LEFT_FAILED:
         yield diagnostic("failed-units-left", share=own.failed_share)
     for state in () if economics.components is not None else economics.failure_states:

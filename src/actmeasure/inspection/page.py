@@ -24,7 +24,7 @@ from actmeasure import __version__
 from actmeasure.belief import Belief
 from actmeasure.errors import MissingExtraError, PlanError, shown
 from actmeasure.evaluation import Evaluation, values_of
-from actmeasure.files.atomic import check_place, check_suffix, explain, replacing
+from actmeasure.file_access import check_suffix, check_writable, explain, replacing
 from actmeasure.inspection.advice import Advice, StatePlan
 from actmeasure.inspection.graph_page import graph_page_data, graph_page_words
 from actmeasure.inspection.schedules import PricedSchedule, at_price, belief_after, plan_of
@@ -71,7 +71,7 @@ GRAPH_SCRIPTS = ("numbers.js", "beliefs.js", "drawing.js", "belief_chart.js", "p
 def check_page_path(path: str | os.PathLike[str]) -> Path:
     """Return the path of a page; raise a `PlanError` if it cannot be written, before the plan is computed."""
     file_path = Path(path)
-    check_place(file_path, "the page", PlanError)
+    check_writable(file_path, "the page", PlanError)
     check_suffix(file_path, "the page", SUFFIXES, PlanError)
     if find_spec("jinja2") is None:
         raise MissingExtraError("the page of an inspection plan", "report")

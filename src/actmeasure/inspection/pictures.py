@@ -11,7 +11,7 @@ import numpy as np
 
 from actmeasure.drawing import INK, matplotlib_for, new_figure
 from actmeasure.errors import PlanError, quoted, shown
-from actmeasure.files.atomic import explain, replacing
+from actmeasure.file_access import explain, replacing
 from actmeasure.inspection.graph_page import state_groups
 from actmeasure.inspection.imperfect_rules import course
 from actmeasure.inspection.schedules import belief_after, plan_of

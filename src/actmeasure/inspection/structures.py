@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from actmeasure.errors import FitError, quoted, unknown_name
-from actmeasure.files.atomic import explain
+from actmeasure.file_access import explain
 from actmeasure.inspection.diagnostics import Diagnostic, diagnostic
 from actmeasure.settings import probability
 

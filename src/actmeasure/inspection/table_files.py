@@ -6,12 +6,16 @@ import csv
 import os
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import repeat
 from pathlib import Path
 from typing import Any, TextIO
+from xml.parsers import expat
+
+import numpy as np
 
 from actmeasure.errors import FitError, import_extra, quoted, unknown_name
-from actmeasure.files.atomic import explain
+from actmeasure.file_access import explain
 from actmeasure.inspection.calendars import as_cell
 
 __all__ = ["COLUMNS", "BrokenTableError", "Layout", "Row", "Table", "open_table"]
@@ -25,6 +29,14 @@ LONGEST_LINE = 1 << 20
 LINES_BETWEEN_CALLS = 1 << 16
 #: Largest size of the unpacked contents of an Excel file, and how many times that of the file it may be.
 MOST_UNPACKED, MOST_RATIO = 1 << 30, 200
+#: Number of rows of a sheet of Excel, and the largest number of XML elements in a row or in a part that is parsed as a whole.
+MOST_EXCEL_ROWS, MOST_ELEMENTS = 1 << 20, 1 << 20
+#: Largest number of rows of a Parquet file; a small file can declare any number of equal ones.
+MOST_PARQUET_ROWS = 20_000_000
+#: Types of columns of texts in Parquet files.
+TEXT_TYPES = ("string", "large_string", "binary", "large_binary")
+#: Largest number of characters of another library's error that are shown.
+LONGEST_REASON = 200
 #: Largest number of rows of a header.
 MOST_HEADER_ROWS = 20
 #: First bytes of files that are not text, beside Excel and Parquet files.
@@ -52,6 +64,11 @@ class Layout:
     wide: bool = False
     header: int = 1
     sheet: str | None = None
+
+    @property
+    def read(self) -> frozenset[str]:
+        """The names of the columns that are read from a table with a row for each record."""
+        return frozenset(self.columns.get(column, column) for column in (*COLUMNS, *self.columns))
 
     def __post_init__(self) -> None:
         for column in self.columns:
@@ -87,12 +104,11 @@ def open_table(records: Any, layout: Layout, progress: Any) -> Table:
         kind = path.suffix.lower()
         try:
             if kind in (".xlsx", ".xlsm"):
-                rows = _excel_rows(path, layout.sheet)
-            elif kind in (".parquet", ".pq"):
-                rows = _parquet_rows(path, progress)
-            else:
-                return _csv_table(path, layout, progress)
-            return _with_header(rows, layout, f"{path}, line", str(path), None)
+                table = _with_header(_excel_rows(path, layout.sheet), layout, f"{path}, line", str(path), None)
+                return replace(table, rows=_of_width(table.rows, len(table.names)))
+            if kind in (".parquet", ".pq"):
+                return _with_header(_parquet_rows(path, layout, progress), layout, f"{path}, line", str(path), None)
+            return _csv_table(path, layout, progress)
         except OSError as error:
             raise FitError(str(explain(error, path, "read"))) from error
     if hasattr(records, "__getitem__") and hasattr(records, "keys"):
@@ -199,18 +215,21 @@ def _lines(text: TextIO, file_name: str, size: int, progress: Any) -> Iterator[s
 
 
 def _excel_rows(path: Path, sheet: str | None) -> Iterator[Row]:
-    """Yield the rows of a sheet of an Excel workbook, its first one by default."""
+    """Yield the rows of a sheet of an Excel workbook, its first one by default; cells at the end of a row may be missing."""
     openpyxl = import_extra("openpyxl", "reading an Excel file", "excel")
     _check_workbook(path)
     try:
+        has_formulas = _scan_workbook(path)
         book = openpyxl.load_workbook(path, read_only=True, data_only=True)
         if sheet is not None and sheet not in book.sheetnames:
             raise FitError(f"{path}: {unknown_name('sheet', sheet, book.sheetnames)}")
+        if not book.worksheets:
+            raise FitError(f"{path} has no sheet with cells; save it again, or as CSV")
         chosen = sheet if sheet is not None else book.worksheets[0].title
-        rows = book[chosen].iter_rows(values_only=True)
-        if _has_formulas(path):
+        rows = _sheet_rows(path, book[chosen])
+        if has_formulas:
             formulas = openpyxl.load_workbook(path, read_only=True)
-            rows = _computed(path, rows, formulas[chosen].iter_rows(values_only=True))
+            rows = _computed(path, rows, _sheet_rows(path, formulas[chosen]))
         for number, cells in enumerate(rows, start=1):
             texts = [_excel_cell(cell) for cell in cells]
             if any(texts):
@@ -219,21 +238,73 @@ def _excel_rows(path: Path, sheet: str | None) -> Iterator[Row]:
     except (FitError, MemoryError):
         raise
     except Exception as error:  # openpyxl raises many kinds of errors at damaged files
-        raise FitError(f"{path} is not a sound Excel workbook ({error}); save it again, or as CSV") from error
+        raise _unsound(path, "Excel workbook", error) from error
 
 
-def _has_formulas(path: Path) -> bool:
-    """Return whether a sheet of a workbook has a formula."""
+def _sheet_rows(path: Path, sheet: Any) -> Iterator[Any]:
+    """Yield the values of the rows of a sheet; raise a `FitError` at a row that no sheet of Excel has."""
+    if not hasattr(sheet, "reset_dimensions"):
+        raise FitError(f"{path}: the sheet {sheet.title!r} has no cells; choose another (--sheet)")
+    sheet.reset_dimensions()  # the range that a file declares may be wrong, and rows would be filled up to it
+    for number, cells in enumerate(sheet.iter_rows(values_only=True), start=1):
+        if number > MOST_EXCEL_ROWS:
+            raise FitError(
+                f"{path} has a row with a number above {MOST_EXCEL_ROWS:,}, the last of a sheet; save it again, or as CSV"
+            )
+        yield cells
+
+
+def _of_width(rows: Iterator[Row], width: int) -> Iterator[Row]:
+    """Yield rows with as many cells as the header has: empty ones are added, and what stands to the right is left out."""
+    for line, cells in rows:
+        yield line, [*cells[:width], *repeat("", width - len(cells))]
+
+
+def _unsound(path: Path, kind: str, error: Exception) -> FitError:
+    """Return the error of a damaged file, with the reason that another library gave."""
+    reason = " ".join(str(error).split())
+    if len(reason) > LONGEST_REASON:
+        reason = reason[:LONGEST_REASON] + " ..."
+    return FitError(f"{path} is not a sound {kind} ({reason}); save it again, or as CSV")
+
+
+def _scan_workbook(path: Path) -> bool:
+    """Return whether a workbook has formulas; raise a `FitError` if a part of it would fill the memory when it is parsed.
+
+    The parts are parsed without keeping anything. Rows and shared texts are later read one at a time, everything else as a whole.
+    """
+    has_formulas = False
     with zipfile.ZipFile(path) as archive:
-        for name in archive.namelist():
-            if name.startswith("xl/worksheets/") and name.endswith(".xml"):
-                with archive.open(name) as file:
-                    end = b""
-                    while part := file.read(1 << 20):
-                        if b"<f>" in end + part or b"<f " in end + part:
-                            return True
-                        end = part[-2:]
-    return False
+        for info in archive.infolist():
+            scan = _PartScan(path)
+            with archive.open(info) as file:
+                try:
+                    while piece := file.read(1 << 20):
+                        scan.parser.Parse(piece, False)
+                except expat.ExpatError:  # a picture, or damaged: an error if the part is needed
+                    continue
+            has_formulas |= scan.has_formulas
+    return has_formulas
+
+
+class _PartScan:
+    """Parser of a part of a workbook that keeps only what kind it is, whether it has formulas, and counts of elements."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.has_formulas = path, False
+        self.root, self.count = "", 0
+        self.parser = expat.ParserCreate(namespace_separator=" ")
+        self.parser.StartElementHandler = self._start
+
+    def _start(self, name: str, attributes: object) -> None:
+        local = name.rpartition(" ")[2]
+        self.root = self.root or local
+        self.has_formulas |= local == "f" and self.root == "worksheet"
+        self.count = 0 if (self.root, local) in (("worksheet", "row"), ("sst", "si")) else self.count + 1
+        if self.count > MOST_ELEMENTS:
+            raise FitError(
+                f"{self.path} has more than {MOST_ELEMENTS:,} cells in a row, or as many styles; save it again, or as CSV"
+            )
 
 
 def _computed(path: Path, rows: Iterator[Any], formulas: Iterator[Any]) -> Iterator[Any]:
@@ -261,27 +332,83 @@ def _check_workbook(path: Path) -> None:
         with zipfile.ZipFile(path) as archive:
             unpacked = sum(info.file_size for info in archive.infolist())
     except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:
-        raise FitError(f"{path} is not a sound Excel workbook ({error}); save it again, or as CSV") from error
+        raise _unsound(path, "Excel workbook", error) from error
     if unpacked > MOST_UNPACKED or (unpacked > 1 << 26 and unpacked > MOST_RATIO * path.stat().st_size):
         raise FitError(f"{path} unpacks to {unpacked:,} bytes, more than an Excel file of records has; save it as CSV")
 
 
-def _parquet_rows(path: Path, progress: Any) -> Iterator[Row]:
-    """Yield the names and rows of a Parquet file, a part at a time."""
+def _parquet_rows(path: Path, layout: Layout, progress: Any) -> Iterator[Row]:
+    """Yield the names and rows of a Parquet file, a part at a time; columns that are not needed are empty."""
     parquet = import_extra("pyarrow.parquet", "reading a Parquet file", "data")
     with path.open("rb") as file:
         if file.read(4) != b"PAR1":
             raise FitError(f"{path} is not a Parquet file; check its name")
     try:
-        source = parquet.ParquetFile(path)
-        yield 0, [str(name) for name in source.schema_arrow.names]
+        schema = parquet.read_schema(path)
+        names = schema.names
+        # Equal texts are kept once: a small file can hold a long text any number of times.
+        texts = [one.name for one in schema if str(one.type) in TEXT_TYPES]
+        source = parquet.ParquetFile(path, read_dictionary=texts)
+        yield 0, [str(name) for name in names]
+        wanted = names if layout.wide else [name for name in names if name in layout.read]
+        _check_parquet(path, source, wanted)
         total, number = source.metadata.num_rows, 0
-        for batch in source.iter_batches(batch_size=LINES_BETWEEN_CALLS):
-            for cells in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+        for batch in source.iter_batches(batch_size=LINES_BETWEEN_CALLS, columns=wanted):
+            read = {name: _parquet_cells(path, name, batch.column(name)) for name in wanted}
+            for cells in zip(*(read.get(name, repeat("", len(batch))) for name in names), strict=True):
                 number += 1
-                yield number, [_excel_cell(cell) for cell in cells]
+                yield number, cells
             progress("reading", number, total)
     except (FitError, MemoryError, GeneratorExit):
         raise
     except Exception as error:  # pyarrow raises many kinds of errors at damaged files
-        raise FitError(f"{path} is not a sound Parquet file ({error}); save it again, or as CSV") from error
+        raise _unsound(path, "Parquet file", error) from error
+
+
+def _check_parquet(path: Path, source: Any, wanted: Sequence[str]) -> None:
+    """Raise a `FitError` if a Parquet file declares more than fits in memory, or a column does not have one value in each row."""
+    about = source.metadata
+    if about.num_rows > MOST_PARQUET_ROWS:
+        raise FitError(
+            f"{path} declares {about.num_rows:,} rows, more than {MOST_PARQUET_ROWS:,}; save the part that is needed, or save it "
+            "as CSV"
+        )
+    unpacked = sum(
+        chunk.total_uncompressed_size
+        for group in map(about.row_group, range(about.num_row_groups))
+        for chunk in map(group.column, range(group.num_columns))
+        if chunk.path_in_schema in wanted
+    )
+    if unpacked > MOST_UNPACKED:
+        raise FitError(
+            f"{path} unpacks to {unpacked:,} bytes, more than records have; shorten its texts, or save it as CSV"
+        )
+    for name in wanted:
+        kind = source.schema_arrow.field(name).type
+        if import_extra("pyarrow", "reading a Parquet file", "data").types.is_nested(kind):
+            raise FitError(
+                f"{path}: the column {name!r} has several values in a row ({quoted(str(kind))}); write one into each row"
+            )
+
+
+def _parquet_cells(path: Path, name: str, column: Any) -> list[str]:
+    """Return the cells of a part of a column; those of equal texts are the same object."""
+    try:
+        if not hasattr(column, "dictionary"):
+            return [_excel_cell(_decoded(cell)) for cell in column.to_pylist()]
+        codes = column.indices.fill_null(0).to_numpy(zero_copy_only=False)
+        used, place = np.unique(codes, return_inverse=True)
+        if not len(column.dictionary):
+            return [""] * len(codes)
+        texts = [_excel_cell(_decoded(cell)) for cell in column.dictionary.take(used).to_pylist()]
+        empty = column.is_null().to_numpy(zero_copy_only=False)
+        return ["" if is_empty else texts[one] for one, is_empty in zip(place, empty, strict=True)]
+    except OverflowError as error:  # pyarrow has dates of any year, Python those from 1 to 9999
+        raise FitError(
+            f"{path}: the column {name!r} has a date outside of the years 1 to 9999; correct it, or leave its row out"
+        ) from error
+
+
+def _decoded(cell: Any) -> Any:
+    """Return a cell; bytes, which some programs write in place of texts, as text."""
+    return cell.decode("utf-8", "surrogateescape") if isinstance(cell, bytes) else cell

@@ -19,7 +19,7 @@ from actmeasure.inspection.schedules import belief_after, best_of, discounted_va
 from actmeasure.inspection.text import POLICIES, policy_name, policy_rule
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
-from actmeasure.planning.baselines import Control
+from actmeasure.planning.bounds import Control
 from actmeasure.planning.budget import Budget
 from actmeasure.planning.solve import solve
 from actmeasure.policy_graph import PolicyGraph

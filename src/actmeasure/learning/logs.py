@@ -11,7 +11,7 @@ from typing import IO, Any, Self
 
 from actmeasure.episodes import Episode
 from actmeasure.errors import AgentError, import_extra
-from actmeasure.files.atomic import explain
+from actmeasure.file_access import explain
 
 __all__ = ["CsvLog", "EpisodeLog", "TensorBoardLog", "log_to"]
 

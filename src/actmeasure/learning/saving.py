@@ -22,9 +22,9 @@ import numpy.typing as npt
 
 from actmeasure.belief import Belief
 from actmeasure.errors import ActMeasureError, AgentError, first_repeated, quoted, unknown_name
+from actmeasure.file_access import explain, replacing, usable_path
 from actmeasure.files import npz
 from actmeasure.files.archive import Shapes, read_arrays, write_arrays
-from actmeasure.files.atomic import explain, replacing, usable_path
 from actmeasure.files.checks import Count, Number, Strict, check_keys, converted
 from actmeasure.kernels.learned_model import INITIAL_CAPACITY, Counts, make_counts
 from actmeasure.learning.agent import Task

@@ -21,9 +21,8 @@ from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
 from actmeasure.planning.baselines import always_schedule
 from actmeasure.planning.belief_plans import atm_plan, atm_qmdp_plan
-from actmeasure.planning.bounds import informed_bounds, start_bound
+from actmeasure.planning.bounds import Control, informed_bounds, start_bound
 from actmeasure.planning.budget import Budget, Stopped
-from actmeasure.planning.control import Control
 from actmeasure.planning.solution import Plan
 from actmeasure.policy import unroll
 from actmeasure.schedule import BlindPlan, Ending, Schedule

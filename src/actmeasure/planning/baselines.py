@@ -8,13 +8,12 @@ from actmeasure.belief import Belief
 from actmeasure.evaluation import values_of
 from actmeasure.model import Model
 from actmeasure.planning.belief_plans import always_plan, every_plan
-from actmeasure.planning.bounds import informed_bounds, start_bound
+from actmeasure.planning.bounds import Control, informed_bounds, start_bound
 from actmeasure.planning.budget import Budget
-from actmeasure.planning.control import Control
 from actmeasure.planning.solution import Plan
 from actmeasure.schedule import BlindPlan, Schedule
 
-__all__ = ["Always", "Control", "Every", "always_schedule"]
+__all__ = ["Always", "Every", "always_schedule"]
 
 
 @dataclass(frozen=True)

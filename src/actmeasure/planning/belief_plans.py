@@ -35,9 +35,8 @@ from actmeasure.errors import PlanError
 from actmeasure.evaluation import Evaluation, evaluate
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
-from actmeasure.planning.bounds import repeat_values
+from actmeasure.planning.bounds import Control, repeat_values
 from actmeasure.planning.budget import Budget, Stopped
-from actmeasure.planning.control import Control
 from actmeasure.planning.solution import Plan
 from actmeasure.policy import BeliefPolicy
 from actmeasure.policy_graph import PolicyGraph

@@ -14,6 +14,8 @@ rewards that are raised slightly, so that the inequality survives rounding, and 
 
 *Fast informed bound* (`informed_bounds`): the state before the last action is shown for free at every step. It is tighter.
 
+*Control* (`Control`): the action that is best if the state were known from the next step on (Q_MDP), as act-then-measure acts.
+
 *Simple plans* (`first_bounds`): repeating one action, and looking at every step, are lower bounds.
 """
 
@@ -27,10 +29,12 @@ from scipy import sparse
 from scipy.sparse import linalg
 
 from actmeasure import markov
+from actmeasure.belief import Belief
 from actmeasure.errors import PlanError
 from actmeasure.kernel_arrays import control_dynamics, dynamics
 from actmeasure.kernels.belief_graph import Bounds
 from actmeasure.kernels.dynamics import EPSILON, Dynamics, action_values, informed_sweep, relative_error, sweeps
+from actmeasure.kernels.stopping import CONTROL_TIE
 from actmeasure.model import Model
 from actmeasure.model.structure import end_components
 from actmeasure.model.transitions import FloatArray
@@ -38,8 +42,8 @@ from actmeasure.planning.budget import Budget
 from actmeasure.settings import LARGEST_RETURN
 
 __all__ = [
-    "first_bounds", "free_action_values", "informed_bounds", "mdp_values", "mean_bound", "q_mdp", "repeat_values", "row_values",
-    "start_bound",
+    "Control", "first_bounds", "free_action_values", "informed_bounds", "mdp_values", "mean_bound", "q_mdp", "repeat_values",
+    "row_values", "start_bound",
 ]  # fmt: skip
 
 #: A price that is never worth paying: more than all rewards of a model can make up for, and within what a model may have.
@@ -459,3 +463,53 @@ class _Ending:
             except RuntimeError:  # "exactly singular"
                 return None
         return values if np.isfinite(values).all() else None
+
+
+class Control:
+    """Act-then-measure's control: the action with the highest mean value over a belief if looking were free from then on.
+
+    Ties go to the first action; without discount, to the one that ends the episode sooner.
+
+    Parameters
+    ----------
+    model : Model
+    budget : Budget, optional
+        Without limits by default.
+
+    Attributes
+    ----------
+    bounds : float64 array, shape (S,)
+        Upper bounds on the values of states when looking is free.
+    values : float64 array, shape (S, A)
+        The same of actions, up to rounding.
+    tie_values : float64 array, shape (S, A)
+        The highest mean of these decides between actions of equal value.
+    """
+
+    def __init__(self, model: Model, budget: Budget | None = None) -> None:
+        budget = budget or Budget()
+        self.model = model
+        self.bounds: FloatArray = mdp_values(model, budget)
+        self.values: FloatArray = free_action_values(model, budget, self.bounds)
+        self.tie_values: FloatArray = np.zeros_like(self.values)
+        if model.discount == 1:
+            self.tie_values = free_action_values(model.replace(discount=ALMOST_ONE), budget)
+
+    @property
+    def actions(self) -> npt.NDArray[np.int64]:
+        """The control action in every state once it is known, shape (S,); -1 in terminal states."""
+        return np.where(self.model.terminal, -1, _choose(self.values, self.tie_values))
+
+    def best_mean(self, belief: Belief) -> float:
+        """Return the highest mean value of an action over a belief."""
+        return float(belief.expected(self.values).max())
+
+    def __call__(self, belief: Belief) -> int:
+        return int(_choose(belief.expected(self.values), belief.expected(self.tie_values)))
+
+
+def _choose(means: FloatArray, ties: FloatArray) -> npt.NDArray[np.int64]:
+    """Return the actions (last axis) with the highest mean, and among equals the first with the highest tie value."""
+    best = means.max(axis=-1, keepdims=True)
+    ties = np.where(means >= best - CONTROL_TIE * (1 + np.abs(best)), ties, -np.inf)
+    return np.asarray(np.argmax(ties >= ties.max(axis=-1, keepdims=True) - CONTROL_TIE, axis=-1))

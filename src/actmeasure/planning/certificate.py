@@ -90,8 +90,8 @@ class Certificate:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the certificate as `.npz`, for `python -m actmeasure.check_certificate model.json certificate.npz`."""
+        from actmeasure.file_access import explain, replacing
         from actmeasure.files.archive import write_arrays
-        from actmeasure.files.atomic import explain, replacing
 
         if not isinstance(path, (str, os.PathLike)) or Path(os.fsdecode(path)).suffix != ".npz":
             raise PlanError(f"the certificate is to be written to {quoted(path)}, expected a name that ends in .npz")

@@ -1,4 +1,7 @@
-"""Planning trials, which are never ended by the clock, so that the same problem gives the same plan on every machine."""
+"""Planning trials, which are never ended by the clock, so that the same problem gives the same plan on every machine.
+
+A module of its own, because stored results depend on the code that they import: a change to agents leaves planning trials valid.
+"""
 
 from __future__ import annotations
 
@@ -26,13 +29,13 @@ def run_plan(trial: Trial, model: Model) -> dict[str, Any]:
     plan = plan_by_work(model, trial.method, trial.settings["tolerance"], trial.settings["beliefs"])
     acts = plan.graph if plan.schedule is None else plan.schedule  # a policy graph where looks are not exact
     assert acts is not None
-    found = evaluate(model, acts, horizon=trial.max_steps)
+    result = evaluate(model, acts, horizon=trial.max_steps)
     return {
-        "discounted_return": [found.discounted_return],
-        "scalarized_return": [found.scalarized_return],
-        "reward": [found.reward],
-        "measurements": [found.measurements],
-        "steps": [found.steps],
+        "discounted_return": [result.discounted_return],
+        "scalarized_return": [result.scalarized_return],
+        "reward": [result.reward],
+        "measurements": [result.measurements],
+        "steps": [result.steps],
         "lower": [plan.value if is_search(trial.method) else plan.lower],
         "upper": [plan.upper],
         "stopped": [plan.stopped],
@@ -49,6 +52,6 @@ def plan_by_work(model: Model, method: str, tolerance: float, beliefs: int) -> S
     """
     with deferred_interrupts() as interrupts:
         absolute = NEGLIGIBLE_GAP if is_search(method) else tolerance
-        found = solve(model, method, absolute, relative_tolerance=tolerance, budget=Budget(work=beliefs))
+        solution = solve(model, method, absolute, relative_tolerance=tolerance, budget=Budget(work=beliefs))
         interrupts.check()
-    return found
+    return solution

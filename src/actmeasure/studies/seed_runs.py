@@ -19,7 +19,7 @@ from actmeasure import statistics
 from actmeasure.drawing import INK, check_path, matplotlib_for, new_figure, save_figure
 from actmeasure.episodes import Episodes
 from actmeasure.errors import AgentError, counted, import_extra, quoted, unknown_name
-from actmeasure.files.atomic import check_place, explain, replacing
+from actmeasure.file_access import check_writable, explain, replacing
 from actmeasure.model.transitions import FloatArray
 from actmeasure.settings import whole
 from actmeasure.statistics import LAST, Interval, half_width, running_mean
@@ -203,7 +203,7 @@ def check_table_path(path: str | os.PathLike[str]) -> Path:
         raise AgentError(f"the table {str(path)!r} cannot be written: {unknown}")
     if path.suffix.lower() == ".parquet":
         _parquet()
-    check_place(path, "the table", AgentError)
+    check_writable(path, "the table", AgentError)
     return path
 
 

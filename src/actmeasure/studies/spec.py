@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 import msgspec
 
 from actmeasure.errors import StudyError, quoted
+from actmeasure.file_access import explain
 from actmeasure.files import FORMATS
-from actmeasure.files.atomic import explain
 from actmeasure.learning.agent import Agent
 from actmeasure.settings import LARGEST_INTEGER, MOST_EPISODES, amount, discount_factor, is_import_name, real, whole
 from actmeasure.studies.sweeps import Sweep, is_sweep, swept_settings

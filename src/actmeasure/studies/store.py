@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from actmeasure import __version__
 from actmeasure.errors import StudyError, import_extra, quoted
-from actmeasure.files.atomic import explain, replacing
+from actmeasure.file_access import explain, replacing
 from actmeasure.studies.spec import Trial, canonical
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from actmeasure.errors import ActMeasureError, StudyError, quoted, unknown_name
-from actmeasure.files.atomic import explain
+from actmeasure.file_access import explain
 from actmeasure.files.checks import validation_path
 from actmeasure.files.toml_lines import KeyLines, KeyPath
 from actmeasure.learning.train import task_of

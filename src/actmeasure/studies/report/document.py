@@ -16,7 +16,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from matplotlib.figure import Figure
 
 from actmeasure.errors import StudyError
-from actmeasure.files.atomic import explain, replacing
+from actmeasure.file_access import explain, replacing
 from actmeasure.studies.report.figures import pictures
 from actmeasure.text import number_text
 

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from actmeasure.errors import ActMeasureError
-from actmeasure.files.atomic import remove_leftovers
+from actmeasure.file_access import remove_leftovers
 from actmeasure.studies.pool import WorkerDiedError, WorkerPool
 from actmeasure.studies.report import REPORTS, build
 from actmeasure.studies.study_record import StudyProgress

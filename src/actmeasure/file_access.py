@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 from actmeasure.errors import ActMeasureError, ModelError
 
-__all__ = ["check_place", "check_suffix", "explain", "remove_leftovers", "replacing", "usable_path"]
+__all__ = ["check_suffix", "check_writable", "explain", "remove_leftovers", "replacing", "usable_path"]
 
 
 @contextmanager
@@ -107,7 +107,7 @@ def check_suffix(path: Path, what: str, suffixes: Sequence[str], error: type[Act
         )
 
 
-def check_place(path: Path, what: str, error: type[ActMeasureError]) -> None:
+def check_writable(path: Path, what: str, error: type[ActMeasureError]) -> None:
     """Raise `error` if `what`, such as "the picture", cannot be written to a path."""
     if path.is_dir():
         raise error(f"{what} {str(path)!r} cannot be written, it is a folder; name a file in it")
