@@ -43,6 +43,8 @@ RESULTS = {
     "looks": "measurements", "discounted_looks": "discounted_measurements", "reward": "reward",
     "discounted_reward": "discounted_reward", "steps": "steps", "ending_probability": "ending_probability",
 }  # fmt: skip
+#: Most plans of a schedule that are listed.
+PLANS_LISTED = 20
 #: The method that has options of its own.
 POMCP_METHOD = "pomcp"
 
@@ -504,9 +506,10 @@ def _budget_lines(model: Model, allowed: BudgetPlan) -> list[str]:
     return lines
 
 
-def _schedule_lines(model: Model, schedule: Schedule, most: int = 20) -> list[str]:
+def _schedule_lines(model: Model, schedule: Schedule) -> list[str]:
     lines = [f"  {line}" for line in schedule.describe(model).splitlines()]
-    return lines[:most] + ([f"  ... and {len(lines) - most} more plans"] if len(lines) > most else [])
+    more = len(lines) - PLANS_LISTED
+    return lines[:PLANS_LISTED] + ([f"  ... and {more} more plans"] if more > 0 else [])
 
 
 def _frontier_json(frontier: Frontier, allowed: BudgetPlan | None) -> dict[str, Any]:

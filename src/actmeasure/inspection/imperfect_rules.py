@@ -953,15 +953,11 @@ class _Thresholds:
             return [entries for entries in product(*(range(n) for n in own.options)) if entries != own.none]
         other = _RuleSearch(self.rules.model, self.waiting, None, self.rules.longest)
         other.budget = self.rules.budget
-        interval = self._calendar_interval()
+        interval = max(1, self.rules.longest // 6)  # one at which actions after outcomes differ in value
         graph_of = partial(other._calendar, m, interval, True)
         _, found = other._assign(m, graph_of, {"interval": interval})
         entries = found[: len(own.options)]
         return [entries] if entries != own.none else []
-
-    def _calendar_interval(self) -> int:
-        """Return the interval of a calendar for which actions after outcomes are chosen: a sixth of the longest one."""
-        return max(1, self.rules.longest // 6)
 
     def _range(self) -> tuple[float, float]:
         """Return the smallest and the largest believed probability of failure while waiting from the start."""

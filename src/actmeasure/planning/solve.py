@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass, replace
-from importlib import import_module
 from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
@@ -24,7 +23,7 @@ from actmeasure.planning.optimal import Never, Optimal
 from actmeasure.planning.solution import Plan, Solution
 from actmeasure.progress import end_line
 from actmeasure.schedule import Schedule
-from actmeasure.settings import real
+from actmeasure.settings import amount, imported
 
 __all__ = ["METHODS", "Method", "has_setting", "method_of", "module_of", "register", "solve"]
 
@@ -115,15 +114,13 @@ def solve(
     chosen = method_of(method)
     if not isinstance(model, Model):
         raise PlanError(f"the model is {quoted(model)}, expected a Model")
-    if not 0 < real(tolerance, "tolerance", PlanError, "a number above 0, such as 1e-6") < math.inf:
-        raise PlanError(f"tolerance is {tolerance!r}, expected a number above 0, such as 1e-6")
+    tolerance = amount(tolerance, "tolerance", True, PlanError, "a number above 0, such as 1e-6")
     if relative_tolerance is not None:
         expected = "a number that is 0 or more, such as 1e-3"
-        if not 0 <= real(relative_tolerance, "relative_tolerance", PlanError, expected) < math.inf:
-            raise PlanError(f"relative_tolerance is {relative_tolerance!r}, expected {expected}")
+        relative_tolerance = amount(relative_tolerance, "relative_tolerance", False, PlanError, expected)
     budget = Budget.of(time_limit, progress, budget)
     try:
-        plan = _with_tolerances(chosen, float(tolerance), relative_tolerance).solve(model, budget)
+        plan = _with_tolerances(chosen, tolerance, relative_tolerance).solve(model, budget)
     finally:
         if budget.progress is True:
             end_line()
@@ -204,15 +201,15 @@ def module_of(method: str) -> str:
 
 def _imported_method(name: str) -> Method:
     """Return the method of a name `package.module:Name`; if that is a class, an object of it."""
-    module, _, attribute = name.partition(":")
-    try:
-        imported = getattr(import_module(module), attribute)
-        method = imported() if isinstance(imported, type) else imported
-    except Exception as error:  # whatever a module raises when it is imported, or a class when it is called
-        raise PlanError(
-            f"the method {quoted(name)} cannot be imported: {type(error).__name__}: {error}; expected package.module:Name of a "
-            "module that is installed, or on the path of Python, and a class without arguments, or an object, in it"
-        ) from error
+    method = imported("method", name, PlanError)
+    if isinstance(method, type):
+        try:
+            method = method()
+        except Exception as error:  # whatever the class raises
+            raise PlanError(
+                f"the method {quoted(name)} cannot be made: {type(error).__name__}: {error}; expected a class without arguments, "
+                "or an object"
+            ) from error
     _check_method(method)
     return cast("Method", method)
 
@@ -231,7 +228,7 @@ def has_setting(method: Method, name: str) -> bool:
 
 def _with_tolerances(method: Method, tolerance: float, relative: float | None) -> Method:
     """Return the method with these tolerances, as far as they are among its settings."""
-    given = {"tolerance": tolerance, "relative_tolerance": None if relative is None else float(relative)}
+    given = {"tolerance": tolerance, "relative_tolerance": relative}
     changes = {name: value for name, value in given.items() if value is not None and has_setting(method, name)}
     return cast("Method", replace(cast("Any", method), **changes)) if changes else method
 

@@ -27,7 +27,7 @@ from actmeasure.planning.solution import Solution
 from actmeasure.planning.solve import Method, method_of, solve
 from actmeasure.progress import end_line, rewrite_line
 from actmeasure.schedule import Schedule
-from actmeasure.settings import amount, real, whole
+from actmeasure.settings import amount, whole
 
 if TYPE_CHECKING:
     from actmeasure.planning.measurement_tradeoff import MeasurementTradeoff, QualityTradeoff
@@ -162,19 +162,17 @@ def tradeoff(
             raise PlanError("quality and relative_tolerance are those of one measurement; name it with measurement")
         names = " or ".join(f"measurement={look.name!r}" for look in model.measurements) or "a model with measurements"
         model.require_exact_looks("tradeoff, which varies the price of a look,", f"name one measurement: {names}")
-    asked = real(tolerance, "tolerance", PlanError, "a number above 0, such as 1e-3")
-    if not 0 < asked < math.inf:
-        raise PlanError(f"tolerance is {tolerance!r}, expected a finite number above 0, such as 1e-3")
+    tolerance = amount(tolerance, "tolerance", True, PlanError, "a finite number above 0, such as 1e-3")
     budget = Budget.of(time_limit, budget=budget)
     steps = whole(horizon, "horizon", 1, LONGEST, PlanError)
     listener = (lambda now: rewrite_line(str(now))) if progress is True else progress or None
     method_of(method)  # so that an unknown name is refused now
     if measurement is not None:
-        result = _of_measurement(model, measurement, quality, asked, relative_tolerance, method, budget, listener)
+        result = _of_measurement(model, measurement, quality, tolerance, relative_tolerance, method, budget, listener)
         if progress is True:
             end_line()
         return result
-    search = _ScheduleSearch(model, 1, asked, method, budget, listener, horizon=steps)
+    search = _ScheduleSearch(model, 1, tolerance, method, budget, listener, horizon=steps)
     with budget.deferred_interrupts():
         search.run()
         if progress is True:
@@ -430,11 +428,10 @@ class PriceSearch(Generic[L]):
         except PlanError:
             if self.budget.seconds is None or self.budget.is_interrupted:
                 raise
-            self._solve_with_all_time(0.0)
-
-    def _solve_with_all_time(self, price: float) -> None:
+        else:
+            return
         try:
-            self.solve_at(price, share=1.0)
+            self.solve_at(0.0, share=1.0)
         except PlanError as error:
             if not self.budget.is_out_of_time:
                 raise

@@ -26,7 +26,7 @@ from actmeasure.errors import StudyError, quoted
 from actmeasure.learning.agent import Agent
 from actmeasure.planning.solve import module_of
 from actmeasure.settings import is_import_name
-from actmeasure.studies.spec import ProblemSpec, Trial, import_name
+from actmeasure.studies.spec import Trial, import_name
 
 __all__ = ["code_of", "module_digest", "own_code", "own_module", "what_computes"]
 
@@ -151,11 +151,11 @@ def own_code(trial: Trial) -> dict[str, Any]:
 
 def _whose(trial: Trial, module: str) -> str:
     is_agents = trial.agent is not None and module not in (trial.problem.name, *_import_module_of(trial.problem.name))
-    return f"the agent {trial.agent.label!r}" if is_agents and trial.agent is not None else _problem_text(trial.problem)
-
-
-def _problem_text(problem: ProblemSpec) -> str:
-    return f"the problem {problem.label!r}"
+    return (
+        f"the agent {trial.agent.label!r}"
+        if is_agents and trial.agent is not None
+        else f"the problem {trial.problem.label!r}"
+    )
 
 
 def _import_module_of(name: str) -> list[str]:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from actmeasure import __version__
-from actmeasure.errors import StudyError, import_extra, quoted
+from actmeasure.errors import StudyError, first_line, import_extra, quoted
 from actmeasure.file_access import explain, replacing
 from actmeasure.studies.spec import Trial, canonical
 
@@ -234,7 +234,7 @@ def _parsed(contents: bytes, trial: Trial) -> StoredTrial:
         seconds, version, code = float(about["seconds"]), str(about["version"]), str(about.get("code", ""))
         found = _checksum(table)
     except errors as error:
-        raise DamagedError(f"it cannot be read ({_first_line(error)})") from error
+        raise DamagedError(f"it cannot be read ({first_line(error):.200})") from error
     if specification != trial.specification:
         raise DamagedError("it is of another trial")
     if found != checksum:
@@ -248,10 +248,6 @@ def _age(path: Path) -> float:
         return -path.stat().st_mtime
     except OSError:
         return 0.0
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0][:200]
 
 
 def _checksum(table: pyarrow.Table) -> str:
@@ -280,7 +276,7 @@ def locked(directory: Path) -> Iterator[None]:
         ) from None
     except (OSError, NotImplementedError) as error:
         raise StudyError(
-            f"the folder {str(directory)!r} cannot be locked ({_first_line(error)}), so that two studies might write to it; "
+            f"the folder {str(directory)!r} cannot be locked ({first_line(error):.200}), so that two studies might write to it; "
             "choose one on another disk"
         ) from error
     try:

@@ -23,7 +23,7 @@ from actmeasure.files.toml_lines import KeyLines, KeyPath
 from actmeasure.learning.train import task_of
 from actmeasure.model import Model
 from actmeasure.planning.solve import method_of
-from actmeasure.settings import is_import_name
+from actmeasure.settings import between_0_and_1, is_import_name
 from actmeasure.studies.spec import (
     COUNTS,
     AgentSpec,
@@ -33,7 +33,6 @@ from actmeasure.studies.spec import (
     checked_count,
     checked_label,
     checked_name,
-    checked_tolerance,
     is_model_file,
     label_of,
 )
@@ -213,7 +212,7 @@ def _scalar_refusal(key: str, value: Any, owner: str) -> str:
         if key in COUNTS:
             checked_count(value, key, key)
         elif key == "tolerance":
-            checked_tolerance(value, key)
+            between_0_and_1(value, key, StudyError, 1e-3)
         elif key in ("title", "label"):
             checked_label(value, f"{owner}, its title" if key == "title" else owner)
     except StudyError as error:
@@ -263,7 +262,11 @@ class _StudyReader:
         }
         for key, value in numbers.items():
             with self.at(*where, key):
-                numbers[key] = checked_tolerance(value, key) if key == "tolerance" else checked_count(value, key, key)
+                numbers[key] = (
+                    between_0_and_1(value, key, StudyError, 1e-3)
+                    if key == "tolerance"
+                    else checked_count(value, key, key)
+                )
         problems = self._items(table.problems, (*where, "problems"), self._problem)
         agents = self._items(table.agents, (*where, "agents"), self._agent)
         for number, agent in enumerate(agents):
