@@ -61,7 +61,7 @@ def shown(text: str, keep: str = "") -> str:
 
 
 def quoted(value: object) -> str:
-    """Return the `repr` of any value, cut to `QUOTED_LENGTH` characters; never raises.
+    """Return the `repr` of any value, cut to `QUOTED_LENGTH` characters, the end left out; never raises.
 
     Integers of thousands of digits and classes with a faulty `__repr__` have none: their type is named instead.
 
@@ -71,9 +71,10 @@ def quoted(value: object) -> str:
     ("'pump'", 'a value of type int that cannot be shown')
     """
     try:
-        return repr(value)[:QUOTED_LENGTH]
+        text = repr(value)
     except Exception:  # repr runs the user's code
         return f"a value of type {type(value).__name__} that cannot be shown"
+    return text if len(text) <= QUOTED_LENGTH else f"{text[: QUOTED_LENGTH - 3]}..."
 
 
 def first_line(error: BaseException) -> str:

@@ -15,8 +15,8 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from actmeasure.errors import ModelError
-from actmeasure.files.checks import decimal_index, quote, unknown
+from actmeasure.errors import ModelError, quoted
+from actmeasure.files.checks import decimal_index, unknown
 from actmeasure.files.pomdp_writer import COMMENT, RESERVED, LookComment, PairsComment, comment_of
 from actmeasure.model.transitions import ACCEPTED_ERROR, ROUNDING_ERROR, FloatArray, normalised
 
@@ -590,7 +590,7 @@ class Tokens:
 
     def got(self) -> str:
         """Return the current token, quoted for messages."""
-        return quote(self.peek()) if self.peek() else "the end of the file; it is incomplete"
+        return quoted(self.peek()) if self.peek() else "the end of the file; it is incomplete"
 
     def is_name(self) -> bool:
         """Return whether the current token can be a name."""

@@ -20,8 +20,6 @@ from actmeasure.schedule import BlindPlan, Schedule
 from actmeasure.text import belief_text, percent, short_number, some_states, text_table
 
 if TYPE_CHECKING:
-    import os
-
     import pandas as pd
     from matplotlib.figure import Figure
 
