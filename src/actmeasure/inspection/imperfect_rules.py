@@ -1,4 +1,4 @@
-"""What people do where inspections are imperfect: rules by calendar, by outcome and by believed risk, each the best of its kind.
+"""Rules in use where inspections are imperfect: by calendar, by outcome and by believed risk, each the best of its kind.
 
 Every rule is a `PolicyGraph`, so that `am.evaluate` has its exact cost, inspections and failures; what is searched is only the
 best member of each family. With w the waiting action and m a measurement:
@@ -230,7 +230,7 @@ Judge = Callable[[PolicyGraph], tuple[float, float]]
 
 
 class _NoRuleError(Exception):
-    """There is no rule of a kind on a model; says why."""
+    """Raised where a model has no rule of a kind; the message says why."""
 
 
 # Failures

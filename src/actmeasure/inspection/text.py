@@ -718,7 +718,7 @@ def advice_text(advice: Advice) -> str:
 
 
 def first_notes(advice: Advice) -> str:
-    """Return what has to be read before the plan is used."""
+    """Return the notes that have to be read before the plan is used."""
     head = "Read this first" + ("" if advice.is_usable else ": the plan should not be used as it is")
     return "\n".join([head, *(f"- {note}" for note in advice.first_notes)])
 

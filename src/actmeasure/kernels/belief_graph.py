@@ -475,7 +475,7 @@ def best_lower_choice(graph: Graph, bounds: Bounds, discount: float, node: int) 
 
 @no_refcount
 def query(graph: Graph, bounds: Bounds, scratch: Scratch, discount: float, what: int, number: int) -> tuple[float, int]:
-    """Return what Python asks about one node: one entry, so that the functions it calls are compiled once.
+    """Return the answer to one of several questions about a node: one kernel, so that the functions it calls are compiled once.
 
     Parameters
     ----------

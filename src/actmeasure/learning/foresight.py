@@ -105,7 +105,7 @@ MOST_PLANS = 1_000
 
 
 class Phase(Enum):
-    """What an episode is for; see the table at the top of the module."""
+    """The purpose of an episode; see the table at the top of the module."""
 
     EXPLORING = 0
     CONFIRMING = 1
@@ -163,7 +163,7 @@ class ForesightSettings(AgentSettings):
 
 @dataclass
 class ForesightState:
-    """What decides on the phase of the next episode, besides the tables of the kernels.
+    """The numbers on which the phase of the next episode depends, besides the tables of the kernels.
 
     Attributes
     ----------
@@ -325,7 +325,7 @@ def _add_plan(
 
 @dataclass(frozen=True)
 class Outlook:
-    """What a schedule may be worth, and what a better one may add; all discounted, from the start.
+    """The value of a schedule with its uncertainty, and the gain of a better one; all discounted, from the start.
 
     Attributes
     ----------
@@ -680,7 +680,7 @@ class ForesightAgent(CompiledLearner):
         return Evidence(self._tables.counts, self._tables.taken, self._tables.ended)
 
     def outlook(self, samples: int = 20, seed: int = 0) -> Outlook:
-        """Return what the schedule may be worth, and what a better one may add, as far as the measurements tell.
+        """Return the uncertainty of the schedule's value, and the gain of a better one, as far as the measurements tell.
 
         Before there is a schedule, or if a measurement contradicts it, this is about the schedule that would be planned now.
 

@@ -1,4 +1,4 @@
-"""Certificates: what proves the bounds of a solution, for a program that checks them without the search.
+"""Certificates: the numbers that prove the bounds of a solution, for a program that checks them without the search.
 
 `actmeasure.check_certificate` states the inequalities and verifies them. Here they are made of an `OutcomeSearch`:
 its value vectors, as far as they are reached from the best ones at the start, and its beliefs, as far as the bound at
@@ -51,7 +51,7 @@ LEAST_ROOM = 1e-300
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
-    """Bounds on the optimum of a model with what proves them.
+    """Bounds on the optimum of a model with the numbers that prove them.
 
     Attributes
     ----------
@@ -122,7 +122,7 @@ def check_covered(model: Model) -> None:
 
 
 def certificate(solution: Solution, *, time_limit: float | None = 60.0) -> Certificate:
-    """Return what proves bounds on the optimum, for a program that checks it without the search.
+    """Return the numbers that prove bounds on the optimum, for a program that checks them without the search.
 
     Parameters
     ----------

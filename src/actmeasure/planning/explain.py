@@ -1,4 +1,4 @@
-"""Explain why a plan looks when it does: the value of looking at each step against that of not looking."""
+"""Explanations of a schedule: at each step of a plan, the value of looking and that of not looking."""
 
 from __future__ import annotations
 

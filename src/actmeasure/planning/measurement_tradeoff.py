@@ -1,4 +1,4 @@
-r"""What one measurement is worth: the optimum over its price, and what an instrument of another quality may cost.
+r"""The value of one measurement: the optimum over its price, and the price up to which another quality pays.
 
 **Price.** Write V(c) for the optimum when the measurement costs c, everything else as it is. A policy with discounted reward r
 (other prices subtracted) and l discounted uses of the measurement earns r - c l, so V is the highest of such lines: convex, and
@@ -193,7 +193,7 @@ class QualityPoint:
 
 @dataclass(frozen=True, eq=False)
 class QualityTradeoff:
-    """What instruments of other qualities are worth, and what they may cost; has `print` and `to_pandas`.
+    """The optimum with instruments of other qualities, and the prices up to which they pay; has `print` and `to_pandas`.
 
     Attributes
     ----------
@@ -288,7 +288,7 @@ def quality_tradeoff(
     budget: Budget,
     listener: Callable[[TradeoffProgress], None] | None = None,
 ) -> QualityTradeoff:
-    """Return what instruments of some qualities are worth, and what they may cost; see `tradeoff`."""
+    """Return the optimum with instruments of some qualities, and the prices up to which they pay; see `tradeoff`."""
     number = _number(model, measurement)
     largest = largest_quality(model, number)
     if qualities is None:
@@ -405,7 +405,7 @@ class _MeasurementSearch(PriceSearch[UseLine]):
         return reasons[0] if reasons else "closed"
 
     def result(self) -> MeasurementTradeoff:
-        """Return the curve so far."""
+        """Return the bounds at all prices solved so far."""
         pieces, (prices, uppers) = self.inner(), self.outer()
         if not pieces:
             raise PlanError(

@@ -267,7 +267,7 @@ class Solution:
         return self.upper - self.lower
 
     def explain(self, state: Belief | int | str | None = None) -> Explanation | BeliefExplanation:
-        """Return why it is decided as it is: what looking is worth at each step of a plan, or what each decision is at a belief.
+        """Return the value of looking at each step of a plan or, at a belief, the values of all decisions.
 
         Parameters
         ----------
@@ -325,7 +325,7 @@ class Solution:
         return solution_frame(self)
 
     def table(self, plans: int = 20, nodes: int | None = None) -> str:
-        """Return value, bounds, looks and the first `plans` plans as text; `print` shows the same.
+        """Return value, bounds, looks and the first `plans` plans as text, as `print` does.
 
         With `nodes`, the steps of `policy_graph(nodes)` instead of the plans, and what it loses.
         """

@@ -398,7 +398,7 @@ def _everything() -> frozenset[str]:
 
 
 def _write(node: ast.AST, parts: list[str]) -> None:
-    """Write syntax down, without positions and docstrings, and the same in all versions of Python that have it."""
+    """Write syntax as text, without positions and docstrings, and the same in all versions of Python that have it."""
     kind = type(node)
     parts.append("(" + kind.__name__)
     for field in kind._fields:

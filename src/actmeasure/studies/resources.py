@@ -1,4 +1,4 @@
-"""How long trials take and how much memory: a rough rule before any has been run, corrected by those that are done.
+"""Estimates of the time and memory of trials: by a rough rule before any has been run, corrected by those that are done.
 
 Used to order trials, to start no more workers than memory allows, and to estimate the time left. No result depends on it.
 """
@@ -145,7 +145,7 @@ class Pace:
         )
 
     def note(self, trial: Trial, seconds: float, has_loaded: bool = False) -> None:
-        """Take in the seconds of a trial; one that also loaded compiled code counts until there is another of its kind."""
+        """Record the seconds of a trial; one that also loaded compiled code counts until there is another of its kind."""
         needed, taken = self._resources[trial.hash], max(seconds, NOISE_SECONDS)
         if has_loaded:
             if needed.kind in self._kinds:

@@ -481,7 +481,7 @@ class _Pace:
         self._first = 0
 
     def note(self) -> None:
-        """Take note that episodes were entered; time counts from the first ones on."""
+        """Record that episodes were entered; time counts from the first ones on."""
         if self._begun is None:
             self._begun, self._first = running_time(), self._finished.done
 
