@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from actmeasure.cli.output import EXIT_CODES, Json, find_own_modules, model_json, picture_path, print_json, say
-from actmeasure.cli.problem_options import Cost, Discount, Settings, read_model, read_settings
+from actmeasure.cli.problem_options import PROBLEM_HELP, Cost, Discount, Settings, read_model, read_settings
 from actmeasure.errors import AgentError
 from actmeasure.progress import training_bar
 
@@ -24,11 +24,7 @@ __all__ = ["register"]
 
 Problem = Annotated[
     str,
-    typer.Option(
-        metavar="NAME_OR_FILE",
-        help="Name of a problem (see: actmeasure problems), or a model file: .json, .npz, .pomdp or .pomdpx.",
-        show_default=False,
-    ),
+    typer.Option(metavar="NAME_OR_FILE", help=PROBLEM_HELP, show_default=False),
 ]
 AgentName = Annotated[
     str | None,
