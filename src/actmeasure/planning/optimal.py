@@ -40,7 +40,7 @@ from actmeasure.planning.outcome_search import outcome_plan
 from actmeasure.planning.solution import Plan
 from actmeasure.schedule import BlindPlan, Schedule
 
-__all__ = ["NEGLIGIBLE_GAP", "Never", "Optimal", "Search", "make_graph", "make_scratch"]
+__all__ = ["Never", "Optimal", "Search", "make_graph", "make_scratch"]
 
 IntArray = npt.NDArray[np.int64]
 
@@ -52,8 +52,6 @@ HEAD_SHARE, HEAD_SECONDS = 0.25, 1.0
 ATM_SHARE = 2 / 3
 #: Share of the time, and most seconds, for the search at a discount slightly below 1 where the model has none.
 WARM_START_SHARE, WARM_START_SECONDS = 0.5, 10.0
-#: An absolute gap that counts as closed where the tolerance is relative.
-NEGLIGIBLE_GAP = 1e-9
 
 
 @dataclass(frozen=True)

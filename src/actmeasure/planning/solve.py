@@ -25,7 +25,7 @@ from actmeasure.progress import end_line
 from actmeasure.schedule import Schedule
 from actmeasure.settings import amount, imported
 
-__all__ = ["METHODS", "Method", "has_setting", "method_of", "module_of", "register", "solve"]
+__all__ = ["METHODS", "Method", "is_search", "method_of", "module_of", "register", "solve", "solve_by_work"]
 
 
 @runtime_checkable
@@ -57,6 +57,8 @@ METHODS: dict[str, Method] = {
 BOUND_SLACK = 1e-7
 #: Largest k of `every-k`.
 LARGEST_K = 10_000
+#: An absolute gap that counts as closed where the tolerance is relative.
+NEGLIGIBLE_GAP = 1e-9
 EVERY = re.compile(r"every-([1-9][0-9]*)")
 
 
@@ -127,6 +129,23 @@ def solve(
     if not isinstance(plan, Plan):
         raise PlanError(f"the method {quoted(method)} returned {quoted(plan)}, expected a Plan")
     return _solution(model, method if isinstance(method, str) else type(method).__name__, plan, budget)
+
+
+def solve_by_work(
+    model: Model, tolerance: float, beliefs: int, method: str = "optimal", *, interruptible: bool = True
+) -> Solution:
+    """Return a solution within a relative tolerance, or when that much work is spent: the same on every machine.
+
+    The tolerance of methods that are no search is absolute. Without `interruptible`, Ctrl-C does not end the search.
+    """
+    absolute = NEGLIGIBLE_GAP if is_search(method) else tolerance
+    budget = Budget(work=beliefs, interruptible=interruptible)
+    return solve(model, method, absolute, relative_tolerance=tolerance, budget=budget)
+
+
+def is_search(method: str) -> bool:
+    """Return whether a method spends a budget of work, up to a relative tolerance."""
+    return _has_setting(method_of(method), "relative_tolerance")
 
 
 def register(name: str, method: Method) -> None:
@@ -221,7 +240,7 @@ def _check_method(method: Any) -> None:
         )
 
 
-def has_setting(method: Method, name: str) -> bool:
+def _has_setting(method: Method, name: str) -> bool:
     """Return whether a method is a dataclass with a field of this name, which `solve` may set."""
     return is_dataclass(method) and any(field.name == name for field in fields(method))
 
@@ -229,7 +248,7 @@ def has_setting(method: Method, name: str) -> bool:
 def _with_tolerances(method: Method, tolerance: float, relative: float | None) -> Method:
     """Return the method with these tolerances, as far as they are among its settings."""
     given = {"tolerance": tolerance, "relative_tolerance": relative}
-    changes = {name: value for name, value in given.items() if value is not None and has_setting(method, name)}
+    changes = {name: value for name, value in given.items() if value is not None and _has_setting(method, name)}
     return cast("Method", replace(cast("Any", method), **changes)) if changes else method
 
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from actmeasure.learning.train import task_of
 from actmeasure.planning.optimal import MOST_GRAPH_BYTES
-from actmeasure.studies.planning_trial import is_search
+from actmeasure.planning.solve import is_search
 from actmeasure.studies.spec import AgentSpec, Trial, canonical
 from actmeasure.studies.trial import build_model, build_world, new_agent
 
