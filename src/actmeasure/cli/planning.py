@@ -182,10 +182,10 @@ def _check_certificate(model: Model, path: Path | None) -> None:
     """Raise an error about a certificate that cannot be made or written, before the plan is computed."""
     if path is None:
         return
+    from actmeasure.file_access import path_of
     from actmeasure.planning.certificate import check_covered
 
-    if path.suffix != ".npz":
-        raise PlanError(f"the certificate is {str(path)!r}, expected a name that ends in .npz")
+    path_of(path, ".npz", PlanError)
     check_covered(model)
 
 

@@ -186,10 +186,9 @@ def _archive_path(path: Path | None, problem: str) -> Path | None:
     """Return the path of a saved agent after checking that it can be written and is not that of the problem."""
     if path is None:
         return None
-    from actmeasure.file_access import check_writable
+    from actmeasure.file_access import check_writable, path_of
 
-    if path.suffix.lower() != ".npz":
-        raise AgentError(f"the agent cannot be saved as {str(path)!r}, expected a name that ends in .npz")
+    path = path_of(path, ".npz", AgentError)
     if path.exists() and Path(problem).exists() and path.samefile(problem):
         raise AgentError(f"--save would replace the problem {problem!r}; choose another name")
     check_writable(path, "the agent", AgentError)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from dataclasses import fields
 from itertools import pairwise
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -13,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from actmeasure.errors import ActMeasureError, FitError, quoted
-from actmeasure.file_access import explain, replacing, usable_path
+from actmeasure.file_access import explain, path_of, replacing
 from actmeasure.files.archive import Arrays, Shapes, read_arrays, write_arrays
 from actmeasure.files.checks import FIT_FORMAT, FIT_VERSION
 from actmeasure.inspection.diagnostics import SEVERITIES, Diagnostic
@@ -133,7 +132,7 @@ class _FitDescription(msgspec.Struct, forbid_unknown_fields=True):
 
 def save_fit(fit: Fit, path: str | os.PathLike[str]) -> None:
     """Write a fit; an existing file is replaced in one step, or stays as it was."""
-    file_path = checked_path(path)
+    file_path = path_of(path, ".npz", FitError)
     about = {field.name: getattr(fit, field.name) for field in fields(fit) if field.name not in ARRAYS}
     about = msgspec.to_builtins({"format": FIT_FORMAT, "version": FIT_VERSION, **about})
     try:
@@ -145,7 +144,7 @@ def save_fit(fit: Fit, path: str | os.PathLike[str]) -> None:
 
 def load_fit(path: str | os.PathLike[str]) -> Fit:
     """Read a fit; everything in the file is checked."""
-    file_path = checked_path(path)
+    file_path = path_of(path, ".npz", FitError)
     try:
         about, arrays = read_arrays(file_path.read_bytes(), FIT_FORMAT, ARRAYS, _check_shapes, _check_about, OPTIONAL)
         return _fit(_converted(about), arrays)
@@ -153,14 +152,6 @@ def load_fit(path: str | os.PathLike[str]) -> Fit:
         raise FitError(str(explain(error, file_path, "read"))) from error
     except ActMeasureError as error:
         raise FitError(f"{file_path}: {error}") from error
-
-
-def checked_path(path: str | os.PathLike[str]) -> Path:
-    """Return the path of a fit; raise a `FitError` if it cannot be one."""
-    file_path = usable_path(path)
-    if file_path is None or file_path.suffix.lower() != ".npz":
-        raise FitError(f"{quoted(path)} cannot hold a fit, expected a name that ends in .npz")
-    return file_path
 
 
 def _converted(about: dict[str, Any]) -> _FitDescription:

@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ import numpy.typing as npt
 
 from actmeasure import check_certificate as checker
 from actmeasure.errors import NotCoveredError, PlanError, quoted
+from actmeasure.file_access import explain, path_of, replacing
 from actmeasure.kernels.interpolation import make_programme, solve_packing
 from actmeasure.model import Model
 from actmeasure.model.finite_life import Lifetime
@@ -90,12 +90,9 @@ class Certificate:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the certificate as `.npz`, for `python -m actmeasure.check_certificate model.json certificate.npz`."""
-        from actmeasure.file_access import explain, replacing
         from actmeasure.files.archive import write_arrays
 
-        if not isinstance(path, (str, os.PathLike)) or Path(os.fsdecode(path)).suffix != ".npz":
-            raise PlanError(f"the certificate is to be written to {quoted(path)}, expected a name that ends in .npz")
-        path = Path(os.fsdecode(path))
+        path = path_of(path, ".npz", PlanError)
         try:
             with replacing(path) as file:
                 write_arrays(file, self.about, self.arrays, checker.TYPES)
