@@ -218,8 +218,8 @@ def _instruments(
     if about.measurements is None:
         return None, None
     n_states, n_actions = about.n_states, about.n_actions
-    found, passive = npz.read_measurements(about.measurements, about.passive, arrays, n_states, n_actions)
-    all_of_them = [*found, *([] if passive is None else [passive])]
+    measurements, passive = npz.read_measurements(about.measurements, about.passive, arrays, n_states, n_actions)
+    all_of_them = [*measurements, *([] if passive is None else [passive])]
     # Laws have no rows for states in which episodes end.
     ended = np.zeros(n_states, dtype=bool)
     for one in all_of_them:
@@ -229,7 +229,7 @@ def _instruments(
     twice = first_repeated([one.name for one in shown])
     if twice is not None:
         raise AgentError(f"two measurements are named {twice!r}; the file is damaged")
-    return tuple(shown[: len(found)]), None if passive is None else shown[-1]
+    return tuple(shown[: len(measurements)]), None if passive is None else shown[-1]
 
 
 def _start(arrays: Mapping[str, npt.NDArray[Any]], n_states: int) -> Belief:

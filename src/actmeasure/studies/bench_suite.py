@@ -136,12 +136,12 @@ def added_agents(directory: Path, names: Sequence[str]) -> list[AgentSpec]:
         stored = Study.from_json(data)
         suite = next((part for part in stored.parts if part.name == SUITE), None)
         before = [agent for agent in (suite.agents if suite else ()) if agent.label not in shipped]
-    found = {agent.name: replace(agent, seeds=None, episodes=None) for agent in before}
+    agents = {agent.name: replace(agent, seeds=None, episodes=None) for agent in before}
     for name in names:
         if name in shipped:
             raise StudyError(f"the agent {name!r} is part of the suite already; add one of your own")
-        found.setdefault(name, AgentSpec(label_of(name), name))
-    return list(found.values())
+        agents.setdefault(name, AgentSpec(label_of(name), name))
+    return list(agents.values())
 
 
 def _report(results: Results, directory: Path) -> tuple[Document, Outputs] | None:

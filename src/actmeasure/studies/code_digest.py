@@ -176,8 +176,8 @@ def _environment_modules(environment: str) -> list[str]:
         home = point.partition(":")[0]
     else:
         home = getattr(point, "__module__", "")
-    found = [module] * bool(colon) + [home] * bool(home)
-    return [name for name in dict.fromkeys(found) if name.partition(".")[0] != "gymnasium"]
+    modules = [module] * bool(colon) + [home] * bool(home)
+    return [name for name in dict.fromkeys(modules) if name.partition(".")[0] != "gymnasium"]
 
 
 def _own_folder(module: str) -> Path | None:
@@ -231,10 +231,10 @@ def _code(agent: str | None, problem: str | None, own: tuple[str, ...]) -> str:
     left_out = LEFT_OUT | ({PLANNING} if agent is not None else {TRAINING}) | (set() if is_file else {FILES})
     if problem is not None and _import_module_of(problem):
         left_out = left_out - set(ENVIRONMENTS)
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for name in sorted(_reached(roots, left_out)):
-        found.update(f"{name} {module_digest(name)}\n".encode())
-    return found.hexdigest()[:DIGITS]
+        digest.update(f"{name} {module_digest(name)}\n".encode())
+    return digest.hexdigest()[:DIGITS]
 
 
 def _home_of(kind: type[Any]) -> str:

@@ -79,8 +79,8 @@ def study_from_toml(text: str, path: Path) -> Study:
     try:
         data, lines = tomllib.loads(text), KeyLines.of(text, str(path))
     except tomllib.TOMLDecodeError as error:
-        found = SYNTAX.fullmatch(str(error))
-        said, where = (found[1], f", line {found[2]}") if found else (str(error), "")
+        match = SYNTAX.fullmatch(str(error))
+        said, where = (match[1], f", line {match[2]}") if match else (str(error), "")
         raise StudyError(f"{path}{where}: {said}") from None
     except RecursionError:
         raise StudyError(f"{path}: its arrays and tables are nested too deeply; write it in a simpler way") from None
@@ -105,8 +105,8 @@ def _modules(table: StudyTable) -> list[str]:
     items = [item for part in table.part for item in (*part.problems, *part.agents, *part.methods)]
     names = [item if isinstance(item, str) else item.name for item in items]
     environments = [item.gymnasium for item in items if isinstance(item, ProblemTable)]
-    found = [name.partition(":")[0] for name in names if is_import_name(name) and not is_model_file(name or "")]
-    return found + [name.partition(":")[0] for name in environments if name is not None and ":" in name]
+    modules = [name.partition(":")[0] for name in names if is_import_name(name) and not is_model_file(name or "")]
+    return modules + [name.partition(":")[0] for name in environments if name is not None and ":" in name]
 
 
 def _check_modules(modules: list[str], folder: Path) -> None:
@@ -392,8 +392,8 @@ def study_from_python(text: str, path: Path) -> Study:
         raise StudyError(f"{path}, line {_line(error, str(path))}: {said}") from error
     study = getattr(module, "study", None)
     if not isinstance(study, Study):
-        found = "defines no study" if study is None else f"has a study that is {quoted(study)}"
-        raise StudyError(f"{path} {found}; write study = Study(...) at its end, with actmeasure.studies.Study")
+        problem = "defines no study" if study is None else f"has a study that is {quoted(study)}"
+        raise StudyError(f"{path} {problem}; write study = Study(...) at its end, with actmeasure.studies.Study")
     names = [item.name for part in study.parts for item in (*part.problems, *part.agents)]
     own = [one for one in names if is_import_name(one) and not is_model_file(one)]
     if any(one.partition(":")[0] == name for one in own) and name != NAME:

@@ -248,14 +248,14 @@ def tidy(axes: Any, across: str, up: str, title: str = "") -> None:
 
 def pictures(figure: Figure) -> dict[str, bytes]:
     """Return a figure as `svg` and `png`, the same bytes every time."""
-    found = {}
+    files = {}
     with mpl.rc_context(RC), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing from", UserWarning)  # labels in any script; a box is drawn
         for kind, options in (("svg", {"metadata": {"Date": None}}), ("png", {"dpi": PNG_DPI})):
             file = io.BytesIO()
             figure.savefig(file, format=kind, **options)
-            found[kind] = file.getvalue()
-    return found
+            files[kind] = file.getvalue()
+    return files
 
 
 def pdf(figure: Figure) -> bytes:
