@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Generic, Literal, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Generic, Literal, TypeVar, overload
 
 import numpy as np
 
@@ -42,6 +42,7 @@ __all__ = [
     "changed",
     "envelope",
     "envelope_values",
+    "frontier_pieces",
     "one_price",
     "price_at_bound",
     "price_at_value",
@@ -203,16 +204,15 @@ def _of_measurement(
 EQUAL_WITHIN = 1e-12
 
 
-class ValueLine(Protocol):
-    """What a policy is worth as a line in the price: `reward - price * looks`."""
+@dataclass(frozen=True, eq=False)
+class ValueLine:
+    """The value of a policy, or a lower bound on it, as a line in the price: `reward - price * looks`."""
 
-    @property
-    def reward(self) -> float: ...
+    reward: float
+    looks: float
 
-    @property
-    def looks(self) -> float: ...
-
-    def at(self, price: float) -> float: ...
+    def at(self, price: float) -> float:
+        return self.reward - price * self.looks
 
 
 L = TypeVar("L", bound=ValueLine)
@@ -574,16 +574,19 @@ NEVER_SECONDS, NEVER_TIMES = 60.0, 5.0
 
 
 @dataclass(frozen=True, eq=False)
-class PriceLine:
-    """A schedule as a line in the price: `reward - price * looks`."""
+class PriceLine(ValueLine):
+    """A schedule and its value as a line in the price."""
 
     schedule: Schedule
     evaluation: Evaluation
-    reward: float
-    looks: float
 
-    def at(self, price: float) -> float:
-        return self.reward - price * self.looks
+
+def frontier_pieces(pieces: Sequence[Piece[PriceLine]]) -> tuple[FrontierPiece, ...]:
+    """Return the pieces of an envelope of schedules as a frontier has them."""
+    return tuple(
+        FrontierPiece(piece.low, piece.high, piece.line.schedule, piece.line.looks, piece.line.evaluation)
+        for piece in pieces
+    )
 
 
 @dataclass(eq=False)
@@ -611,7 +614,7 @@ class _ScheduleSearch(PriceSearch[PriceLine]):
             looks = reward - evaluation.discounted_return
             # A difference of equal sums is rounding, and no look.
             looks = 0.0 if looks <= EQUAL_WITHIN * (1 + abs(reward)) else looks
-        return PriceLine(solution.schedule, evaluation, reward, looks)
+        return PriceLine(reward, looks, solution.schedule, evaluation)
 
     def solve_without(self) -> None:
         """Find the best schedule that never looks."""
@@ -637,10 +640,7 @@ class _ScheduleSearch(PriceSearch[PriceLine]):
         return Frontier(
             model=self.model,
             tolerance=self.tolerance,
-            pieces=tuple(
-                FrontierPiece(piece.low, piece.high, piece.line.schedule, piece.line.looks, piece.line.evaluation)
-                for piece in pieces
-            ),
+            pieces=frontier_pieces(pieces),
             prices=prices,
             lower=lowers,
             upper=uppers,
