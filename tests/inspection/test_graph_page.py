@@ -203,6 +203,10 @@ def test_names_are_text_whatever_they_are(chromium, tmp_path, evil):
         assert page.evaluate(OVERFLOW) <= 0
         assert page.locator("main b, main u, main em, main h1").count() == 0
         assert EVIL[1] in page.inner_text("#beliefs-words")
+        heads = page.locator(".matrix th")
+        boxes = heads.evaluate_all("all => all.map((one) => one.scrollWidth - one.clientWidth)")
+        assert len(boxes) > 10
+        assert max(boxes) <= 0  # no name runs into the next column
     assert "\u202e" not in path.read_text()
 
 
@@ -244,6 +248,27 @@ def test_large_models_have_no_beliefs_but_a_walk(chromium, tmp_path, advice, mon
         assert "too large" in page.inner_text("#beliefs-words")
         page.locator("#report-buttons button").first.click()
         assert page.locator("#trail li").count() == 1
+
+
+def test_failed_states_have_their_own_band_however_many_states_there_are(chromium, tmp_path):
+    names = [f"size {size}" for size in range(11)] + ["failed"]
+    wear = 0.98 * np.eye(12) + 0.02 * np.eye(12, k=1)
+    wear[-1] = np.eye(12)[-1]
+    visual = am.Measurement.detection("visual", cost=1.0, pod=np.linspace(0.1, 0.9, 12), with_actions=(0,))
+    prices = np.zeros((12, 2))
+    prices[:, 1], prices[-1] = 20.0, 50.0
+    model = am.Model.from_arrays(
+        np.stack([wear, np.tile(np.eye(12)[0], (12, 1))], axis=1), -prices, measurements=[visual], discount=0.9,
+        initial=[*[1 / 11] * 11, 0.0], state_names=names,
+    )  # fmt: skip
+    advice = am.inspection.advise(am.lifetime(model, 6), failures=["failed"], nodes=4, time_limit=4.0)
+    write_page(advice, tmp_path / "page.html")
+    with opened(chromium, tmp_path / "page.html") as page:
+        words = page.inner_text("#beliefs-words")
+        assert "failed" in words
+        assert "other states" in words
+    write_figures(advice, tmp_path / "figures")
+    assert "<!-- failed -->" in (tmp_path / "figures" / "beliefs.svg").read_text()
 
 
 def test_states_of_several_ages_are_drawn_together():

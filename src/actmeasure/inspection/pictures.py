@@ -169,7 +169,9 @@ def _beliefs(advice: Advice, axes: Axes) -> bool:
     if len(rows) < 2:
         return False
     table = np.array(rows)
-    likely = np.argsort(-table.max(axis=0), kind="stable")[
+    weights = table.max(axis=0)
+    weights[_failed_bands(advice)] += weights.max() * (weights[_failed_bands(advice)] > 0)  # never among other states
+    likely = np.argsort(-weights, kind="stable")[
         : MOST_BANDS if table.shape[1] <= MOST_BANDS else MOST_BANDS - 1
     ]
     kept = np.sort(likely)
@@ -192,6 +194,16 @@ def _beliefs(advice: Advice, axes: Axes) -> bool:
     axes.set_ylabel("probability")
     axes.figure.legend(fontsize=7, frameon=False, loc="outside lower center", ncols=4)
     return True
+
+
+def _failed_bands(advice: Advice) -> list[int]:
+    """Return the bands of failed states."""
+    assert advice.problem is not None
+    failed = np.flatnonzero(advice.problem.failed).tolist()
+    if advice.graph is None:
+        return failed
+    _, groups = state_groups(advice.problem.base)
+    return sorted({groups[state] for state in failed})
 
 
 def _history_rows(advice: Advice) -> tuple[list[float], list[FloatArray], list[tuple[float, str]], list[str]]:
