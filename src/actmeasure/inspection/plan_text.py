@@ -252,8 +252,8 @@ def method_lines(advice: Advice, one: MethodWorth) -> Iterator[str]:
     units, name = advice.units, shown(one.name)
     words = [f"costs {units.amount(one.price)}"]
     if one.break_even is not None:
-        text = break_even_text(*one.break_even, "it", units.amount)
-        words.append(text.rstrip(".").replace("it pays", "pays", 1) if text.startswith("it pays") else text.rstrip("."))
+        text = break_even_text(*one.break_even, "it", units.amount).rstrip(".").replace("Whether", "whether")
+        words.append(text.removeprefix("it ") if text.startswith("it pays") else text)
     if one.now is not None:
         low, high = (max(0.0, gain + one.price) for gain in one.now)
         gain = (
@@ -264,7 +264,7 @@ def method_lines(advice: Advice, one: MethodWorth) -> Iterator[str]:
         words.append(f"one at the end of the first {units.period} is worth {gain}")
     yield f"{name}: {'; '.join(words)}."
     for quality, low, high in one.qualities:
-        if quality != 1:
+        if quality != 1 and not (low <= 0 and math.isinf(high)):  # nothing is known otherwise
             most = (
                 f"between {units.amount(low)} and {units.amount(high)}"
                 if math.isfinite(high)
