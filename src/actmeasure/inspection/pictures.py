@@ -171,9 +171,7 @@ def _beliefs(advice: Advice, axes: Axes) -> bool:
     table = np.array(rows)
     weights = table.max(axis=0)
     weights[_failed_bands(advice)] += weights.max() * (weights[_failed_bands(advice)] > 0)  # never among other states
-    likely = np.argsort(-weights, kind="stable")[
-        : MOST_BANDS if table.shape[1] <= MOST_BANDS else MOST_BANDS - 1
-    ]
+    likely = np.argsort(-weights, kind="stable")[: MOST_BANDS if table.shape[1] <= MOST_BANDS else MOST_BANDS - 1]
     kept = np.sort(likely)
     bands = [table[:, one] for one in kept]
     labels = [_short(names[one], 24) for one in kept.tolist()]

@@ -414,8 +414,8 @@ SENTENCES: dict[str, str | Callable[[Mapping[str, Any]], str]] = {
     "worth-not-computed": "Break-even prices of inspections are not computed for systems, and where intervals or failures are "
     "limited.",
     "fit-not-tested": "It was not tested whether a Markov chain fits the records; fit with goodness=100 (--goodness 100).",
-    "fit-not-decided": "Whether a Markov chain fits the records was not decided: {sets} simulated sets are too few for any test to "
-    "fail; fit with goodness=100 (--goodness 100).",
+    "fit-not-decided": "Whether a Markov chain fits the records was not decided: {sets} simulated sets are too few for any test "
+    "to fail; fit with goodness=100 (--goodness 100).",
     "failure-price-missing": "A failure costs nothing by these prices, so that the plan does not prevent any. A price is "
     "missing: give what a failure costs, [failure] with states and price, or what a state costs per period under [running].",
     "plan-never-acts": "By these prices it is best never to do anything but {action!r}; check that no price is missing, "
