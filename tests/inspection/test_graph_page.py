@@ -166,6 +166,7 @@ def test_prices_are_readable_on_a_phone(chromium, tmp_path, priced):
 
 def test_what_was_put_in_is_on_the_page(priced):
     html = page_html(priced)
+    assert "no plan with at most 3 years between inspections costs less than" in html
     assert "&lt;0.000001" in html
     assert "0.00000002" not in html
     put_in = html[html.index("What was put in") :]

@@ -56,12 +56,16 @@ def graph_advice_text(advice: Advice) -> str:
 
 def certificate_sentence(advice: Advice) -> str:
     """Return the certified bound on all plans, and what this plan may lose, as a sentence."""
-    units, limit = advice.units, advice.limit
+    units, limit, problem = advice.units, advice.limit, advice.problem
+    assert problem is not None
     if not math.isfinite(advice.gap):
         return "There is no bound on how much better another plan could be."
-    which = "no plan"
+    kept = []
     if limit is not None:
-        which = f"no plan with at most {plain_number(limit.limit)} failures per {units.period}"
+        kept.append(f"{plain_number(limit.limit)} failures per {units.period}")
+    if problem.limited is not None:
+        kept.append(f"{units.periods(problem.limited.longest)} between inspections")
+    which = f"no plan with at most {' and '.join(kept)}" if kept else "no plan"
     bound = (
         f"costs less than {units.money(advice.upper)}"
         if units.is_cost
