@@ -11,7 +11,7 @@ from command_line import actmeasure
 
 import actmeasure as am
 from actmeasure.errors import PlanError
-from actmeasure.inspection import graph_page
+from actmeasure.inspection import graph_page, pictures
 from actmeasure.inspection.economics import InspectionMethod, Units
 from actmeasure.inspection.graph_advising import GraphAdviceRun
 from actmeasure.inspection.graph_page import graph_page_data
@@ -167,9 +167,9 @@ def test_prices_are_readable_on_a_phone(chromium, tmp_path, priced):
 def test_what_was_put_in_is_on_the_page(priced):
     html = page_html(priced)
     assert "no plan with at most 3 years between inspections costs less than" in html
-    assert "&lt;0.000001" in html
-    assert "0.00000002" not in html
     put_in = html[html.index("What was put in") :]
+    assert "&lt;0.000001" in put_in
+    assert "0.00000002" not in put_in
     for words in ("longest interval between inspections", "3 years", "5 years", "200,000 EUR"):
         assert words in put_in
     assert "<li>- " not in html
@@ -278,6 +278,17 @@ def test_states_of_several_ages_are_drawn_together():
     assert len(names) == 30
     assert groups[:30] == groups[30:60] == list(range(30))
     assert graph_page.state_groups(deck())[1] == [0, 1, 2, 3]
+
+
+def test_the_legend_of_curves_does_not_cover_them(advice):
+    from matplotlib.figure import Figure
+
+    figure = Figure(layout="constrained")
+    axes = figure.subplots()
+    assert pictures._risk(advice, axes)
+    figure.draw_without_rendering()
+    (legend,) = figure.legends
+    assert not legend.get_window_extent().overlaps(axes.get_window_extent())
 
 
 def test_pictures_are_png_and_svg_with_names_as_text(evil, tmp_path):

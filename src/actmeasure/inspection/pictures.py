@@ -142,7 +142,7 @@ def _curves(advice: Advice, axes: Axes, values_of: Callable[[Any], FloatArray | 
     axes.set_xlabel(advice.units.period)
     axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
     if drawn > 1:
-        axes.legend(fontsize=7, frameon=False)
+        axes.figure.legend(fontsize=7, frameon=False, loc="outside lower center", ncols=2)
     return drawn > 0
 
 
