@@ -907,7 +907,7 @@ def break_even(advice: Advice) -> str:
 def confidence_words(advice: Advice) -> dict[str, str] | None:
     """Return the figures of `Advice.confidence` in words; None if there is none.
 
-    Keys: `models`, their number; `cost`, the middle 90 % of what the plan costs (or is worth) in them; `mean`, `most`, `worst`:
+    Keys: `models`, how many they are; `cost`, the middle 90 % of what the plan costs (or is worth) in them; `mean`, `most`, `worst`:
     mean, 95 % quantile and maximum of its loss against each model's best plan; `solved`, the models of which that is known;
     `same`, the mean share of models with the same plan; `failures`, the middle 90 % of its failures per period, or empty.
     """
@@ -926,7 +926,7 @@ def confidence_words(advice: Advice) -> dict[str, str] | None:
         else f"the {count:,} of them that were solved"
         if count
         else "",
-        "models": f"{len(confidence.values):,}",
+        "models": counted(len(confidence.values), "model"),
         "cost": f"{units.money(low)} to {units.money(high)}",
         "mean": units.amount(float(losses.mean())),
         "most": units.amount(confidence.high_loss),
@@ -942,7 +942,7 @@ def confidence_lines(advice: Advice) -> list[str]:
     if advice.graph is not None:
         return list(_graph_confidence(advice, words))
     return [
-        f"Uncertainty: the best plans of {words['models']} models fitted to resampled records",
+        f"Uncertainty: the best plans of {words['models']} fitted to resampled records",
         f"the plan's {advice.units.figure} in them  {words['cost']} (the middle 90 %)",
         f"lost by the plan if one of them is the true one  {words['mean']} on average, {words['most']} or less in 95 %, "
         f"{words['worst']} at most",
@@ -952,7 +952,7 @@ def confidence_lines(advice: Advice) -> list[str]:
 
 def _graph_confidence(advice: Advice, words: Mapping[str, str]) -> Iterator[str]:
     units, period = advice.units, advice.units.period
-    yield f"Uncertainty: the plan in {words['models']} models fitted to resampled records"
+    yield f"Uncertainty: the plan in {words['models']} fitted to resampled records"
     yield f"the plan's {units.figure} in them  {words['cost']} (the middle 90 %)"
     if words["failures"]:
         noun = "times down" if advice.problem is not None and advice.problem.components > 1 else "failures"
