@@ -907,7 +907,7 @@ def break_even(advice: Advice) -> str:
 def confidence_words(advice: Advice) -> dict[str, str] | None:
     """Return the figures of `Advice.confidence` in words; None if there is none.
 
-    Keys: `models`, how many they are; `cost`, the middle 90 % of what the plan costs (or is worth) in them; `mean`, `most`, `worst`:
+    Keys: `models`, how many; `cost`, the middle 90 % of what the plan costs (or is worth) in them; `mean`, `most`, `worst`:
     mean, 95 % quantile and maximum of its loss against each model's best plan; `solved`, the models of which that is known;
     `same`, the mean share of models with the same plan; `failures`, the middle 90 % of its failures per period, or empty.
     """
