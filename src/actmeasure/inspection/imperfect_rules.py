@@ -731,8 +731,9 @@ class _RuleSearch:
 
     def _never(self) -> None:
         """Offer the rules without inspections: wait, and take one action every k periods."""
+        longest = self.longest + (not self.is_limited)  # at the end of a life once, which no inspection is for
         for action in self.regular.tolist():
-            for k in range(1, self.longest + 1) if action != self.waiting else [1]:
+            for k in range(1, longest + 1) if action != self.waiting else [1]:
                 if self.is_over():
                     return
 
