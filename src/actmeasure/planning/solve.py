@@ -118,8 +118,8 @@ def solve(
     if not 0 < real(tolerance, "tolerance", PlanError, "a number above 0, such as 1e-6") < math.inf:
         raise PlanError(f"tolerance is {tolerance!r}, expected a number above 0, such as 1e-6")
     if relative_tolerance is not None:
-        expected = "a number that is 0 or more, such as 1e-3"
-        if not 0 <= real(relative_tolerance, "relative_tolerance", PlanError, expected) < math.inf:
+        expected = "a share from 0 to 1, such as 1e-3"
+        if not 0 <= real(relative_tolerance, "relative_tolerance", PlanError, expected) <= 1:
             raise PlanError(f"relative_tolerance is {relative_tolerance!r}, expected {expected}")
     budget = Budget.of(time_limit, progress, budget)
     try:
