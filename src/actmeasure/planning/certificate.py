@@ -28,13 +28,15 @@ from actmeasure.model import Model
 from actmeasure.model.finite_life import Lifetime
 from actmeasure.model.system import Factors
 from actmeasure.planning.budget import Budget
-from actmeasure.planning.outcome_search import OutcomeSearch
+from actmeasure.planning.outcome_search import RELATIVE_TOLERANCE, OutcomeSearch
 from actmeasure.planning.solution import Solution
 
 __all__ = ["Certificate", "certificate", "check_covered"]
 
 Array = npt.NDArray[Any]
 
+#: Smallest gap that the general search aims at, where the solution has no search of its own.
+TOLERANCE = 1e-6
 #: Largest number of weights, and of linear bounds after outcomes, of a certificate.
 MOST_WEIGHTS = 20_000_000
 #: Rounds in which bounds are moved outwards.
@@ -143,7 +145,9 @@ def certificate(solution: Solution, *, time_limit: float | None = 60.0) -> Certi
     search = solution.search
     if search is None:
         search = OutcomeSearch(model, Budget(time_limit))
-        search.run(max(solution.gap, 1e-6) if math.isfinite(solution.gap) else 1e-6)
+        # Methods that are no search may leave a gap far wider than a short search.
+        is_close = solution.gap <= RELATIVE_TOLERANCE * abs(solution.upper)
+        search.run(max(solution.gap, TOLERANCE) if is_close else TOLERANCE, 0.0 if is_close else RELATIVE_TOLERANCE)
     problem = checker.Problem(_contents(model))
     with np.errstate(over="ignore", invalid="ignore"):
         arrays = _lower_arrays(problem, search) | _upper_arrays(problem, search)

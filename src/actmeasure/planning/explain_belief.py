@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from actmeasure.belief import Belief
+from actmeasure.belief import Belief, running_belief
 from actmeasure.decision import Decision
 from actmeasure.errors import PlanError, import_extra, quoted
 from actmeasure.model import Model
@@ -29,12 +29,10 @@ def explain_belief(solution: Solution, at: Belief | int | str | None = None) -> 
     """Return all decisions at a belief, a known state, or the start (None), with their values and outcomes."""
     model = solution.model
     if isinstance(at, Belief):
-        belief = at
+        belief = running_belief(model, at)
     else:
         state = asked_state(solution, at)
-        belief = Belief.start(model) if state is None else Belief.at(state)
-    if belief.is_over or belief.states[-1] >= model.n_states or model.terminal[belief.states].any():
-        raise PlanError(f"the belief is {belief!r}, expected a belief of a running episode of the model")
+        belief = running_belief(model, Belief.start(model) if state is None else Belief.at(state))
     decisions = [Decision(int(a), int(m)) for a, m in np.argwhere(model.allowed_decisions)]
     if solution.search is not None:
         lower, upper = solution.search.decision_bounds_at(belief)

@@ -296,18 +296,25 @@ class Solution:
             return explain_belief(self, state)
         return explain(self, state)
 
-    def save_policy(self, path: str | os.PathLike[str]) -> None:
+    def save_policy(self, path: str | os.PathLike[str], model_file: str | os.PathLike[str] | None = None) -> None:
         """Write value vectors in the XML format of SARSOP, such as `out.policy`, for the `.pomdp` file that `model.save` writes.
 
         Where looks are not exact and the method is `optimal`, these are the vectors of the search, otherwise the values of the
         nodes of the policy graph. Entries are the states of the `.pomdp` file, actions the numbers of its actions. A vector has
         the worst value that can be earned at all in states for which its plan was not made, so that it bounds the optimum from
         below in every belief.
+
+        Parameters
+        ----------
+        path : str or path
+        model_file : str or path, optional
+            The `.pomdp` file of the model, whose name readers of the policy find in it; a file from elsewhere has the same states
+            and actions in the same order. By default the policy's own name with the ending `.pomdp`.
         """
         from actmeasure.files.policy_xml import save_policy_xml
 
         vectors = self._node_vectors() if self.search is None else self.search.value_vectors()
-        save_policy_xml(self.model, vectors, self.lower, worst_value(self.model), path)
+        save_policy_xml(self.model, vectors, self.lower, worst_value(self.model), path, model_file)
 
     def _node_vectors(self) -> Iterator[tuple[Decision, npt.NDArray[np.int64], FloatArray]]:
         """Yield decision, states and values of the nodes of the policy graph, rounded downwards."""

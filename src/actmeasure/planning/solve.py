@@ -23,7 +23,7 @@ from actmeasure.planning.optimal import Never, Optimal
 from actmeasure.planning.solution import Plan, Solution
 from actmeasure.progress import end_line
 from actmeasure.schedule import Schedule
-from actmeasure.settings import amount, imported
+from actmeasure.settings import amount, imported, real
 
 __all__ = ["METHODS", "Method", "is_search", "method_of", "module_of", "register", "solve", "solve_by_work"]
 
@@ -118,8 +118,10 @@ def solve(
         raise PlanError(f"the model is {quoted(model)}, expected a Model")
     tolerance = amount(tolerance, "tolerance", True, PlanError, "a number above 0, such as 1e-6")
     if relative_tolerance is not None:
-        expected = "a number that is 0 or more, such as 1e-3"
-        relative_tolerance = amount(relative_tolerance, "relative_tolerance", False, PlanError, expected)
+        expected = "a share from 0 to 1, such as 1e-3"
+        relative_tolerance = real(relative_tolerance, "relative_tolerance", PlanError, expected)
+        if not 0 <= relative_tolerance <= 1:
+            raise PlanError(f"relative_tolerance is {relative_tolerance!r}, expected {expected}")
     budget = Budget.of(time_limit, progress, budget)
     try:
         plan = _with_tolerances(chosen, tolerance, relative_tolerance).solve(model, budget)

@@ -27,7 +27,7 @@ from actmeasure.planning.solution import Solution
 from actmeasure.planning.solve import Method, method_of, solve
 from actmeasure.progress import end_line, rewrite_line
 from actmeasure.schedule import Schedule
-from actmeasure.settings import amount, whole
+from actmeasure.settings import amount, real, whole
 
 if TYPE_CHECKING:
     from actmeasure.planning.measurement_tradeoff import MeasurementTradeoff, QualityTradeoff
@@ -189,7 +189,10 @@ def _of_measurement(
     from actmeasure.planning.measurement_tradeoff import measurement_tradeoff, quality_tradeoff
 
     if relative is not None:
-        relative = amount(relative, "relative_tolerance", error=PlanError)
+        expected = "a share from 0 to 1, such as 1e-3"
+        if not 0 <= real(relative, "relative_tolerance", PlanError, expected) <= 1:
+            raise PlanError(f"relative_tolerance is {relative!r}, expected {expected}")
+        relative = float(relative)
     if quality is False:
         return measurement_tradeoff(model, measurement, tolerance, relative, method, budget, listener)
     if quality is not True and (isinstance(quality, str) or not isinstance(quality, Sequence) or not quality):
