@@ -15,7 +15,7 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").g
 BLOCK = re.compile(r'```(python|text|json|toml)(?: title="(.*?)")?\n(.*?)```', re.DOTALL)
 
 
-#: Pages that take seconds; what they show is also in examples in docstrings, in `tests/inspection` and in `tests/studies/test_own_code.py`.
+#: Pages that take seconds; what they show is also in examples in docstrings, in `tests/inspection` and in `tests/studies`.
 LONG = {"inspection.md", "tutorial-researcher.md"}
 
 
