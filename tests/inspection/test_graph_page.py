@@ -254,6 +254,7 @@ def test_states_of_several_ages_are_drawn_together():
     assert graph_page.state_groups(deck())[1] == [0, 1, 2, 3]
 
 
+@pytest.mark.slow  # drawn twice; the command draws them once below
 def test_pictures_are_png_and_svg_with_names_as_text(evil, tmp_path):
     written = write_figures(evil, tmp_path / "figures")
     assert {path.name for path in written} == {
