@@ -14,6 +14,7 @@ from actmeasure.inspection.estimation import (
     ChainEstimate,
     Data,
     FloatArray,
+    better,
     counted_start,
     maximise,
     random_start,
@@ -396,7 +397,7 @@ def other_chains(
             if _is_other(likelihood, one, best, CONTINUED):
                 one = maximise(likelihood, data, one.parameters, fixed)
                 estimates.append(one)
-                best = one if one.log_likelihood > best.log_likelihood + EQUALLY_LIKELY else best
+                best = better(best, one)
     return best, [one for one in estimates if _is_other(likelihood, one, best, EQUALLY_LIKELY)]
 
 
