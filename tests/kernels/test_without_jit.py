@@ -56,6 +56,15 @@ for name, settings in (
     print(episodes.scalarized_return.tolist(), episodes.steps.tolist(), tables)
 """
 
+PLANS = """
+import actmeasure as am
+from actmeasure.planning.budget import Budget
+problems = am.problems
+for model, work in ((problems.tiger(), 60), (problems.simple_fatigue(3), 20), (problems.measuring_value(), 200)):
+    solution = am.solve(model, budget=Budget(work=work))
+    print(f"{solution.lower:.9g} {solution.upper:.9g}")
+"""
+
 
 def output(script, **environment):
     command = [sys.executable, "-W", "error", "-c", script]
@@ -78,3 +87,8 @@ def test_compiled_and_plain_runs_agree():
 @pytest.mark.slow
 def test_compiled_and_plain_searches_agree():
     assert same_output(SEARCHES).count("\n") == 3 * 6 + 3
+
+
+def test_compiled_and_plain_plans_agree():
+    """Where looks are not exact, over a life, and where they are."""
+    assert same_output(PLANS).count("\n") == 3

@@ -190,7 +190,7 @@ def _hash(states: Any, probabilities: Any, first: int, size: int) -> int:
     for i in range(first, first + size):
         mantissa, exponent = math.frexp(probabilities[i])
         part = int(mantissa * 1099511627776.0 + 0.5) + exponent * 4294967311
-        code = (code ^ (part + states[i] * 2654435761)) * 1099511628211
+        code = (code ^ (part + np.int64(states[i]) * 2654435761)) * 1099511628211
         code ^= code >> 29
     return code & 0x7FFFFFFFFFFFFFFF
 
