@@ -60,7 +60,7 @@ PLANS = """
 import actmeasure as am
 from actmeasure.planning.budget import Budget
 problems = am.problems
-for model, work in ((problems.tiger(), 60), (problems.simple_fatigue(3), 20), (problems.measuring_value(), 200)):
+for model, work in ((problems.simple_fatigue(3), 20), (problems.measuring_value(), 200)):
     solution = am.solve(model, budget=Budget(work=work))
     print(f"{solution.lower:.9g} {solution.upper:.9g}")
 """
@@ -90,5 +90,5 @@ def test_compiled_and_plain_searches_agree():
 
 
 def test_compiled_and_plain_plans_agree():
-    """Where looks are not exact, over a life, and where they are."""
-    assert same_output(PLANS).count("\n") == 3
+    """Over a life where looks are not exact, and where they are."""
+    assert same_output(PLANS).count("\n") == 2
