@@ -4,6 +4,8 @@ BIN := .venv/bin
 READY := .venv/.ready
 TOOLS := .venv/.tools
 EXTRAS := .venv/.extras
+# Images of containers often set this: every process would then compile all Python code it imports, two seconds each.
+unexport PYTHONDONTWRITEBYTECODE
 # What is locked is complete, and Python compiles what is imported: to do either here takes half a minute more.
 INSTALL := $(BIN)/python -m pip install -q -q --disable-pip-version-check --no-deps --no-compile
 

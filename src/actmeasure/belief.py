@@ -7,12 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from actmeasure.errors import ModelError, quoted, unknown_name
+from actmeasure.errors import ModelError, PlanError, quoted, unknown_name
 from actmeasure.model import Measurement, Model
 from actmeasure.model.transitions import FloatArray, normalised
 from actmeasure.settings import whole
 
-__all__ = ["Belief"]
+__all__ = ["Belief", "running_belief"]
+
+#: What the probabilities of a belief may sum to, more or less than 1.
+MOST_OFF = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,6 +206,29 @@ class Belief:
         likeliest = np.argsort(-self.probabilities, kind="stable")[:6]
         parts = ", ".join(f"{self.states[i]}: {self.probabilities[i]:.4g}" for i in likeliest)
         return f"Belief({{{parts}{', ...' if len(self.states) > 6 else ''}}})"
+
+
+def running_belief(model: Model, given: object) -> Belief:
+    """Return what was given if it is a distribution over states in which episodes of the model still run; else a `PlanError`."""
+    if isinstance(given, Belief):
+        states, chances = np.asarray(given.states), np.asarray(given.probabilities)
+        if (
+            states.ndim == 1
+            and states.shape == chances.shape
+            and states.size
+            and states.dtype.kind in "iu"
+            and chances.dtype.kind == "f"
+            and (np.diff(states) > 0).all()
+            and 0 <= states[0] <= states[-1] < model.n_states
+            and not model.terminal[states].any()
+            and (chances >= 0).all()
+            and abs(chances.sum() - 1) <= MOST_OFF
+        ):
+            return given
+    raise PlanError(
+        f"the belief is {quoted(given)}, expected a Belief of a running episode of the model, with probabilities that "
+        "sum to 1, such as Belief.at(0)"
+    )
 
 
 def _measurement_with(model: Model, measurement: int | str, action: int) -> tuple[int, Measurement | None]:

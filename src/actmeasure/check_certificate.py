@@ -37,6 +37,7 @@ import hashlib
 import io
 import json
 import math
+import struct
 import sys
 import zipfile
 import zlib
@@ -755,11 +756,14 @@ def read_certificate(contents: bytes) -> tuple[dict[str, Any], dict[str, Array]]
                 raise BadInputError("it does not have the arrays of a certificate; make it again")
             if sum(info.file_size for info in members.values()) > max(ALWAYS_UNPACKED, LARGEST_RATIO * len(contents)):
                 raise BadInputError("it unpacks to more than a certificate of its size can hold")
+            if any(info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for info in members.values()):
+                raise BadInputError("it is compressed in another way than actmeasure does; make it again")
             data = {name: _read_array(archive, members[name], kind) for name, kind in TYPES.items()}
             text = _read_array(archive, members["about"], "|u1").tobytes().decode()
     except (
         zipfile.BadZipFile,
         zlib.error,
+        struct.error,
         EOFError,
         ValueError,
         KeyError,
@@ -832,7 +836,10 @@ class _Names:
 
 def read_model(text: str) -> Problem:
     """Return the model in a file as actmeasure writes it, `.json`; raises `BadInputError`."""
-    data = _parse(text)
+    try:
+        data = _parse(text)
+    except BadInputError as error:
+        raise BadInputError(f"{error}; save the model as .json: am.Model.load(file).save('model.json')") from error
     if not isinstance(data, dict) or data.get("format") != "actmeasure model" or data.get("version", 1) not in (1, 2):
         raise BadInputError("it is not a model of actmeasure in JSON, version 1 or 2; save the model as .json")
     try:

@@ -7,7 +7,7 @@ from typing import Protocol, cast, runtime_checkable
 
 import numpy as np
 
-from actmeasure.belief import Belief
+from actmeasure.belief import Belief, running_belief
 from actmeasure.decision import Decision, expected_decision, is_valid
 from actmeasure.errors import ScheduleError, quoted
 from actmeasure.kernel_arrays import flat_plans
@@ -110,11 +110,11 @@ class BeliefPolicy:
 
     def start(self, belief: Belief) -> None:
         """Begin an episode with what is known of its first state."""
-        self.belief, self._decided = belief, None
+        self.belief, self._decided = running_belief(self.model, belief), None
 
     def decide_at(self, belief: Belief) -> Decision:
-        """Return the decision in any belief."""
-        return self._decide_at(belief)
+        """Return the decision in any belief of a running episode."""
+        return self._decide_at(running_belief(self.model, belief))
 
     def decide(self) -> Decision:
         """Return the decision in the present belief."""

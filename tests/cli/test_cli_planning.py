@@ -10,6 +10,7 @@ from command_line import actmeasure
 from terminal import Terminal
 
 import actmeasure as am
+from actmeasure import check_certificate as checker
 from actmeasure.cli import app
 from actmeasure.cli.output import print_json
 from actmeasure.cli.planning import _break_even
@@ -81,6 +82,25 @@ def test_solve_reads_model_files(tmp_path, ending):
     assert found["plans"][0]["then"] == "measure"
 
 
+def test_a_relative_tolerance_can_be_asked_for():
+    """Where looks are not exact, --tolerance alone does not make bounds closer than a thousandth."""
+    found = json.loads(run("solve", "tiger", "--tolerance", "1e-7", "--relative-tolerance", "0", "--json"))
+    assert found["gap"] <= 1e-7
+    curve = json.loads(
+        run("tradeoff", "inspection", "--measurement", "visual", "--relative-tolerance", "0.05", "--json")
+    )
+    assert curve["gap"] > 1e-3
+    assert "name it with --measurement" in run("tradeoff", "frozen-lake", "--relative-tolerance", "0.1", code=2)
+    assert "--relative-tolerance out" in run(
+        "solve", "tiger", "--method", "pomcp", "--relative-tolerance", "0.1", code=2
+    )
+
+
+def test_a_certificate_comes_with_the_model_that_its_checker_reads(tmp_path):
+    run("solve", "tiger", "--certificate", tmp_path / "proof.npz")
+    assert checker.main([str(tmp_path / "proof.model.json"), str(tmp_path / "proof.npz")]) == 0
+
+
 def test_json_of_a_solution_is_complete():
     found = json.loads(run("solve", "frozen-lake", "--json"))
     solution = am.solve(am.problems.frozen_lake(4))
@@ -120,10 +140,10 @@ def test_an_oblong_map_is_drawn(tmp_path):
 
 
 def test_a_time_limit_gives_the_best_so_far():
-    text = run(*LONG, "--time-limit", "2")
+    text = run(*LONG, "--time-limit", "1")
     assert "The time limit was reached: more time may close the gap." in text
     assert "optimum" in text
-    found = json.loads(run(*LONG, "--time-limit", "2", "--json"))
+    found = json.loads(run(*LONG, "--time-limit", "1", "--json"))
     assert found["stopped"] == "time"
     assert found["notes"] == ["The time limit was reached: more time may close the gap."]
 

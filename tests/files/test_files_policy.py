@@ -65,6 +65,48 @@ def test_the_best_vector_at_the_start_is_the_lower_bound(name, tmp_path):
     assert not vectors[:, over].any()
 
 
+FROM_ELSEWHERE = """discount: 0.9
+values: cost
+states: north south goal
+actions: wait go
+observations: dark light
+start: 0.5 0.5 0
+T: wait
+identity
+T: go : north
+0.0 0.3 0.7
+T: go : south
+0.6 0.2 0.2
+T: go : goal
+reset
+O: *
+0.8 0.2
+0.3 0.7
+0.5 0.5
+R: * : * : * : * 1
+R: go : * : goal : * -10
+"""
+
+
+def test_a_policy_for_a_file_from_elsewhere_names_it_and_counts_as_it_does(tmp_path):
+    (tmp_path / "road.pomdp").write_text(FROM_ELSEWHERE)
+    words = (str(tmp_path / "road.pomdp"), "--policy", str(tmp_path / "out.policy"), "--relative-tolerance", "1e-6")
+    text = actmeasure("solve", *words).stdout
+    assert "value vectors" in text
+    root, actions, vectors = read(tmp_path / "out.policy")
+    assert root.get("model") == "road.pomdp"
+    assert set(actions) <= {0, 1}
+    # From the goal, going pays 10 times the chance of coming back at once, or the cost of 1; from the north it leads there.
+    solution = am.solve(am.Model.load(tmp_path / "road.pomdp"), relative_tolerance=1e-6)
+    assert solution.lower - 1e-9 <= (vectors @ [0.5, 0.5, 0]).max() <= solution.upper + 1e-9
+    for state in range(3):
+        known = am.solve(am.Model.load(tmp_path / "road.pomdp").replace(initial=state), relative_tolerance=1e-6)
+        assert vectors[:, state].max() <= known.upper + 1e-9
+    states, pairs = state_and_pair_numbers(solution.model)
+    assert states.tolist() == [0, 1, 2]
+    assert pairs == [(0, 0), (1, 0)]
+
+
 def test_vectors_bound_every_known_state_from_below(tmp_path):
     model = am.problems.inspection()
     am.solve(model, budget=am.planning.Budget(work=300)).save_policy(tmp_path / "x.policy")

@@ -291,6 +291,7 @@ def test_the_legend_of_curves_does_not_cover_them(advice):
     assert not legend.get_window_extent().overlaps(axes.get_window_extent())
 
 
+@pytest.mark.slow  # drawn twice; the command draws them once below
 def test_pictures_are_png_and_svg_with_names_as_text(evil, tmp_path):
     written = write_figures(evil, tmp_path / "figures")
     assert {path.name for path in written} == {

@@ -6,6 +6,7 @@ import math
 import os
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -176,6 +177,38 @@ def test_damaged_files_are_bad_input(tiger, tmp_path):
         (tmp_path / "model.json").write_text(contents)
         assert verdict(tmp_path) == 2
     assert checker.main([]) == checker.main([str(tmp_path / "none.json"), "none.npz"]) == 2
+
+
+@pytest.mark.parametrize("compression", [zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2])
+def test_another_compression_is_bad_input(tiger, tmp_path, capsys, compression):
+    """A damaged member that was packed by LZMA ended the checker with a traceback."""
+    folder, _ = tiger
+    with (
+        zipfile.ZipFile(folder / "proof.npz") as proof,
+        zipfile.ZipFile(tmp_path / "proof.npz", "w", compression) as other,
+    ):
+        for name in proof.namelist():
+            other.writestr(name, proof.read(name))
+    whole = bytearray((tmp_path / "proof.npz").read_bytes())
+    whole[100] ^= 255
+    (tmp_path / "proof.npz").write_bytes(whole)
+    (tmp_path / "model.json").write_bytes((folder / "model.json").read_bytes())
+    assert verdict(tmp_path) == 2
+    assert "compressed in another way" in capsys.readouterr().err
+
+
+def test_a_model_in_another_format_is_bad_input_that_says_what_to_do(tiger, tmp_path, capsys):
+    am.problems.tiger().save(tmp_path / "tiger.pomdp")
+    assert checker.main([str(tmp_path / "tiger.pomdp"), str(tiger[0] / "proof.npz")]) == 2
+    assert "am.Model.load(file).save('model.json')" in capsys.readouterr().err
+
+
+def test_a_certificate_of_a_method_that_is_no_search_proves_what_the_method_earns():
+    """The search ended at the gap of the method, and proved -20 for act-then-measure, which earns 19.37."""
+    solution = am.solve(am.problems.tiger(), "atm")
+    proof = am.certificate(solution)
+    assert proof.upper - proof.lower < 0.02
+    assert proof.lower > solution.lower - 0.02
 
 
 def test_numbers_that_are_not_finite_are_refused(tiger, tmp_path):

@@ -342,8 +342,14 @@ def belief(*probabilities):
 
 
 @pytest.mark.parametrize(
-    "other", [am.Belief.at(7), am.Belief.at(2), belief(0.5, 0, 0.5), belief(0.2, 0.3, 0.2, 0.3), None, [0.5, 0.5]]
-)
+    "other",
+    [
+        am.Belief.at(7), am.Belief.at(2), belief(0.5, 0, 0.5), belief(0.2, 0.3, 0.2, 0.3), None, [0.5, 0.5], belief(1.5, -0.5),
+        belief(0.5, 0.9), belief(np.nan, 1.0), am.Belief(np.array([1, 0]), np.array([0.5, 0.5])),
+        am.Belief(np.array([-1]), np.ones(1)), am.Belief(np.array([0, 1]), np.ones(1)),
+        am.Belief(np.array([], dtype=np.int64), np.array([])),
+    ],
+)  # fmt: skip
 def test_a_belief_of_another_model_or_of_an_episode_that_is_over_is_refused(other):
     P = np.zeros((3, 1, 3))
     P[:, 0] = [0.3, 0.3, 0.4]
@@ -351,8 +357,14 @@ def test_a_belief_of_another_model_or_of_an_episode_that_is_over_is_refused(othe
     model = am.Model.from_arrays(
         P, [[1], [2], [0]], measurements=[look], discount=0.9, initial=[0.5, 0.5, 0], terminal=[0, 0, 1]
     )
-    with pytest.raises(PlanError, match="running episode"):
-        am.solve(model).policy.decide_at(other)
+    for policy in (am.solve(model).policy, am.solve(model, "atm").policy):
+        with pytest.raises(PlanError, match="running episode"):
+            policy.decide_at(other)
+        with pytest.raises(PlanError, match="running episode"):
+            policy.start(other)
+    if isinstance(other, am.Belief):
+        with pytest.raises(PlanError, match="running episode"):
+            am.solve(model).explain(other)
     with pytest.raises(PlanError, match="running episode"):
         am.solve(am.lifetime(model, 1)).policy.decide_at(other)
 

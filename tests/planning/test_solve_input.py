@@ -48,6 +48,17 @@ def test_tolerance_must_be_a_number(tolerance):
         am.solve(LAKE, tolerance=tolerance)
 
 
+@pytest.mark.parametrize("share", [-1e-6, 2, float("nan"), float("inf"), "1e-3", True])
+def test_relative_tolerance_is_a_share(share):
+    """2 was taken as 200 %, which any bounds fulfil."""
+    for model in (LAKE, am.problems.tiger()):
+        with pytest.raises(am.PlanError, match=r"relative_tolerance is .*, expected a share from 0 to 1"):
+            am.solve(model, relative_tolerance=share)
+    inspection = am.problems.inspection()
+    with pytest.raises(am.PlanError, match=r"relative_tolerance is .*, expected a share from 0 to 1"):
+        am.tradeoff(inspection, measurement="visual", relative_tolerance=share)
+
+
 @pytest.mark.parametrize("time_limit", [0, -1, float("nan")])
 def test_time_limit_must_be_above_zero(time_limit):
     with pytest.raises(am.PlanError, match=r"time_limit is .*, expected seconds above 0, or None for no limit"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -43,6 +44,8 @@ RESULTS = {
     "looks": "measurements", "discounted_looks": "discounted_measurements", "reward": "reward",
     "discounted_reward": "discounted_reward", "steps": "steps", "ending_probability": "ending_probability",
 }  # fmt: skip
+#: Most plans of a schedule that are listed.
+PLANS_LISTED = 20
 #: The method that has options of its own.
 POMCP_METHOD = "pomcp"
 
@@ -64,6 +67,13 @@ Nodes = Annotated[
 Seed = Annotated[int | None, typer.Option(help="With pomcp: of the random numbers, 0 unless told.")]
 
 
+RelativeTolerance = Annotated[
+    float | None,
+    typer.Option(
+        metavar="SHARE",
+        help="Bounds may also differ by this share of the optimum; 0 unless told, and 0.001 where looks are not exact.",
+    ),
+]
 Explain = Annotated[
     bool,
     typer.Option(
@@ -103,6 +113,7 @@ def solve(
     discount: Discount = None,
     method: Annotated[str, typer.Option(help=f"{METHOD_NAMES}, or pomcp.")] = "optimal",
     tolerance: Annotated[float, typer.Option(help="How close the bounds on the optimum should come.")] = 1e-6,
+    relative_tolerance: RelativeTolerance = None,
     time_limit: TimeLimit = None,
     periods: Periods = None,
     nodes: Nodes = None,
@@ -132,18 +143,7 @@ def solve(
     given = read_settings(settings)
     options = _PomcpOptions(simulations, depth, episodes, seed)
     if method == POMCP_METHOD:
-        if nodes is not None:
-            raise PlanError(
-                "pomcp makes no plans in advance, and has no controller; leave --nodes out, or use another method"
-            )
-        if plot is not None:
-            raise PlanError(
-                "pomcp makes no plans in advance that could be drawn; leave --plot out, or use another method"
-            )
-        if certificate is not None:
-            raise PlanError("pomcp proves no bounds; leave --certificate out, or use another method")
-        if explain or policy is not None:
-            raise PlanError("pomcp has no values in advance; leave --explain and --policy out, or use another method")
+        _refuse_with_pomcp(nodes, plot, certificate, explain, policy, relative_tolerance)
         _solve_by_simulation(_read(problem, given, cost, discount, periods), options, time_limit, as_json)
         return
     options.refuse(method)
@@ -157,7 +157,9 @@ def solve(
     from actmeasure.planning.solve import solve as solve_model
 
     with status_line() as show:
-        solution = solve_model(model, method, tolerance, time_limit, lambda now: show(str(now)))
+        solution = solve_model(
+            model, method, tolerance, time_limit, lambda now: show(str(now)), relative_tolerance=relative_tolerance
+        )
     if as_json:
         extra = {"explanation": _explanation_json(solution)} if explain else {}
         print_json({**_solution_json(solution, nodes), **extra})
@@ -172,27 +174,46 @@ def solve(
     if certificate is not None:
         _certify(solution, certificate)
     if policy is not None:
-        solution.save_policy(policy)
+        solution.save_policy(policy, problem if Path(problem).suffix == ".pomdp" else None)
         say(f"Policy: {policy}")
+
+
+def _refuse_with_pomcp(
+    nodes: int | None, plot: Path | None, certificate: Path | None, explain: bool, policy: Path | None, relative: float | None
+) -> None:  # fmt: skip
+    """Raise an error about an option that needs a plan, values or bounds, which POMCP does not have."""
+    for is_given, what in (
+        (nodes is not None, "makes no plans in advance, and has no controller; leave --nodes out"),
+        (plot is not None, "makes no plans in advance that could be drawn; leave --plot out"),
+        (certificate is not None, "proves no bounds; leave --certificate out"),
+        (relative is not None, "proves no bounds; leave --relative-tolerance out"),
+        (explain or policy is not None, "has no values in advance; leave --explain and --policy out"),
+    ):
+        if is_given:
+            raise PlanError(f"pomcp {what}, or use another method")
 
 
 def _check_certificate(model: Model, path: Path | None) -> None:
     """Raise an error about a certificate that cannot be made or written, before the plan is computed."""
     if path is None:
         return
+    from actmeasure.file_access import path_of
     from actmeasure.planning.certificate import check_covered
 
-    if path.suffix != ".npz":
-        raise PlanError(f"the certificate is {str(path)!r}, expected a name that ends in .npz")
+    path_of(path, ".npz", PlanError)
     check_covered(model)
 
 
 def _certify(solution: Solution, path: Path) -> None:
+    """Write the certificate, and beside it the model, which the program that checks it reads."""
     from actmeasure.planning.certificate import certificate
 
     proof = certificate(solution)
     proof.save(path)
+    model = path.with_suffix(".model.json")
+    solution.model.save(model)
     say(f"Certificate: {path} ({proof.lower:.6g} <= optimum <= {proof.upper:.6g})")
+    say(f"Check it with: python -m actmeasure.check_certificate {shlex.quote(str(model))} {shlex.quote(str(path))}")
 
 
 def _read(
@@ -355,6 +376,7 @@ def tradeoff(
     discount: Discount = None,
     method: Annotated[str, typer.Option(help=f"How each price is solved: {METHOD_NAMES}.")] = "optimal",
     tolerance: Annotated[float, typer.Option(help="How close the bounds should come at every price.")] = 1e-3,
+    relative_tolerance: RelativeTolerance = None,
     time_limit: TimeLimit = None,
     budget: Annotated[
         float | None,
@@ -385,8 +407,12 @@ def tradeoff(
             raise PlanError(
                 "--budget and --plot are for the price of every look; leave them out, or leave --measurement out"
             )
-        _tradeoff_of_measurement(model, measurement, quality, tolerance, time_limit, method, as_json)
+        _tradeoff_of_measurement(
+            model, measurement, quality, tolerance, relative_tolerance, time_limit, method, as_json
+        )
         return
+    if relative_tolerance is not None:
+        raise PlanError("--relative-tolerance is that of one measurement; name it with --measurement")
     if quality:
         raise PlanError("--quality is that of one measurement; name it with --measurement")
     path = picture_path(plot)
@@ -409,6 +435,7 @@ def _tradeoff_of_measurement(
     measurement: str,
     quality: bool,
     tolerance: float,
+    relative: float | None,
     time_limit: float | None,
     method: str,
     as_json: bool,
@@ -423,10 +450,15 @@ def _tradeoff_of_measurement(
             show(str(now))
 
         result = (
-            trade(model, tolerance, time_limit, progress, method=method, measurement=measurement, quality=True)
+            trade(
+                model, tolerance, time_limit, progress, method=method, measurement=measurement, quality=True,
+                relative_tolerance=relative,
+            )
             if quality
-            else trade(model, tolerance, time_limit, progress, method=method, measurement=measurement)
-        )
+            else trade(
+                model, tolerance, time_limit, progress, method=method, measurement=measurement, relative_tolerance=relative
+            )
+        )  # fmt: skip
     if not as_json:
         typer.echo(str(result))
         return
@@ -504,9 +536,10 @@ def _budget_lines(model: Model, allowed: BudgetPlan) -> list[str]:
     return lines
 
 
-def _schedule_lines(model: Model, schedule: Schedule, most: int = 20) -> list[str]:
+def _schedule_lines(model: Model, schedule: Schedule) -> list[str]:
     lines = [f"  {line}" for line in schedule.describe(model).splitlines()]
-    return lines[:most] + ([f"  ... and {len(lines) - most} more plans"] if len(lines) > most else [])
+    more = len(lines) - PLANS_LISTED
+    return lines[:PLANS_LISTED] + ([f"  ... and {more} more plans"] if more > 0 else [])
 
 
 def _frontier_json(frontier: Frontier, allowed: BudgetPlan | None) -> dict[str, Any]:

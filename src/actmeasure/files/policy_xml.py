@@ -33,8 +33,9 @@ MOST_VALUES = 100_000_000
 
 
 def save_policy_xml(
-    model: Model, vectors: Iterable[ValueVector], lower: float, worst: float, path: str | os.PathLike[str]
-) -> None:
+    model: Model, vectors: Iterable[ValueVector], lower: float, worst: float, path: str | os.PathLike[str],
+    model_file: str | os.PathLike[str] | None = None,
+) -> None:  # fmt: skip
     """Write value vectors to a file.
 
     Parameters
@@ -47,8 +48,11 @@ def save_policy_xml(
     worst : float
         Lower bound on what any behaviour earns, from any state.
     path : str or path
+    model_file : str or path, optional
+        The `.pomdp` file of the model; its name is written. By default the policy's own name with the ending `.pomdp`.
     """
     path = Path(path)
+    name = Path(path.with_suffix(".pomdp") if model_file is None else model_file).name
     check_writable(path, "the policy", ModelError)
     states, pairs = state_and_pair_numbers(model)
     number = {pair: position for position, pair in enumerate(pairs)}
@@ -67,7 +71,7 @@ def save_policy_xml(
         with replacing(path) as file:
             head = (
                 '<?xml version="1.0" encoding="ISO-8859-1"?>\n'
-                f'<Policy version="0.1" type="value" model={quoteattr(path.with_suffix(".pomdp").name)}>\n'
+                f'<Policy version="0.1" type="value" model={quoteattr(name)}>\n'
                 f'<AlphaVector vectorLength="{len(states)}" numObsValue="1" numVectors="{len(listed) + begins}">\n'
             )
             file.write(head.encode("iso-8859-1", "xmlcharrefreplace"))

@@ -143,7 +143,7 @@ class Confidence:
 
 @dataclass(frozen=True)
 class MethodWorth:
-    """What an inspection method is worth.
+    """The value of an inspection method.
 
     Attributes
     ----------

@@ -259,7 +259,7 @@ class GraphAdviceRun:
         return least
 
     def _at_failure_price(self, price: float) -> Problem:
-        """Return the problem in which a failure, or a period with the system down, costs so much more."""
+        """Return the problem in which a failure, or a period with the system down, costs more by an amount."""
         economics, problem = self.economics, self.problem
         assert economics is not None
         assert problem.at_prices is not None
@@ -271,7 +271,7 @@ class GraphAdviceRun:
     # Other policies
 
     def _others(self, limit: FailureLimit | None) -> list[ComparedPolicy]:
-        """Return the best rules of each kind that people use and that keep the limits, those for which there was time."""
+        """Return the best rule of each usual kind that keeps the limits, as far as there was time."""
         if not has_time(self.budget, self.notes, "policies"):
             return []
         problem, period = self.problem, self.units.period
@@ -332,7 +332,7 @@ class GraphAdviceRun:
     # What inspections are worth
 
     def _worth(self, solution: Solution) -> tuple[MethodWorth, ...]:
-        """Return what each inspection method is worth, as far as there was time."""
+        """Return the value of each inspection method, as far as there was time."""
         problem, model = self.problem, self.problem.model
         if problem.components > 1 or len(model.measurements) > MOST_METHODS:
             self.notes.append(diagnostic("worth-not-computed"))
@@ -449,7 +449,7 @@ class GraphAdviceRun:
     # What to read first
 
     def _note_weaknesses(self, own: Figures, gap: float, policies: list[ComparedPolicy]) -> None:
-        """Note what makes the plan doubtful: a wide gap of the bounds, a policy that is better, and what the fit says."""
+        """Add diagnostics of weaknesses: a wide gap of the bounds, a policy that is better, and those of the fit."""
         value = own.evaluation.discounted_return
         if not gap <= WIDE_GAP * abs(value):
             self.notes.append(diagnostic("plan-far-from-bound", share=gap / max(abs(value), 1e-300)))

@@ -515,7 +515,7 @@ def _state_rows(fit: Fit, action: int, state: int, rates: bool) -> Iterator[Sequ
     changes = float(np.nan_to_num(values[action] * ~np.eye(len(values[action]), dtype=bool)).max()) or 1.0
     decimals = 3 + max(0, math.floor(-math.log10(changes)))
     smallest = SMALLEST_SHOWN * (changes if rates else 10.0 ** (3 - decimals))
-    number = _number_words if rates else f"{{:.{decimals}f}}".format
+    number = "{:.3g}".format if rates else f"{{:.{decimals}f}}".format
     row = values[action, state]
     if np.isnan(row).any():
         yield (*begin, "?", "not known")
@@ -538,11 +538,6 @@ def _state_rows(fit: Fit, action: int, state: int, rates: bool) -> Iterator[Sequ
         yield (*begin, "others", number(0.0), f"each at most {number(largest_rare)}")
     elif not listed:
         yield (*begin, "-", "never left", *([""] if low is not None else []))
-
-
-def _number_words(value: float) -> str:
-    """Return an intensity with three significant digits."""
-    return f"{value:.3g}"
 
 
 def _error_table(fit: Fit) -> Iterator[str]:
@@ -725,7 +720,7 @@ def advice_text(advice: Advice) -> str:
 
 
 def first_notes(advice: Advice) -> str:
-    """Return what has to be read before the plan is used."""
+    """Return the notes that have to be read before the plan is used."""
     head = "Read this first" + ("" if advice.is_usable else ": the plan should not be used as it is")
     return "\n".join([head, *(f"- {note}" for note in advice.first_notes)])
 

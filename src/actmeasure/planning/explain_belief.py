@@ -1,4 +1,4 @@
-"""Explain the decisions at a belief: what each costs, what it is worth, what may be seen, and what would be decided then."""
+"""Explanations of a belief: the price and value of every decision, its outcomes, and the decision after each outcome."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from actmeasure.belief import Belief
+from actmeasure.belief import Belief, running_belief
 from actmeasure.decision import Decision
 from actmeasure.errors import PlanError, import_extra, quoted
 from actmeasure.model import Model
@@ -26,15 +26,13 @@ DECISIONS_SHOWN, OUTCOMES_SHOWN = 20, 8
 
 
 def explain_belief(solution: Solution, at: Belief | int | str | None = None) -> BeliefExplanation:
-    """Return all decisions at a belief, a known state, or the start (None), with what they are worth and what may follow."""
+    """Return all decisions at a belief, a known state, or the start (None), with their values and outcomes."""
     model = solution.model
     if isinstance(at, Belief):
-        belief = at
+        belief = running_belief(model, at)
     else:
         state = asked_state(solution, at)
-        belief = Belief.start(model) if state is None else Belief.at(state)
-    if belief.is_over or belief.states[-1] >= model.n_states or model.terminal[belief.states].any():
-        raise PlanError(f"the belief is {belief!r}, expected a belief of a running episode of the model")
+        belief = running_belief(model, Belief.start(model) if state is None else Belief.at(state))
     decisions = [Decision(int(a), int(m)) for a, m in np.argwhere(model.allowed_decisions)]
     if solution.search is not None:
         lower, upper = solution.search.decision_bounds_at(belief)
@@ -129,7 +127,7 @@ class ExplainedOutcome:
 
 @dataclass(frozen=True)
 class ExplainedDecision:
-    """An action and a measurement at a belief, and what they are worth, with everything that follows.
+    """An action and a measurement at a belief, with their value if everything that follows is decided as planned.
 
     Attributes
     ----------
@@ -169,7 +167,7 @@ class ExplainedDecision:
 
 @dataclass(frozen=True, eq=False)
 class BeliefExplanation:
-    """All decisions at a belief, what they are worth, and what follows; has `print` and `to_pandas`.
+    """All decisions at a belief, with their values and outcomes; has `print` and `to_pandas`.
 
     Attributes
     ----------

@@ -18,9 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from actmeasure import markov
-from actmeasure.belief import Belief
+from actmeasure.belief import Belief, running_belief
 from actmeasure.decision import Decision
-from actmeasure.errors import PlanError, quoted
+from actmeasure.errors import PlanError
 from actmeasure.kernels import decision_rows, outcome_search
 from actmeasure.kernels.decision_rows import Rows
 from actmeasure.kernels.dynamics import EPSILON
@@ -747,10 +747,7 @@ class OutcomeSearch:
 
     def belief_and_layer(self, belief: Belief) -> tuple[Belief, int]:
         """Return a belief over the states that are searched, and the number of periods left; 0 for an unlimited horizon."""
-        if not isinstance(belief, Belief):
-            raise PlanError(
-                f"the belief is {quoted(belief)}, expected a Belief of a running episode, such as Belief.at(0)"
-            )
+        running_belief(self.model, belief)
         if not self.periods:
             return belief, 0
         running = np.flatnonzero(~self.base.terminal)
@@ -767,8 +764,6 @@ class OutcomeSearch:
         In a belief that mixes slices, or has states that are not reached from the start, these are the linear bounds from above.
         """
         own, layer = self.belief_and_layer(belief)
-        if own.is_over or own.states[-1] >= self.base.n_states or self.base.terminal[own.states].any():
-            raise PlanError(f"the belief is {belief!r}, expected a belief of a running episode of the model")
         slices = self.rows.slice_of[own.states]
         result = np.empty(self.rows.n_decisions)
         if slices[0] < 0 or (slices != slices[0]).any():
