@@ -83,5 +83,5 @@ lock:  ## Refresh the lock files (requirements-sb3.lock is kept by hand)
 	@.venv/lock/bin/python .ci/lock.py
 
 clean:  ## Remove .venv, caches, built files and results
-	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache site build dist results
+	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache site build dist results docs/cases
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
