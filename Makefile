@@ -4,6 +4,8 @@ BIN := .venv/bin
 READY := .venv/.ready
 TOOLS := .venv/.tools
 EXTRAS := .venv/.extras
+# Images of containers often set this: every process would then compile all Python code it imports, two seconds each.
+unexport PYTHONDONTWRITEBYTECODE
 # What is locked is complete, and Python compiles what is imported: to do either here takes half a minute more.
 INSTALL := $(BIN)/python -m pip install -q -q --disable-pip-version-check --no-deps --no-compile
 
@@ -66,7 +68,12 @@ bench: $(READY)  ## Measure the speed and size goals
 bench-long: $(READY)  ## Measure how far planning scales: up to half an hour
 	@ACTMEASURE_BENCH_SECONDS=600 $(BIN)/python -m benchmarks.planning_scale
 
-docs: $(TOOLS)  ## Build the documentation site into site/
+# The pages of the worked cases, of some 45 seconds each, again whenever what they show or how they look has changed.
+CASES := $(patsubst %,docs/cases/%.html,sewer deck crack pumps screening)
+docs/cases/%.html: examples/cases.py $(wildcard src/actmeasure/inspection/templates/*) | $(READY)
+	@$(BIN)/python examples/cases.py $* --out docs/cases > /dev/null
+
+docs: $(TOOLS) $(CASES)  ## Build the documentation site into site/, with pages of worked cases: four minutes at first
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "Open site/index.html"
 

@@ -1,4 +1,5 @@
-"""How often the intervals of a fit cover what made the records: `python -m benchmarks.fit_coverage` (13 minutes; `20 60`: one).
+"""How often the intervals of a fit cover what made the records: `python -m benchmarks.fit_coverage` (13 minutes; `20 60`: one;
+`groups detection`: only these cases).
 
 Pooled are the probabilities that are well observed: at least ten expected transitions of the kind, and ten others from the same
 state with the same action.
@@ -236,28 +237,35 @@ def coverage_of(case: Callable[[int, int], Ends], seeds: Iterable[int], replicat
 
 
 def main() -> int:
+    numbers = [int(word) for word in sys.argv[1:] if word.isdigit()]
+    names = {word for word in sys.argv[1:] if not word.isdigit()}
+    sets, replicates = (*numbers, *(SETS, 200)[len(numbers) :])
+    unknown = names - {case.__name__ for case in (*MORE_CASES, *CASES)}
+    if unknown:
+        print(
+            f"no case {', '.join(sorted(unknown))}; there are {', '.join(case.__name__ for case in (*MORE_CASES, *CASES))}"
+        )
+        return 2
     missed = 0
-    sets = int(sys.argv[1]) if len(sys.argv) > 1 else SETS
-    replicates = int(sys.argv[2]) if len(sys.argv) > 2 else 200
     for more in MORE_CASES:
-        found = coverage_of(more, range(sets * (MORE_TRIALS if more is detection else 1)), replicates)
-        met = LEAST <= found.covered <= MOST
-        missed += not met
-        print(
-            f"{more.__name__:<18} {found.covered:.3f} of {found.count:,} intervals cover, mean width {found.width:.3f}; goal "
-            f"{LEAST} to {MOST} {'met' if met else 'MISSED'}",
-            flush=True,
-        )
+        if not names or more.__name__ in names:
+            seeds = range(sets * (MORE_TRIALS if more is detection else 1))
+            missed += _missed(more.__name__, coverage_of(more, seeds, replicates))
     for case in CASES:
-        result, rest = coverage(case, range(sets), replicates)
-        met = LEAST <= result.covered <= MOST
-        missed += not met
-        print(
-            f"{case.__name__:<16} {result.covered:.3f} of {result.count:,} intervals cover, mean width {result.width:.3f}; goal "
-            f"{LEAST} to {MOST} {'met' if met else 'MISSED'}; less well observed: {rest.covered:.3f} of {rest.count:,}",
-            flush=True,
-        )
+        if not names or case.__name__ in names:
+            found, rest = coverage(case, range(sets), replicates)
+            missed += _missed(case.__name__, found, f"; less well observed: {rest.covered:.3f} of {rest.count:,}")
     return 1 if missed else 0
+
+
+def _missed(name: str, found: Coverage, more: str = "") -> bool:
+    met = LEAST <= found.covered <= MOST
+    print(
+        f"{name:<18} {found.covered:.3f} of {found.count:,} intervals cover, mean width {found.width:.3f}; goal "
+        f"{LEAST} to {MOST} {'met' if met else 'MISSED'}{more}",
+        flush=True,
+    )
+    return not met
 
 
 if __name__ == "__main__":

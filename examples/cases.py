@@ -36,7 +36,7 @@ def sewer() -> Case:
     right, off = 0.8, 0.1
     errors = right * np.eye(5) + off * (np.eye(5, k=1) + np.eye(5, k=-1))
     camera = am.Measurement.noisy(
-        "camera", cost=100.0, outcomes=[f"reported {k}" for k in range(1, 6)], with_actions=("nothing",),
+        "camera", cost=100.0, outcomes=exact.state_names, with_actions=("nothing",),
         probabilities=errors / errors.sum(axis=1, keepdims=True),
     )  # fmt: skip
     model = am.Model.from_arrays(

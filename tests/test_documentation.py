@@ -15,8 +15,8 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").g
 BLOCK = re.compile(r'```(python|text|json|toml)(?: title="(.*?)")?\n(.*?)```', re.DOTALL)
 
 
-#: Pages that take seconds; what they show is also in examples in docstrings and in `tests/inspection`.
-LONG = {"inspection.md"}
+#: Pages that take seconds; what they show is also in examples in docstrings, in `tests/inspection` and in `tests/studies`.
+LONG = {"experiments.md", "inspection.md", "tutorial-researcher.md"}
 
 
 @pytest.mark.parametrize(

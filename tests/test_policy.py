@@ -120,7 +120,7 @@ class TestPomcp:
 
 
 class TestEvaluating:
-    @pytest.mark.parametrize("blind_steps", [0, 1, 2, 5])
+    @pytest.mark.parametrize("blind_steps", [0, 2, *(pytest.param(steps, marks=pytest.mark.slow) for steps in (1, 5))])
     @pytest.mark.parametrize("model", [LAKE, GAMBLE, HIDDEN], ids=["lake", "gamble", "hidden start"])
     def test_a_policy_with_a_memory_of_its_own(self, model, blind_steps):
         policy = Greedy(model, blind_steps)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from actmeasure.errors import PlanError, import_extra, quoted
+import numpy as np
+
+from actmeasure.errors import ActMeasureError, PlanError, import_extra, quoted
 from actmeasure.file_access import check_writable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["INK", "LARGEST", "check_path", "matplotlib_for", "new_figure", "save_figure"]
+__all__ = ["INK", "LARGEST", "check_path", "draw_pair", "matplotlib_for", "new_figure", "save_figure"]
 
 #: Supported file name endings.
 SUFFIXES = (".png", ".svg", ".pdf", ".jpg", ".jpeg")
@@ -45,6 +48,38 @@ def save_figure(figure: Figure, path: Path) -> None:
         figure.savefig(path, dpi=130)
     except OSError as error:
         raise PlanError(f"the picture {str(path)!r} cannot be written: {error.strerror or error}") from error
+
+
+def draw_pair(
+    feature: str,
+    path_or_axes: Any,
+    draw: Callable[[Any], None],
+    size: tuple[float, float],
+    error: type[ActMeasureError],
+    **layout: Any,
+) -> Any:
+    """Draw on a pair of axes, into a file, or on a new figure that a notebook or `pyplot.show` shows; return the axes.
+
+    `size` is the width and height of a new figure in inches, `layout` are arguments of `Figure.subplots`.
+    """
+    matplotlib_for(feature)
+    if isinstance(path_or_axes, (str, os.PathLike)):
+        path = check_path(path_or_axes)
+        figure = new_figure(feature, *size)
+        axes = figure.subplots(**layout)
+        draw(axes)
+        save_figure(figure, path)
+        return axes
+    if path_or_axes is None:
+        from matplotlib import pyplot
+
+        axes = pyplot.subplots(figsize=size, layout="constrained", **layout)[1]
+    else:
+        axes = np.asarray(path_or_axes, dtype=object).ravel()
+        if len(axes) != 2 or not all(hasattr(one, "fill_between") for one in axes):
+            raise error(f"plot was given {quoted(path_or_axes)}, expected a path, two matplotlib axes, or nothing")
+    draw(axes)
+    return axes
 
 
 def matplotlib_for(feature: str) -> Any:

@@ -22,6 +22,7 @@ __all__ = [
     "SpaceError",
     "StudyError",
     "counted",
+    "first_line",
     "first_repeated",
     "import_extra",
     "quoted",
@@ -30,6 +31,8 @@ __all__ = [
 ]
 
 
+#: Most characters of a value in a message.
+QUOTED_LENGTH = 60
 #: Unicode categories that are escaped: control and format characters, lone surrogates, line and paragraph separators.
 HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
 
@@ -57,8 +60,8 @@ def shown(text: str, keep: str = "") -> str:
     )
 
 
-def quoted(value: object, width: int = 60) -> str:
-    """Return the `repr` of any value, cut to `width` characters; never raises.
+def quoted(value: object) -> str:
+    """Return the `repr` of any value, cut to `QUOTED_LENGTH` characters, the end left out; never raises.
 
     Integers of thousands of digits and classes with a faulty `__repr__` have none: their type is named instead.
 
@@ -68,9 +71,15 @@ def quoted(value: object, width: int = 60) -> str:
     ("'pump'", 'a value of type int that cannot be shown')
     """
     try:
-        return repr(value)[:width]
+        text = repr(value)
     except Exception:  # repr runs the user's code
         return f"a value of type {type(value).__name__} that cannot be shown"
+    return text if len(text) <= QUOTED_LENGTH else f"{text[: QUOTED_LENGTH - 3]}..."
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of the message of an error, or the name of its type if it has none."""
+    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def counted(number: int, noun: str) -> str:

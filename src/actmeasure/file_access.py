@@ -10,9 +10,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from actmeasure.errors import ActMeasureError, ModelError
+from actmeasure.errors import ActMeasureError, ModelError, quoted
 
-__all__ = ["check_suffix", "check_writable", "explain", "remove_leftovers", "replacing", "usable_path"]
+__all__ = ["check_suffix", "check_writable", "explain", "path_of", "remove_leftovers", "replacing", "usable_path"]
 
 
 @contextmanager
@@ -96,6 +96,14 @@ def usable_path(path: object) -> Path | None:
         return None if b"\0" in os.fsencode(usable) else usable
     except (TypeError, UnicodeEncodeError):
         return None
+
+
+def path_of(path: object, suffix: str, error: type[ActMeasureError]) -> Path:
+    """Return a path that ends in `suffix`, or raise `error`."""
+    usable = usable_path(path)
+    if usable is None or usable.suffix.lower() != suffix:
+        raise error(f"the path is {quoted(path)}, expected the name of a file that ends in {suffix}")
+    return usable
 
 
 def check_suffix(path: Path, what: str, suffixes: Sequence[str], error: type[ActMeasureError]) -> None:

@@ -84,13 +84,13 @@ def first_states(graph: PolicyGraph) -> dict[int, list[int | str]]:
     return states
 
 
-def outcome_list(model: Model, measurement: int, outcomes: tuple[int, ...], last: str = "or") -> str:
+def outcome_list(model: Model, measurement: int, outcomes: tuple[int, ...]) -> str:
     """Return names of outcomes: `'a', 'b' or 'c'`; the number of the others where there are many."""
     names = [f"'{model.outcome_name(measurement, outcome)}'" for outcome in outcomes[:OUTCOMES_NAMED]]
     rest = len(outcomes) - len(names)
     if rest:
-        return f"{', '.join(names)} {last} {rest} more"
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {last} {names[-1]}"
+        return f"{', '.join(names)} or {rest} more"
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
 
 
 def decision_text(model: Model, action: int, measurement: int) -> str:

@@ -23,6 +23,7 @@ __all__ = [
     "MOST_EPISODES",
     "MOST_STEPS",
     "amount",
+    "between_0_and_1",
     "discount_factor",
     "imported",
     "is_import_name",
@@ -68,9 +69,23 @@ def probability(value: Any, name: str, error: type[ActMeasureError] = ModelError
     return number
 
 
-def amount(value: Any, name: str, above_zero: bool = False, error: type[ActMeasureError] = ModelError) -> float:
+def between_0_and_1(value: Any, name: str, error: type[ActMeasureError], such_as: float = 0.9) -> float:
+    """Return a number above 0 and below 1 as a float, or raise `error`."""
+    number = real(value, name, error)
+    if not 0 < number < 1:
+        raise error(f"{name} is {quoted(value)}, expected a number between 0 and 1 such as {such_as:g}")
+    return number
+
+
+def amount(
+    value: Any,
+    name: str,
+    above_zero: bool = False,
+    error: type[ActMeasureError] = ModelError,
+    expected: str | None = None,
+) -> float:
     """Return a finite number of 0 or more, or above 0, as a float, or raise `error`."""
-    expected = "a finite number above 0" if above_zero else "a finite number that is 0 or more"
+    expected = expected or ("a finite number above 0" if above_zero else "a finite number that is 0 or more")
     number = real(value, name, error, expected)
     if not 0 <= number < np.inf or (above_zero and number == 0):
         raise error(f"{name} is {value!r}, expected {expected}")

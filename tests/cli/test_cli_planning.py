@@ -140,10 +140,10 @@ def test_an_oblong_map_is_drawn(tmp_path):
 
 
 def test_a_time_limit_gives_the_best_so_far():
-    text = run(*LONG, "--time-limit", "2")
+    text = run(*LONG, "--time-limit", "1")
     assert "The time limit was reached: more time may close the gap." in text
     assert "optimum" in text
-    found = json.loads(run(*LONG, "--time-limit", "2", "--json"))
+    found = json.loads(run(*LONG, "--time-limit", "1", "--json"))
     assert found["stopped"] == "time"
     assert found["notes"] == ["The time limit was reached: more time may close the gap."]
 

@@ -152,7 +152,7 @@ def saved(tmp_path_factory):
         (("--agent", "atmq", "--out", "episodes.txt"), "unknown file ending '.txt'"),
         (("--agent", "atmq", "--out", "nowhere/episodes.csv"), "there is no folder 'nowhere'"),
         (("--agent", "atmq", "--plot", "curve.txt"), "no ending that can be drawn"),
-        (("--agent", "atmq", "--save", "agent.csv"), "expected a name that ends in .npz"),
+        (("--agent", "atmq", "--save", "agent.csv"), "expected the name of a file that ends in .npz"),
         (("--agent", "atmq", "--save", "nowhere/agent.npz"), "there is no folder 'nowhere'"),
         (("--agent", "atmq", "--seeds", "2", "--save", "agent.npz"), "--save is for one agent, but there are 2 seeds"),
         (("--agent", "random", "--save", "agent.npz"), "learns nothing that could be saved"),

@@ -73,6 +73,7 @@ DETAILS = {
     "worth-incomplete": {"method": "visual"},
     "worth-not-computed": {},
     "fit-not-tested": {},
+    "fit-not-decided": {"sets": 20},
     "plan-never-acts": {"action": "nothing"},
     "failure-price-missing": {},
     "limit-in-weighted-mean-only": {},

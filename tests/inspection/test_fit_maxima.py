@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import optimize
 from simulated import CHAINS, WEAR, Q, records, visits
 from strategies import examples
 
@@ -174,3 +175,32 @@ def _unsettled(estimate):
     from dataclasses import replace
 
     return replace(estimate, converged=False)
+
+
+def test_a_nearly_flat_likelihood_is_maximised_to_its_maximum():
+    """Gaps in which two states mix almost completely: the EM algorithm comes close to the maximum in ever smaller steps."""
+    units = [
+        ("100000", "LSLSS"), ("011100", "LLLSL"), ("101101", "SLLLS"), ("100100", "SSSSS"), ("100100", "SLSLS"),
+        ("001000", "LLSSL"),
+        ("100110", "LSSSL"), ("100010", "SLLLL"), ("111000", "SLSSS"), ("001000", "SLLSS"), ("001000", "LLLLL"),
+        ("101101", "LSSLS"),
+    ]  # fmt: skip
+    length = {"L": 2.613, "S": 1.8}
+    rows = [(unit, float(time), state) for unit, (states, gaps) in enumerate(units)
+            for time, state in zip(np.cumsum([0, *map(length.get, gaps)]), states, strict=True)]  # fmt: skip
+    seen = dict(zip(("unit", "time", "state"), zip(*rows, strict=True), strict=True))
+
+    def minus_log_likelihood(logarithms):
+        worse, better = np.exp(logarithms)
+        total = 0.0
+        for states, gaps in units:
+            for begin, end, gap in zip(states[:-1], states[1:], gaps, strict=True):
+                leaves = (worse if begin == "0" else better) / (worse + better)
+                changed = leaves * -np.expm1(-(worse + better) * length[gap])
+                total -= np.log(changed if begin != end else 1 - changed)
+        return total
+
+    best = min(optimize.minimize(minus_log_likelihood, start).fun for start in ([0, 0], [-2, 0], [1, 2]))
+    found = am.fit(seen, time="continuous", default_action="x", **QUICK)
+    assert found.converged
+    assert found.log_likelihood == pytest.approx(-best, abs=1e-5)

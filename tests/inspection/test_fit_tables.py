@@ -194,9 +194,11 @@ def test_a_sheet_is_read_to_its_end_whatever_range_it_declares(tmp_path):
     [
         (b'<row r="12">' + b"<c/>" * 1_100_000 + b"</row>", "more than 1,048,576 cells in a row"),
         (b'<row r="99999999999"><c r="A99999999999"><v>1</v></c></row>', "a row with a number above 1,048,576"),
+        (b'<row r="7"><c r="A7"><v>9</v></c></row>', "a row with the number 7 after row 11"),
+        (b'<row r="-5"><c r="A12"><v>9</v></c></row>', "a row with the number -5 after row 11"),
     ],
 )
-def test_sheets_that_would_fill_the_memory_are_refused(tmp_path, more, part):
+def test_sheets_that_would_fill_the_memory_or_lose_rows_are_refused(tmp_path, more, part):
     path = workbook(tmp_path / "a.xlsx", lambda xml: xml.replace(b"</sheetData>", more + b"</sheetData>"))
     with pytest.raises(am.FitError, match=part):
         read_records(path, default_action="x")
@@ -241,6 +243,10 @@ def test_small_parquet_files_do_not_fill_the_memory(tmp_path, monkeypatch):
     assert len(read_records(path, default_action="x").unit) == rows  # 2 GB, were every text of its own
     assert tracemalloc.get_traced_memory()[1] < 1 << 26
     tracemalloc.stop()
+    parquet_file(path, state=["1", "2", "1", "y" * (1 << 21)])
+    with pytest.raises(am.FitError, match="'state' has a text of 2,097,152 bytes, more than"):
+        read_records(path, default_action="x")
+    parquet_file(path, unit=["a"] * rows, time=list(range(rows)), state=long_text)
     monkeypatch.setattr("actmeasure.inspection.table_files.MOST_PARQUET_ROWS", rows - 1)
     with pytest.raises(am.FitError, match="declares 20,000 rows, more than 19,999"):
         read_records(path, default_action="x")

@@ -1,6 +1,7 @@
 """Plans with imperfect or several inspections, a life, limits and components, beside brute force and closed forms."""
 
 import json
+import math
 from functools import cache
 
 import brute_force
@@ -9,9 +10,11 @@ import pytest
 from command_line import actmeasure
 
 import actmeasure as am
+from actmeasure.inspection.advice import MethodWorth
 from actmeasure.inspection.economics import Components, InspectionMethod, RuleStep, Units
 from actmeasure.inspection.graph_advising import GraphAdviceRun, completed, present_rule
 from actmeasure.inspection.plan_figures import figures, plan_steps, stepwise
+from actmeasure.inspection.plan_text import method_lines
 from actmeasure.inspection.problem import priced_problem, problem_of_model
 from actmeasure.planning.budget import Budget
 
@@ -461,6 +464,21 @@ def test_inspections_of_components_are_counted_and_paid_by_method():
     assert result.costs["opening"] == pytest.approx(12.0 * looks["opening"])
     assert result.costs["mobilisation"] == pytest.approx(4.0 * (first + second))
     assert sum(result.costs.values()) == pytest.approx(-result.evaluation.discounted_return)
+
+
+def test_what_a_method_is_worth_is_said_where_something_is_known(plan):
+    unknown, bounded = (0.5, 0.0, math.inf), (0.5, 1.0, 3.0)
+    lines = list(
+        method_lines(plan, MethodWorth("visual", 2.0, break_even=(0.0, math.inf), qualities=(unknown, bounded)))
+    )
+    assert lines == [
+        "visual: costs 2 EUR; whether it pays is not known yet.",
+        "with 0.5 times the probability of detection it may cost between 1 EUR and 3 EUR",
+    ]
+    # A probability of detection of 0.9 cannot be higher by a quarter, one of 0.99 by nothing that is worth telling.
+    assert max(one[0] for one in plan.worth[0].qualities) == pytest.approx(1 / 0.9)
+    sure = advice(life=3, inspections={"visual": InspectionMethod(2.0, pod={"failed": 0.99})}, seconds=5.0)
+    assert [one[0] for one in sure.worth[0].qualities] == [0.5]
 
 
 def test_json_has_what_was_put_in(plan):

@@ -11,7 +11,7 @@ from command_line import actmeasure
 
 import actmeasure as am
 from actmeasure.errors import PlanError
-from actmeasure.inspection import graph_page
+from actmeasure.inspection import graph_page, pictures
 from actmeasure.inspection.economics import InspectionMethod, Units
 from actmeasure.inspection.graph_advising import GraphAdviceRun
 from actmeasure.inspection.graph_page import graph_page_data
@@ -166,9 +166,10 @@ def test_prices_are_readable_on_a_phone(chromium, tmp_path, priced):
 
 def test_what_was_put_in_is_on_the_page(priced):
     html = page_html(priced)
-    assert "&lt;0.000001" in html
-    assert "0.00000002" not in html
+    assert "no plan with at most 3 years between inspections costs less than" in html
     put_in = html[html.index("What was put in") :]
+    assert "&lt;0.000001" in put_in
+    assert "0.00000002" not in put_in
     for words in ("longest interval between inspections", "3 years", "5 years", "200,000 EUR"):
         assert words in put_in
     assert "<li>- " not in html
@@ -203,6 +204,10 @@ def test_names_are_text_whatever_they_are(chromium, tmp_path, evil):
         assert page.evaluate(OVERFLOW) <= 0
         assert page.locator("main b, main u, main em, main h1").count() == 0
         assert EVIL[1] in page.inner_text("#beliefs-words")
+        heads = page.locator(".matrix th")
+        boxes = heads.evaluate_all("all => all.map((one) => one.scrollWidth - one.clientWidth)")
+        assert len(boxes) > 10
+        assert max(boxes) <= 0  # no name runs into the next column
     assert "\u202e" not in path.read_text()
 
 
@@ -246,6 +251,27 @@ def test_large_models_have_no_beliefs_but_a_walk(chromium, tmp_path, advice, mon
         assert page.locator("#trail li").count() == 1
 
 
+def test_failed_states_have_their_own_band_however_many_states_there_are(chromium, tmp_path):
+    names = [f"size {size}" for size in range(11)] + ["failed"]
+    wear = 0.98 * np.eye(12) + 0.02 * np.eye(12, k=1)
+    wear[-1] = np.eye(12)[-1]
+    visual = am.Measurement.detection("visual", cost=1.0, pod=np.linspace(0.1, 0.9, 12), with_actions=(0,))
+    prices = np.zeros((12, 2))
+    prices[:, 1], prices[-1] = 20.0, 50.0
+    model = am.Model.from_arrays(
+        np.stack([wear, np.tile(np.eye(12)[0], (12, 1))], axis=1), -prices, measurements=[visual], discount=0.9,
+        initial=[*[1 / 11] * 11, 0.0], state_names=names,
+    )  # fmt: skip
+    advice = am.inspection.advise(am.lifetime(model, 6), failures=["failed"], nodes=4, time_limit=4.0)
+    write_page(advice, tmp_path / "page.html")
+    with opened(chromium, tmp_path / "page.html") as page:
+        words = page.inner_text("#beliefs-words")
+        assert "failed" in words
+        assert "other states" in words
+    write_figures(advice, tmp_path / "figures")
+    assert "<!-- failed -->" in (tmp_path / "figures" / "beliefs.svg").read_text()
+
+
 def test_states_of_several_ages_are_drawn_together():
     model = am.problems.crack_life(500, periods=5, samples=2_000).origin.models[0]
     names, groups = graph_page.state_groups(model)
@@ -254,6 +280,18 @@ def test_states_of_several_ages_are_drawn_together():
     assert graph_page.state_groups(deck())[1] == [0, 1, 2, 3]
 
 
+def test_the_legend_of_curves_does_not_cover_them(advice):
+    from matplotlib.figure import Figure
+
+    figure = Figure(layout="constrained")
+    axes = figure.subplots()
+    assert pictures._risk(advice, axes)
+    figure.draw_without_rendering()
+    (legend,) = figure.legends
+    assert not legend.get_window_extent().overlaps(axes.get_window_extent())
+
+
+@pytest.mark.slow  # drawn twice; the command draws them once below
 def test_pictures_are_png_and_svg_with_names_as_text(evil, tmp_path):
     written = write_figures(evil, tmp_path / "figures")
     assert {path.name for path in written} == {

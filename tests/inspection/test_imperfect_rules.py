@@ -150,6 +150,26 @@ def test_always_and_never_are_the_best_of_their_kind() -> None:
     assert never.evaluation.measurements == 0
 
 
+def test_never_inspecting_may_act_once_at_the_end_of_a_life() -> None:
+    final = np.array([0.0, -20.0, -20.0])
+    model = am.Model.from_arrays(
+        worn().transitions.dense(), [[0.0, -3.0]] * 3, measurements=worn().measurements, discount=0.9,
+        initial=[0.8, 0.2, 0.0],
+    )  # fmt: skip
+    (never,), _ = compared(am.lifetime(model, PERIODS, final=final), failed=FAILED, kinds=["never"])
+
+    def every(k: int) -> float:
+        value = tree_value(model, PERIODS, lambda history: am.Decision(int(len(history) % k == k - 1)))
+        state = np.array([0.8, 0.2, 0.0])
+        for period in range(PERIODS):
+            state = state @ model.transitions.matrix(int(period % k == k - 1)).toarray()
+        return value + 0.9**PERIODS * float(state @ final)
+
+    values = {k: every(k) for k in range(1, PERIODS + 1)}
+    assert max(values, key=values.__getitem__) == PERIODS
+    assert never.value == pytest.approx(values[PERIODS], abs=1e-12)
+
+
 def test_a_rule_by_outcome_is_at_least_as_good_as_the_calendar_and_chooses_the_next_inspection() -> None:
     """A cheap inspection that often errs, and a dear one that does not: the dear one follows a hit of the cheap one."""
     cheap = am.Measurement.detection("cheap", cost=0.05, pod=[0.3, 0.8, 0.9], with_actions=("wait",))

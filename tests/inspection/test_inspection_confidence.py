@@ -134,6 +134,28 @@ def test_what_the_fit_says_of_itself_is_in_the_notes(fitted, tmp_path):
         map(str, found.notes)
     )
     assert str(finding) in page_html(found)
+    # What forbids to use the plan comes before assumptions, and all of it before the figures.
+    first = [note.code for note in found.first_notes]
+    assert first[:2] == ["model-does-not-fit", "misfit-history"]
+    assert "assumed-transitions" in first
+    assert not found.is_usable
+    assert str(found).index("does not fit the records") < str(found).index("certified: no schedule")
+
+
+@pytest.mark.parametrize("way", ["", 'life = "6 months"\n'])
+def test_a_fit_that_was_not_tested_enough_says_so_first(fitted, tmp_path, way):
+    path = tmp_path / "prices.toml"
+    path.write_text(
+        f'currency = "EUR"\nperiod = "month"\ndiscount = 0.95\ninspection = "40 EUR"\n{way}'
+        '[actions]\nrun = "0 EUR"\nrepair = "500 EUR"\n[running]\nbroken = "400 EUR/month"\n'
+    )
+    few = dataclasses.replace(fitted.goodness, replicates=5, findings=())
+    enough = dataclasses.replace(fitted.goodness, replicates=100, findings=())
+    for goodness, code in ((None, "fit-not-tested"), (few, "fit-not-decided"), (enough, None)):
+        found = am.inspection.advise(dataclasses.replace(fitted, goodness=goodness), path, time_limit=5.0)
+        first = {note.code for note in found.first_notes}
+        assert first & {"fit-not-tested", "fit-not-decided"} == ({code} if code else set())
+        assert found.is_usable
 
 
 def test_plans_are_compared_by_what_they_do():

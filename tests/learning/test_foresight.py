@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from strategies import examples, models
 
 import actmeasure as am
-from actmeasure.learning.foresight import ForesightState, Phase, _solved, reliance
+from actmeasure.learning.foresight import ForesightState, Phase, reliance
+from actmeasure.planning.solve import solve_by_work
 
 EPISODES = ("scalarized_return", "reward", "measurements", "steps", "terminated")
 LAKE = am.problems.frozen_lake(4, measuring_cost=0.05)
@@ -476,7 +477,7 @@ class TestParts:
         model = am.problems.frozen_lake(8, seed=3, discount=0.99)
         truth = am.solve(model, tolerance=1e-6)
         for beliefs in (1, 100, 2_000, 300_000):
-            results = [_solved(model, 0.01, beliefs) for _ in range(2)]
+            results = [solve_by_work(model, 0.01, beliefs, interruptible=False) for _ in range(2)]
             (schedule, value, upper), second = ((one.schedule, one.value, one.upper) for one in results)
             assert (schedule, value, upper) == second
             assert value == pytest.approx(am.evaluate(model, schedule).discounted_return, abs=1e-12)
@@ -486,7 +487,7 @@ class TestParts:
 
     def test_planning_where_nothing_can_be_earned(self):
         lake = am.problems.frozen_lake(map=["SHG"], measuring_cost=0.05)
-        found = _solved(lake, 0.01, 1000)
+        found = solve_by_work(lake, 0.01, 1000, interruptible=False)
         assert (found.value, found.upper) == pytest.approx((0.0, 0.0), abs=1e-6)
 
 

@@ -5,7 +5,8 @@ import pytest
 
 import actmeasure as am
 from actmeasure.interrupts import deferred_interrupts
-from actmeasure.learning.foresight import Phase, _solved
+from actmeasure.learning.foresight import Phase
+from actmeasure.planning.solve import solve_by_work
 
 LAKE = am.problems.frozen_lake(4, measuring_cost=0.05)
 
@@ -101,10 +102,10 @@ def _for(model: am.Model, schedule: am.Schedule) -> am.Schedule:
 
 def test_ctrl_c_does_not_change_a_plan():
     lake = am.problems.frozen_lake(8, "semi-slippery", measuring_cost=0.05, discount=0.99)
-    undisturbed = _solved(lake, 0.01, 20_000)
+    undisturbed = solve_by_work(lake, 0.01, 20_000, interruptible=False)
     with deferred_interrupts() as interrupts:
         interrupts.requested = True
-        disturbed = _solved(lake, 0.01, 20_000)
+        disturbed = solve_by_work(lake, 0.01, 20_000, interruptible=False)
     assert (disturbed.value, disturbed.upper) == (undisturbed.value, undisturbed.upper)
 
 

@@ -10,7 +10,7 @@ from strategies import examples, models
 from test_mixture_bound import ROUNDING, belief, searched
 
 import actmeasure as am
-from actmeasure.kernels.inner_bound import find_inner, insert_all, lower_by_inner
+from actmeasure.kernels.convexity_bounds import find_inner, insert_all, lower_by_inner
 from actmeasure.planning.budget import Budget
 from actmeasure.planning.optimal import Search
 

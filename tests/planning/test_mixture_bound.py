@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from strategies import examples, models
 
 import actmeasure as am
-from actmeasure.kernels.mixture_bound import lower_by_mixture
+from actmeasure.kernels.convexity_bounds import lower_by_mixture
 from actmeasure.planning.budget import Budget
 from actmeasure.planning.optimal import Search
 

@@ -292,7 +292,7 @@ def test_time_limit_too_short_for_any_bound():
     [
         ({"tolerance": 0}, "tolerance is 0, expected a finite number above 0"),
         ({"tolerance": math.nan}, "tolerance is nan"),
-        ({"tolerance": "small"}, "tolerance is 'small', expected a number above 0"),
+        ({"tolerance": "small"}, "tolerance is 'small', expected a finite number above 0"),
         ({"time_limit": -1}, "time_limit is -1, expected seconds above 0"),
         ({"horizon": 0}, "horizon is 0"),
     ],

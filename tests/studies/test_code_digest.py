@@ -2,6 +2,7 @@
 
 import json
 import sys
+from functools import cache
 
 import pytest
 from study_tools import InlineEngine, place_of, small_study, stored, tables
@@ -13,18 +14,21 @@ from actmeasure.studies.code_digest import code_of, module_digest
 
 AMRL = "actmeasure.learning.amrl_q"
 LAKE = ProblemSpec("4x4", "frozen-lake", {"size": 4})
+#: What is remembered for the life of a process, but for the syntax of a module.
+REMEMBERED = (code_digest._code, code_digest._source_file, code_digest._exported, code_digest._everything)
+MODULE = code_digest._module
 
 
 def forget():
     """Have sources read again, as a new process does."""
-    for cached in (
-        code_digest._code,
-        code_digest._module,
-        code_digest._source_file,
-        code_digest._exported,
-        code_digest._everything,
-    ):
+    for cached in (*REMEMBERED, MODULE):
         cached.cache_clear()
+
+
+@cache
+def syntax(name, source):
+    """The digest and imports of a module with this source, kept from one edit to the next: only one module is edited."""
+    return MODULE.__wrapped__(name)
 
 
 @pytest.fixture
@@ -33,6 +37,7 @@ def edit(monkeypatch):
     sources = {}
     read = code_digest._source
     monkeypatch.setattr(code_digest, "_source", lambda name: sources.get(name, read(name)))
+    monkeypatch.setattr(code_digest, "_module", lambda name: syntax(name, code_digest._source(name)))
 
     def change(module, old=None, new=b""):
         text = read(module)

@@ -211,7 +211,7 @@ def test_registered_agents_are_made_and_sent_to_workers(folder, monkeypatch):
     study = Study("s", "S", [Part("a", "A", ["chain"], ["looks"], episodes=3, seeds=2)])
     trial = study.trials()[0]
     assert own_code(trial) == {"modules": [name], "agent": f"{name}:Looks", "path": [str(place)]}
-    assert run_study(study, place / "out", LocalEngine(2)).stopped == "done"
+    assert run_study(study, place / "out", LocalEngine(1)).stopped == "done"
     with pytest.raises(am.AgentError, match="the agent 'random' exists already"):
         am.agents.register("random", module.Looks)
     with pytest.raises(am.AgentError, match="without a colon"):
@@ -324,7 +324,7 @@ def test_gymnasium_environments_are_problems(tmp_path):
     )
     study = Study("gym", "Gym", [part])
     assert run_study(study, tmp_path / "here", InlineEngine()).failures == ()
-    assert run_study(study, tmp_path / "there", LocalEngine(2)).stopped == "done"
+    assert run_study(study, tmp_path / "there", LocalEngine(1)).stopped == "done"
     assert tables(tmp_path / "here") == tables(tmp_path / "there")
     results = am.studies.read_results(tmp_path / "here")
     own = results.episodes[(results.episodes.problem == "taxi") & (results.episodes.agent == "amrl-q")]
@@ -395,7 +395,12 @@ def environment():
 
 
 @pytest.mark.parametrize(
-    ("world", "more"), [(environment(), {}), ("CliffWalking-v1", {"measuring_cost": 0.1}), (environment, {})]
+    ("world", "more"),
+    [
+        pytest.param(environment(), {}, marks=pytest.mark.slow),
+        ("CliffWalking-v1", {"measuring_cost": 0.1}),
+        (environment, {}),
+    ],
 )
 def test_train_seeds_on_environments(world, more):
     runs = am.train_seeds("amrl-q", world, 4, seeds=2, max_steps=30, workers=1, discount=0.9, **more)

@@ -310,10 +310,9 @@ def _check_files(out: Path | None, economics: Path | None, model: Path | None) -
     if model is not None and economics is None:
         raise FitError("--model needs prices; give them with --economics prices.toml")
     if out is not None:
-        from actmeasure.file_access import check_writable
-        from actmeasure.inspection.fit_files import checked_path
+        from actmeasure.file_access import check_writable, path_of
 
-        check_writable(checked_path(out), "the fit", FitError)
+        check_writable(path_of(out, ".npz", FitError), "the fit", FitError)
     if model is not None:
         from actmeasure.file_access import check_writable
         from actmeasure.files import SUFFIXES

@@ -1,4 +1,4 @@
-"""What the commands print: tables, JSON and remarks; and the paths of pictures. Progress is in `actmeasure.progress`."""
+"""Output of the commands: tables, JSON and remarks; and the paths of pictures. Progress is in `actmeasure.progress`."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from actmeasure.cli.output import Json, print_json, say
-from actmeasure.cli.problem_options import Settings, read_model, read_settings
+from actmeasure.cli.problem_options import MODEL_FILES, Settings, read_model, read_settings
 from actmeasure.errors import ModelError, PlanError
 from actmeasure.progress import status_line
 
@@ -30,7 +30,7 @@ Problem = Annotated[
     str,
     typer.Argument(
         metavar="MODEL_OR_FIT",
-        help="A fit (.npz, from: actmeasure fit), a model file (.json, .npz, .pomdp or .pomdpx), or the name of a problem "
+        help=f"A fit (.npz, from: actmeasure fit), a model file ({MODEL_FILES}), or the name of a problem "
         "(see: actmeasure problems).",
         show_default=False,
     ),

@@ -44,6 +44,8 @@ RESULTS = {
     "looks": "measurements", "discounted_looks": "discounted_measurements", "reward": "reward",
     "discounted_reward": "discounted_reward", "steps": "steps", "ending_probability": "ending_probability",
 }  # fmt: skip
+#: Most plans of a schedule that are listed.
+PLANS_LISTED = 20
 #: The method that has options of its own.
 POMCP_METHOD = "pomcp"
 
@@ -195,10 +197,10 @@ def _check_certificate(model: Model, path: Path | None) -> None:
     """Raise an error about a certificate that cannot be made or written, before the plan is computed."""
     if path is None:
         return
+    from actmeasure.file_access import path_of
     from actmeasure.planning.certificate import check_covered
 
-    if path.suffix != ".npz":
-        raise PlanError(f"the certificate is {str(path)!r}, expected a name that ends in .npz")
+    path_of(path, ".npz", PlanError)
     check_covered(model)
 
 
@@ -534,9 +536,10 @@ def _budget_lines(model: Model, allowed: BudgetPlan) -> list[str]:
     return lines
 
 
-def _schedule_lines(model: Model, schedule: Schedule, most: int = 20) -> list[str]:
+def _schedule_lines(model: Model, schedule: Schedule) -> list[str]:
     lines = [f"  {line}" for line in schedule.describe(model).splitlines()]
-    return lines[:most] + ([f"  ... and {len(lines) - most} more plans"] if len(lines) > most else [])
+    more = len(lines) - PLANS_LISTED
+    return lines[:PLANS_LISTED] + ([f"  ... and {more} more plans"] if more > 0 else [])
 
 
 def _frontier_json(frontier: Frontier, allowed: BudgetPlan | None) -> dict[str, Any]:

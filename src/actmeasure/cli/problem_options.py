@@ -15,15 +15,15 @@ from actmeasure.errors import ModelError
 if TYPE_CHECKING:
     from actmeasure.model import Model
 
-__all__ = ["Cost", "Discount", "Problem", "Settings", "read_model", "read_settings"]
+__all__ = ["MODEL_FILES", "PROBLEM_HELP", "Cost", "Discount", "Problem", "Settings", "read_model", "read_settings"]
+
+#: Endings of the model files that can be read.
+MODEL_FILES = ".json, .npz, .pomdp or .pomdpx"
+PROBLEM_HELP = f"Name of a problem (see: actmeasure problems), or a model file: {MODEL_FILES}."
 
 Problem = Annotated[
     str,
-    typer.Argument(
-        metavar="PROBLEM_OR_FILE",
-        help="Name of a problem (see: actmeasure problems), or a model file: .json, .npz, .pomdp or .pomdpx.",
-        show_default=False,
-    ),
+    typer.Argument(metavar="PROBLEM_OR_FILE", help=PROBLEM_HELP, show_default=False),
 ]
 Cost = Annotated[float | None, typer.Option(help="Price of a look; by default the problem's own.")]
 Discount = Annotated[float | None, typer.Option(help="Discount per step; by default the problem's own.")]

@@ -203,7 +203,7 @@ def _run_and_report(
     quick: bool = False,
     keep: bool = False,
 ) -> None:
-    """Run a study with bars on the terminal, print its summary, and write its report, now and then also while it runs."""
+    """Run a study with bars on the terminal, print its summary, and write its report, at intervals also while it runs."""
     from actmeasure.studies import run_study
 
     directory = Path("results") / study.name if out is None else out

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from actmeasure.cli.output import EXIT_CODES, Json, find_own_modules, model_json, picture_path, print_json, say
-from actmeasure.cli.problem_options import Cost, Discount, Settings, read_model, read_settings
+from actmeasure.cli.problem_options import PROBLEM_HELP, Cost, Discount, Settings, read_model, read_settings
 from actmeasure.errors import AgentError
 from actmeasure.progress import training_bar
 
@@ -24,11 +24,7 @@ __all__ = ["register"]
 
 Problem = Annotated[
     str,
-    typer.Option(
-        metavar="NAME_OR_FILE",
-        help="Name of a problem (see: actmeasure problems), or a model file: .json, .npz, .pomdp or .pomdpx.",
-        show_default=False,
-    ),
+    typer.Option(metavar="NAME_OR_FILE", help=PROBLEM_HELP, show_default=False),
 ]
 AgentName = Annotated[
     str | None,
@@ -190,10 +186,9 @@ def _archive_path(path: Path | None, problem: str) -> Path | None:
     """Return the path of a saved agent after checking that it can be written and is not that of the problem."""
     if path is None:
         return None
-    from actmeasure.file_access import check_writable
+    from actmeasure.file_access import check_writable, path_of
 
-    if path.suffix.lower() != ".npz":
-        raise AgentError(f"the agent cannot be saved as {str(path)!r}, expected a name that ends in .npz")
+    path = path_of(path, ".npz", AgentError)
     if path.exists() and Path(problem).exists() and path.samefile(problem):
         raise AgentError(f"--save would replace the problem {problem!r}; choose another name")
     check_writable(path, "the agent", AgentError)

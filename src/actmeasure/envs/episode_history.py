@@ -1,4 +1,4 @@
-"""The episode so far and the belief in it: what environments render."""
+"""The episode so far and the belief in it, which environments render."""
 
 from __future__ import annotations
 

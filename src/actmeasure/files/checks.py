@@ -16,12 +16,12 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 
-from actmeasure.errors import ModelError, unknown_name
+from actmeasure.errors import ModelError, quoted, unknown_name
 from actmeasure.files.toml_lines import KeyPath
 
 __all__ = [
     "FIT_FORMAT", "FIT_VERSION", "FORMAT", "VERSION", "Count", "Names", "Number", "Strict", "Whole", "check_header",
-    "check_keys", "converted", "decimal_index", "flag", "number", "parse_json", "quote", "some_names", "unknown",
+    "check_keys", "converted", "decimal_index", "number", "parse_json", "unknown",
     "validation_path", "whole",
 ]  # fmt: skip
 
@@ -68,7 +68,7 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(mapping) != len(pairs):
         keys = [key for key, _ in pairs]
         twice = next(key for key in mapping if keys.count(key) > 1)
-        raise ModelError(f"the key {quote(twice)} is given twice in one object; remove one of the two")
+        raise ModelError(f"the key {quoted(twice)} is given twice in one object; remove one of the two")
     return mapping
 
 
@@ -148,11 +148,11 @@ def _sentence(message: str, value: Any, shape: Any, location: str) -> str:
     if key := KEY_MESSAGE.fullmatch(message):
         if key[1] in value:
             return _unknown_key(key[1], shape, location)
-        return f"{location or 'it'} has no {quote(key[1])}; add it, or the file is incomplete"
+        return f"{location or 'it'} has no {quoted(key[1])}; add it, or the file is incomplete"
     problem, path = _problem_and_path(message)
     where, value_there = _at_path(value, path)
     separator = ": " if location and where[:1] == "'" else ""
-    return f"{location}{separator}{where} is {quote(value_there)}, expected {_expected(problem)}"
+    return f"{location}{separator}{where} is {quoted(value_there)}, expected {_expected(problem)}"
 
 
 def _unknown_key(key: str, shape: Any, location: str) -> str:
@@ -165,7 +165,7 @@ def _at_path(value: Any, path: Iterable[str | int | None]) -> tuple[str, Any]:
     for part in path:
         if part is None:  # `msgspec` does not tell the key of a mapping's value
             key = next(key for key, number in value.items() if not _is_finite(number))
-            return f"{words!r} of {quote(key)}", value[key]
+            return f"{words!r} of {quoted(key)}", value[key]
         words, value = part if isinstance(part, str) else f"{words}[{part}]", value[part]
     return (words if words[:1] in ("", "[") else repr(words)), value
 
@@ -194,12 +194,6 @@ def _expected(problem: str) -> str:
     return words if stated[2] is None else f"{words} of at {'least' if stated[2] == '>=' else 'most'} {stated[3]}"
 
 
-def quote(value: object) -> str:
-    """Return the `repr` of a value, cut to 80 characters for messages."""
-    text = ascii(value) if isinstance(value, str) and not value.isprintable() else repr(value)
-    return text if len(text) <= 80 else f"{text[:77]}..."
-
-
 def number(value: Any, location: str) -> float:
     """Return a finite number as a float; anything else, truth values included, is a `ModelError`."""
     return converted(value, Number, location)
@@ -210,29 +204,19 @@ def whole(value: Any, location: str, least: int = 0) -> int:
     return converted(value, Annotated[int, msgspec.Meta(ge=least, le=LARGEST_COUNT)], location)  # type: ignore[arg-type]
 
 
-def flag(value: Any, location: str) -> bool:
-    """Return a truth value; anything else is a `ModelError`."""
-    return converted(value, bool, location)
-
-
-def some_names(value: Any, kind: str) -> list[str] | None:
-    """Return a list of strings, or None where there are no names; anything else is a `ModelError`."""
-    return converted(value, list[str] | None, f"the list of {kind} names")  # type: ignore[arg-type]
-
-
 def unknown(kind: str, value: str, choices: Sequence[str]) -> str:
     """Return the sentence of `unknown_name`; of more than twelve choices only the closest is mentioned."""
     if len(choices) <= 12:
         return unknown_name(kind, value, choices)
     close = get_close_matches(value, choices[:10_000], n=1, cutoff=0.5)
-    hint = f"; did you mean {quote(close[0])}?" if close else "; use a name from the file's own list"
-    return f"unknown {kind} {quote(value)}{hint}"
+    hint = f"; did you mean {quoted(close[0])}?" if close else "; use a name from the file's own list"
+    return f"unknown {kind} {quoted(value)}{hint}"
 
 
 def check_keys(value: Any, location: str, required: Iterable[str], optional: Iterable[str] = ()) -> dict[str, Any]:
     """Return an object that has all required keys and no others but optional ones, for keys that depend on other data."""
     if not isinstance(value, dict):
-        raise ModelError(f"{location} is {quote(value)}, expected an object {{...}}")
+        raise ModelError(f"{location} is {quoted(value)}, expected an object {{...}}")
     needed = list(required)
     known = [*needed, *optional]
     allowed = set(known)
@@ -241,7 +225,7 @@ def check_keys(value: Any, location: str, required: Iterable[str], optional: Ite
             raise ModelError(f"{location}: {unknown('key', key, known)}")
     for key in needed:
         if key not in value:
-            raise ModelError(f"{location} has no {quote(key)}; add it, or the file is incomplete")
+            raise ModelError(f"{location} has no {quoted(key)}; add it, or the file is incomplete")
     return value
 
 
@@ -294,7 +278,7 @@ class Names:
         index_of = {name: index for index, name in enumerate(names)}
         if len(index_of) != len(names):
             twice = next(name for index, name in enumerate(names) if index_of[name] != index)
-            raise ModelError(f"'{kind}s' has {quote(twice)} more than once; give every {kind} a name of its own")
+            raise ModelError(f"'{kind}s' has {quoted(twice)} more than once; give every {kind} a name of its own")
         return cls(kind, len(names), names, index_of)
 
     def index(self, value: int | str, location: str) -> int:
@@ -302,12 +286,12 @@ class Names:
         if self.names is not None:
             if not isinstance(value, str):
                 raise ModelError(
-                    f"{location}: {quote(value)} is no name of {self.kind}; the {self.kind}s have names, use them"
+                    f"{location}: {quoted(value)} is no name of {self.kind}; the {self.kind}s have names, use them"
                 )
             return self.key(value, location)
         if not isinstance(value, int) or not 0 <= value < self.count:
             raise ModelError(
-                f"{location}: {self.kind} is {quote(value)}, expected a whole number from 0 to {self.count - 1}"
+                f"{location}: {self.kind} is {quoted(value)}, expected a whole number from 0 to {self.count - 1}"
             )
         return value
 
@@ -320,5 +304,5 @@ class Names:
             return index
         index = decimal_index(text)
         if not 0 <= index < self.count:
-            raise ModelError(f"{location}: unknown {self.kind} {quote(text)}; use numbers from 0 to {self.count - 1}")
+            raise ModelError(f"{location}: unknown {self.kind} {quoted(text)}; use numbers from 0 to {self.count - 1}")
         return index

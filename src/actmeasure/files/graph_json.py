@@ -19,11 +19,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from actmeasure.errors import ModelError, ScheduleError
-from actmeasure.file_access import explain, replacing, usable_path
+from actmeasure.file_access import explain, path_of, replacing
 from actmeasure.files.checks import Count, Strict, Whole, converted, parse_json, whole
 from actmeasure.policy_graph import Outcome, PolicyGraph
 
@@ -66,7 +65,7 @@ class _Start(Strict):
 
 def save(graph: PolicyGraph, path: str | os.PathLike[str]) -> None:
     """Write a policy graph; an existing file is replaced in one step."""
-    path = _checked_path(path)
+    path = path_of(path, ".json", ScheduleError)
     try:
         with replacing(path) as file:
             file.writelines(line.encode() for line in _lines(graph))
@@ -95,7 +94,7 @@ def _lines(graph: PolicyGraph) -> Iterator[str]:
 
 def load(path: str | os.PathLike[str]) -> PolicyGraph:
     """Read a policy graph; a `ScheduleError` names the file and the place in it where something is wrong."""
-    path = _checked_path(path)
+    path = path_of(path, ".json", ScheduleError)
     try:
         contents = path.read_bytes()
     except OSError as error:
@@ -144,10 +143,3 @@ def _edges(listed: list[Any], where: str) -> dict[Outcome, int]:
             raise ScheduleError(f"{where} has two edges for the outcome {edge.outcome!r}; remove one of them")
         targets[edge.outcome] = edge.to
     return targets
-
-
-def _checked_path(path: str | os.PathLike[str]) -> Path:
-    usable = usable_path(path)
-    if usable is None or usable.suffix.lower() != ".json":
-        raise ScheduleError(f"the path is {path!r}, expected the name of a file that ends in .json")
-    return usable

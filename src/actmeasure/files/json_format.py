@@ -48,7 +48,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from actmeasure.errors import ModelError
+from actmeasure.errors import ModelError, quoted
 from actmeasure.files.checks import (
     FORMAT,
     VERSION,
@@ -61,7 +61,6 @@ from actmeasure.files.checks import (
     converted,
     number,
     parse_json,
-    quote,
 )
 from actmeasure.files.parts import Parts, file_version, law_of_rows, stored_measurement
 from actmeasure.model import Measurement, Model
@@ -358,7 +357,7 @@ class _TransitionRows:
         """Check an element of `transitions` and keep it."""
         location = f"transitions[{index}]"
         if isinstance(line, dict) and "state" in line and "action" in line:
-            location = f"{location} (state {quote(line['state'])}, action {quote(line['action'])})"
+            location = f"{location} (state {quoted(line['state'])}, action {quoted(line['action'])})"
         transition = converted(line, _Transition, location)
         state = self.states.index(transition.state, location)
         row = state * self.actions.count + self.actions.index(transition.action, location)
@@ -394,7 +393,7 @@ class _TransitionRows:
         for name, probability in to.items():
             if not 0 <= probability <= 1 + ACCEPTED_ERROR:
                 raise ModelError(
-                    f"{location}, to {quote(name)}: {probability} is not a probability between 0 and 1; correct it"
+                    f"{location}, to {quoted(name)}: {probability} is not a probability between 0 and 1; correct it"
                 )
             successor = self.states.key(name, f"{location}, to")
             if probability > 0:
@@ -452,7 +451,7 @@ class _TransitionRows:
         running = (state for state, ended in enumerate(self.terminal) if not ended)
         missing = next((s, a) for s in running for a in range(n_actions) if s * n_actions + a not in self.read)
         state, action = (
-            str(index) if given.names is None else quote(given.names[index])
+            str(index) if given.names is None else quoted(given.names[index])
             for index, given in zip(missing, (self.states, self.actions), strict=True)
         )
         raise ModelError(
@@ -475,7 +474,7 @@ class _Measurement(Strict):
 def _read_measurement(value: Any, location: str, states: Names, actions: Names) -> Measurement:
     """Return the measurement that an object describes; a `ModelError` names the key that is wrong."""
     if isinstance(value, dict) and isinstance(value.get("name"), str):
-        location = f"{location} ({quote(value['name'])})"
+        location = f"{location} ({quoted(value['name'])})"
     given = converted(value, _Measurement, location)
     with_actions = None
     if given.with_actions is not None:
@@ -492,10 +491,10 @@ def _read_prices(cost: dict[str, Any], location: str, states: Names, actions: Na
     """Return the prices by state and action, shape (S, A); 0 where none is given."""
     table = np.zeros((states.count, actions.count))
     for name, row in cost.items():
-        where = f"{location}, cost of {quote(name)}"
+        where = f"{location}, cost of {quoted(name)}"
         state = states.key(name, where)
         for action, price in _object_at(row, where).items():
-            table[state, actions.key(action, where)] = number(price, f"{where}, {quote(action)}")
+            table[state, actions.key(action, where)] = number(price, f"{where}, {quoted(action)}")
     return table
 
 
@@ -508,12 +507,12 @@ def _read_law(
     if given.kind == EXACT:
         if stated or given.outcomes is not None:
             raise ModelError(
-                f"{location}: it is exact, and {quote((stated or ['outcomes'])[0])} is given; remove it, or let 'kind' be "
+                f"{location}: it is exact, and {quoted((stated or ['outcomes'])[0])} is given; remove it, or let 'kind' be "
                 f"{OUTCOMES!r}"
             )
         return None, None
     if given.kind != OUTCOMES:
-        raise ModelError(f"{location}: 'kind' is {quote(given.kind)}, expected {EXACT!r} or {OUTCOMES!r}")
+        raise ModelError(f"{location}: 'kind' is {quoted(given.kind)}, expected {EXACT!r} or {OUTCOMES!r}")
     if len(stated) != 1 or given.outcomes is None:
         raise ModelError(
             f"{location}: expected 'outcomes' and one of 'probabilities' and 'probabilities_by_action'; complete it"
@@ -529,7 +528,7 @@ def _read_law(
         rows = [{} for _ in range(actions.count * states.count)]
         for name, of_action in (given.probabilities_by_action or {}).items():
             action = actions.key(name, where)
-            inside = f"{where} of {quote(name)}"
+            inside = f"{where} of {quoted(name)}"
             read_rows = _read_rows(_object_at(of_action, inside), inside, states, names)
             rows[action * states.count : (action + 1) * states.count] = read_rows
     law = law_of_rows(names.count, given.probabilities is None, rows, location)
@@ -540,13 +539,13 @@ def _read_rows(value: dict[str, Any], location: str, states: Names, outcomes: Na
     """Return the row of every state, empty where there is none."""
     rows: list[dict[int, float]] = [{} for _ in range(states.count)]
     for name, row in value.items():
-        where = f"{location}, {quote(name)}"
+        where = f"{location}, {quoted(name)}"
         state = states.key(name, location)
         for outcome, chance in _object_at(row, where).items():
-            probability = number(chance, f"{where}, {quote(outcome)}")
+            probability = number(chance, f"{where}, {quoted(outcome)}")
             if not 0 <= probability <= 1 + ACCEPTED_ERROR:
                 raise ModelError(
-                    f"{where}, {quote(outcome)}: {probability} is not a probability between 0 and 1; correct it"
+                    f"{where}, {quoted(outcome)}: {probability} is not a probability between 0 and 1; correct it"
                 )
             rows[state][outcomes.key(outcome, where)] = probability
     return rows
@@ -554,5 +553,5 @@ def _read_rows(value: dict[str, Any], location: str, states: Names, outcomes: Na
 
 def _object_at(value: Any, location: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise ModelError(f"{location} is {quote(value)}, expected an object {{...}}")
+        raise ModelError(f"{location} is {quoted(value)}, expected an object {{...}}")
     return value

@@ -1,4 +1,4 @@
-"""What files hold of a model, as arrays, and the last checks before it becomes a `Model`: `Parts`, and laws of measurements."""
+"""`Parts`: the contents of a model file as arrays, with laws of measurements, and the last checks before it becomes a `Model`."""
 
 from __future__ import annotations
 

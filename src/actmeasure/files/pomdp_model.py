@@ -398,7 +398,7 @@ def _shown_twice(pomdp: Pomdp, shown: IndexArray) -> str:
     """Return the message that no action distinguishes all states, with two states that the best one confuses."""
     best = max(
         range(len(shown)),
-        key=lambda action: (len(set(shown[action].tolist())), _looks_measuring(pomdp.actions[action])),
+        key=lambda action: (len(set(shown[action].tolist())), MEASURING_NAME.search(pomdp.actions[action]) is not None),
     )
     seen: dict[int, int] = {}
     for state, observation in enumerate(shown[best].tolist()):
@@ -457,11 +457,6 @@ def _why_not_over(pomdp: Pomdp, moves: list[Moves], state: int) -> str:
             if paid != 0:
                 return f"{rule} action {pomdp.actions[action]!r} pays {paid:.6g} there"
     return ""
-
-
-def _looks_measuring(name: str) -> bool:
-    """Return whether the name of an action suggests that it measures."""
-    return MEASURING_NAME.search(name) is not None
 
 
 def _control_names(pomdp: Pomdp, blind: list[int]) -> list[str] | None:

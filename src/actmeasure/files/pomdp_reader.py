@@ -10,12 +10,13 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
-from actmeasure.errors import ModelError
-from actmeasure.files.checks import decimal_index, quote, unknown
+from actmeasure.errors import ModelError, quoted
+from actmeasure.files.checks import decimal_index, unknown
 from actmeasure.files.pomdp_writer import COMMENT, RESERVED, LookComment, PairsComment, comment_of
 from actmeasure.model.transitions import ACCEPTED_ERROR, ROUNDING_ERROR, FloatArray, normalised
 
@@ -155,8 +156,10 @@ class _Reader:
             self._read_preamble(tokens.take())
         self._finish_preamble()
         sections: dict[str, Callable[[], None]] = {
-            "T": self._read_transitions, "O": self._read_observations, "R": self._read_rewards
-        }  # fmt: skip
+            "T": partial(self._read_table, self.transitions, "state", "transition"),
+            "O": partial(self._read_table, self.shown, "observation", "observation"),
+            "R": self._read_rewards,
+        }
         while tokens.peek():
             word = tokens.peek()
             if word == "start":
@@ -317,12 +320,6 @@ class _Reader:
             if not 0 <= value <= 1 + ACCEPTED_ERROR:
                 raise ModelError(f"line {line}: {what} has the entry {value}, expected a probability between 0 and 1")
         return values
-
-    def _read_transitions(self) -> None:
-        self._read_table(self.transitions, "state", "transition")
-
-    def _read_observations(self) -> None:
-        self._read_table(self.shown, "observation", "observation")
 
     def _read_table(self, table: ProbabilityTable, columns: str, what: str) -> None:
         """Read an entry, a row or a matrix.
@@ -593,7 +590,7 @@ class Tokens:
 
     def got(self) -> str:
         """Return the current token, quoted for messages."""
-        return quote(self.peek()) if self.peek() else "the end of the file; it is incomplete"
+        return quoted(self.peek()) if self.peek() else "the end of the file; it is incomplete"
 
     def is_name(self) -> bool:
         """Return whether the current token can be a name."""

@@ -17,8 +17,8 @@ from xml.parsers import expat
 
 import numpy as np
 
-from actmeasure.errors import ModelError, first_repeated
-from actmeasure.files.checks import decimal_index, quote, unknown
+from actmeasure.errors import ModelError, first_repeated, quoted
+from actmeasure.files.checks import decimal_index, unknown
 from actmeasure.files.pomdp_model import observed_model
 from actmeasure.files.pomdp_reader import ENTRY_ERROR, ROW_ERROR, CompressedRows, IndexArray, Tables
 from actmeasure.model import Model
@@ -335,7 +335,7 @@ class _Network:
             try:
                 given = np.array([float(word) for word in words])
             except ValueError as error:
-                raise ModelError(f"{location}: {quote(text)} is not a list of numbers ({error})") from error
+                raise ModelError(f"{location}: {quoted(text)} is not a list of numbers ({error})") from error
         if len(given) != math.prod(listed):
             raise ModelError(f"{location}: the table has {len(given)} numbers, expected {math.prod(listed)}")
         if not np.isfinite(given).all() or (probabilities and (given.min() < 0 or given.max() > 1 + ROW_ERROR)):

@@ -62,11 +62,15 @@ UNUSABLE = frozenset(
         "plan-far-from-bound",
     )
 )
+#: Codes of the diagnostics that follow "model-does-not-fit".
+HOW_IT_MISFITS = frozenset(
+    ("misfit-gap", "misfit-history", "misfit-age", "difference-gap", "difference-history", "difference-age")
+)
 #: Codes of diagnostics that are read first: those, and what else limits what the plan means.
-FIRST = UNUSABLE | {
-    "misfit-gap", "misfit-history", "misfit-age", "difference-gap", "difference-history", "difference-age",
+FIRST = UNUSABLE | HOW_IT_MISFITS | {
     "failure-without-running-cost", "noticed-state-in-plan", "flat-directions", "gaps-with-common-factor", "errors-confounded",
-    "intensity-at-limit", "assumption", "assumed-transitions", "fit-not-tested", "plan-never-acts", "limit-in-weighted-mean-only",
+    "intensity-at-limit", "assumption", "assumed-transitions", "fit-not-tested", "fit-not-decided", "plan-never-acts",
+    "limit-in-weighted-mean-only",
 }  # fmt: skip
 #: Quantiles of the middle 90 % of the models.
 LOW, HIGH = 0.05, 0.95
@@ -139,7 +143,7 @@ class Confidence:
 
 @dataclass(frozen=True)
 class MethodWorth:
-    """What an inspection method is worth.
+    """The value of an inspection method.
 
     Attributes
     ----------
@@ -296,8 +300,9 @@ class Advice:
 
     @property
     def first_notes(self) -> tuple[Diagnostic, ...]:
-        """The notes to read before anything else: misfit, missing prices, unsettled estimates and assumptions."""
-        return tuple(note for note in self.notes if note.code in FIRST)
+        """The notes to read before anything else: what forbids to use the plan, then what else limits what it means."""
+        first = [note for note in self.notes if note.code in FIRST]
+        return tuple(sorted(first, key=lambda note: note.code not in UNUSABLE | HOW_IT_MISFITS))
 
     @property
     def other_notes(self) -> tuple[Diagnostic, ...]:

@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import optimize, special, stats
 
-from actmeasure.errors import FitError, quoted, unknown_name
+from actmeasure.errors import FitError, unknown_name
 from actmeasure.model import Measurement
-from actmeasure.settings import real
+from actmeasure.settings import between_0_and_1
 
 __all__ = ["DetectionFit", "fit_detection"]
 
@@ -111,9 +111,7 @@ class DetectionFit:
 
     def size(self, probability: float = 0.9) -> tuple[float, float, float]:
         """Return the size that is found with a probability, and the ends of its interval, which may be 0 and infinity."""
-        chance = real(probability, "the probability", FitError)
-        if not 0 < chance < 1:
-            raise FitError(f"the probability is {quoted(probability)}, expected a number between 0 and 1 such as 0.9")
+        chance = between_0_and_1(probability, "the probability", FitError)
         inverse: dict[str, Callable[[float], float]] = {
             "log-normal": special.ndtri,
             "log-logistic": special.logit,
@@ -205,8 +203,7 @@ def fit_detection(
     >>> curve.measurement("visual", cost=10.0, sizes=[0.0, 1.0, 4.0])
     Measurement('visual', cost=10, outcomes miss and hit)
     """
-    if not 0 < real(level, "level", FitError) < 1:
-        raise FitError(f"level is {quoted(level)}, expected a number between 0 and 1 such as 0.9")
+    level = between_0_and_1(level, "level", FitError)
     found, size = _checked_trials(sizes, hits)
     if kind == "best":
         curves = [_fit_kind(one, size, found, level) for one in LOGARITHMS]
@@ -300,8 +297,9 @@ def _fit_kind(kind: str, sizes: FloatArray, hits: npt.NDArray[np.bool_], level: 
     )
 
 
-def _curvature(loss: Callable[[FloatArray], float], x: FloatArray, step: float = 1e-4) -> FloatArray:
+def _curvature(loss: Callable[[FloatArray], float], x: FloatArray) -> FloatArray:
     """Return the second derivatives of a function by central differences, (n, n)."""
+    step = 1e-4
     unit = step * np.eye(len(x))
     return np.array(
         [

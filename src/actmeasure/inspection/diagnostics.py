@@ -45,7 +45,7 @@ CODES: dict[Severity, tuple[str, ...]] = {
         "model-does-not-fit", "failure-without-running-cost", "noticed-state-in-plan", "plan-not-closed", "policy-not-closed",
         "policy-search-stopped", "longest-interval-is-best",
         "failed-units-left", "plan-far-from-bound", "other-policy-is-better", "longest-interval-exceeded",
-        "failure-limit-exceeded", "fit-not-tested",
+        "failure-limit-exceeded", "fit-not-tested", "fit-not-decided",
         "plan-never-acts", "failure-price-missing", "limit-in-weighted-mean-only",
         # Parts of the advice that are incomplete.
         "part-interrupted", "part-out-of-time", "policy-out-of-time", "frontier-not-closed", "plans-at-prices-incomplete",

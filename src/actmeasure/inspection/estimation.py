@@ -51,7 +51,7 @@ RESIDUAL, LEAST_RESIDUAL = 0.02, 1e-3
 #: Relative slope at a parameter of 0 from which it is not at its maximum there.
 INWARD = 1e-3
 #: An estimate is replaced by one with a log-likelihood that is larger by more than this.
-LEAST_IMPROVEMENT = 1e-4
+LEAST_IMPROVEMENT = 1e-5
 #: Largest number of quasi-Newton searches of `refine`, and iterations of each.
 MOST_SEARCHES, MOST_ITERATIONS = 4, 500
 #: Largest number of errors of which every combination is left out in one of the searches.
@@ -233,9 +233,10 @@ def refine(
     """
     free = allowed & np.isnan(fixed)
     best = estimate
-    for _ in range(MOST_SEARCHES):
-        if is_maximum(likelihood, data, best, free, fixed):
-            return replace(better(estimate, best), converged=True)
+    for number in range(MOST_SEARCHES):
+        # Where the likelihood is nearly flat, the EM algorithm meets the conditions some way from the maximum.
+        if number and is_maximum(likelihood, data, best, free, fixed):
+            break
         following = _quasi_newton(likelihood, data, best, free, fixed)
         if following.log_likelihood < best.log_likelihood:
             break

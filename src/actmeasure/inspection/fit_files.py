@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from dataclasses import fields
 from itertools import pairwise
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -13,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from actmeasure.errors import ActMeasureError, FitError, quoted
-from actmeasure.file_access import explain, replacing, usable_path
+from actmeasure.file_access import explain, path_of, replacing
 from actmeasure.files.archive import Arrays, Shapes, read_arrays, write_arrays
-from actmeasure.files.checks import FIT_FORMAT, FIT_VERSION, quote
+from actmeasure.files.checks import FIT_FORMAT, FIT_VERSION
 from actmeasure.inspection.diagnostics import SEVERITIES, Diagnostic
 from actmeasure.inspection.fit_result import Fit, age_names
 from actmeasure.inspection.goodness import Goodness, GoodnessTest
@@ -76,7 +75,7 @@ class _StoredDiagnostic(msgspec.Struct, forbid_unknown_fields=True):
                 return diagnostic
         except (KeyError, IndexError, TypeError, ValueError, OverflowError):
             pass
-        raise FitError(f"the diagnostic {quote(self.code)} is not one that a fit has; the file is damaged")
+        raise FitError(f"the diagnostic {quoted(self.code)} is not one that a fit has; the file is damaged")
 
 
 class _StoredTest(msgspec.Struct, forbid_unknown_fields=True):
@@ -133,7 +132,7 @@ class _FitDescription(msgspec.Struct, forbid_unknown_fields=True):
 
 def save_fit(fit: Fit, path: str | os.PathLike[str]) -> None:
     """Write a fit; an existing file is replaced in one step, or stays as it was."""
-    file_path = checked_path(path)
+    file_path = path_of(path, ".npz", FitError)
     about = {field.name: getattr(fit, field.name) for field in fields(fit) if field.name not in ARRAYS}
     about = msgspec.to_builtins({"format": FIT_FORMAT, "version": FIT_VERSION, **about})
     try:
@@ -145,7 +144,7 @@ def save_fit(fit: Fit, path: str | os.PathLike[str]) -> None:
 
 def load_fit(path: str | os.PathLike[str]) -> Fit:
     """Read a fit; everything in the file is checked."""
-    file_path = checked_path(path)
+    file_path = path_of(path, ".npz", FitError)
     try:
         about, arrays = read_arrays(file_path.read_bytes(), FIT_FORMAT, ARRAYS, _check_shapes, _check_about, OPTIONAL)
         return _fit(_converted(about), arrays)
@@ -153,14 +152,6 @@ def load_fit(path: str | os.PathLike[str]) -> Fit:
         raise FitError(str(explain(error, file_path, "read"))) from error
     except ActMeasureError as error:
         raise FitError(f"{file_path}: {error}") from error
-
-
-def checked_path(path: str | os.PathLike[str]) -> Path:
-    """Return the path of a fit; raise a `FitError` if it cannot be one."""
-    file_path = usable_path(path)
-    if file_path is None or file_path.suffix.lower() != ".npz":
-        raise FitError(f"{quoted(path)} cannot hold a fit, expected a name that ends in .npz")
-    return file_path
 
 
 def _converted(about: dict[str, Any]) -> _FitDescription:
@@ -258,22 +249,24 @@ def _check_names(about: _FitDescription) -> None:
             f"'structure' has {len(about.structure)} entries for {len(actions)} actions; the file is damaged"
         )
     if len(set(about.noticed)) < len(about.noticed) or not set(about.noticed) <= set(states):
-        raise FitError(f"'noticed' is {quote(list(about.noticed))}, which does not fit its states; the file is damaged")
+        raise FitError(
+            f"'noticed' is {quoted(list(about.noticed))}, which does not fit its states; the file is damaged"
+        )
     if len(set(about.dropped)) < len(about.dropped) or set(about.dropped) & set(actions):
         raise FitError(
-            f"'dropped' is {quote(list(about.dropped))}, which does not fit its actions; the file is damaged"
+            f"'dropped' is {quoted(list(about.dropped))}, which does not fit its actions; the file is damaged"
         )
 
 
 def _check_kind(about: _FitDescription, arrays: Arrays) -> None:
     """Raise a `FitError` if the kind of fit does not match its arrays, actions and breaks of age."""
     if ("dynamics" in arrays) != (about.time == "continuous"):
-        raise FitError(f"its time is {quote(about.time)}, which does not fit its arrays; the file is damaged")
+        raise FitError(f"its time is {quoted(about.time)}, which does not fit its arrays; the file is damaged")
     if ("errors" in arrays) != (about.start is not None):
-        raise FitError(f"'start' is {quote(about.start)}, which does not fit its arrays; the file is damaged")
+        raise FitError(f"'start' is {quoted(about.start)}, which does not fit its arrays; the file is damaged")
     breaks = about.age_breaks
     if any(later <= earlier for earlier, later in pairwise(breaks)) or len(about.action_names) % (1 + len(breaks)):
-        raise FitError(f"'age_breaks' is {quote(list(breaks))}, which does not fit its actions; the file is damaged")
+        raise FitError(f"'age_breaks' is {quoted(list(breaks))}, which does not fit its actions; the file is damaged")
     if breaks:
         count = len(about.action_names) // (1 + len(breaks))
         endings = [f", {interval}" for interval in age_names(breaks)]
@@ -284,7 +277,7 @@ def _check_kind(about: _FitDescription, arrays: Arrays) -> None:
         plain = list(about.action_names)
     if not set(about.at_once) <= set(plain) or (about.at_once and about.default_action not in plain):
         raise FitError(
-            f"'at_once' is {quote(list(about.at_once))}, which does not fit its actions; the file is damaged"
+            f"'at_once' is {quoted(list(about.at_once))}, which does not fit its actions; the file is damaged"
         )
 
 

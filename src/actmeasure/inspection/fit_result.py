@@ -1,4 +1,4 @@
-"""`Fit`: what was fitted to records of inspections, and the models that follow from it with prices."""
+"""`Fit`: transition probabilities fitted to records of inspections, and the models that follow from it with prices."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ class Fit:
         return self.problem(economics, period).model
 
     def problem(self, economics: Economics | str | os.PathLike[str], period: str | None = None) -> Problem:
-        """Return the model together with its costs by cause, its failures and what its states stand for; see `model`."""
+        """Return the model together with its costs by cause, its failures and the meaning of its states; see `model`."""
         prices = self._checked(economics, period)
         return self._problem(prices, self._over(prices, self.dynamics, self.probabilities), self.errors)
 

@@ -46,7 +46,7 @@ from actmeasure.inspection.uncertainty import (
     other_chains,
     resample,
 )
-from actmeasure.settings import amount, real, whole
+from actmeasure.settings import amount, between_0_and_1, whole
 from actmeasure.statistics import quantile_interval
 
 __all__ = ["EstimationRun", "Fit", "FitSettings", "fit"]
@@ -230,8 +230,7 @@ def check_numbers(bootstrap: int, goodness: int, level: float, seed: int | np.ra
     whole(goodness, "goodness", 0, MOST_REPLICATES, FitError)
     if not isinstance(seed, np.random.Generator):
         whole(seed, "seed", error=FitError)
-    if not 0 < real(level, "level", FitError) < 1:
-        raise FitError(f"level is {quoted(level)}, expected a number between 0 and 1 such as 0.9")
+    between_0_and_1(level, "level", FitError)
 
 
 def prepared(

@@ -55,11 +55,15 @@ WIDE_GAP = 0.05
 #: Most failure prices that are tried for a limit on failures, their share of the remaining time, and that of the least failures.
 MOST_FAILURE_PRICES, LIMIT_SHARE, LEAST_SHARE = 12, 0.6, 0.15
 #: Relative distance of failure prices at which the search for the cheapest plan within the limit ends.
-NEAR_PRICES = 0.05
+NEAR_PRICES = 0.1
+#: Share of the remaining time for a last plan within the limit, and the share of its value that it may lose for fewer nodes.
+FINER_SHARE, FINER_WITHIN = 0.9, 0.002
 #: Most inspection methods whose worth is computed.
 MOST_METHODS = 6
 #: Probabilities of detection that are compared with those of a method, as factors.
 LOWER_QUALITY, HIGHER_QUALITY = 0.5, 1.25
+#: Smallest such factor above 1 that is worth telling, where probabilities above 1 do not allow the higher one.
+LEAST_HIGHER_QUALITY = 1.05
 #: Relative tolerance of the best plans of resampled models, and most seconds for one.
 RESAMPLED_TOLERANCE, MOST_RESAMPLED_SECONDS = 1e-2, 5.0
 #: A plan under which a larger share of the periods begins with a failed unit is doubtful: a price seems to be missing.
@@ -149,11 +153,16 @@ class GraphAdviceRun:
             return solve(model, relative_tolerance=TOLERANCE, budget=self.budget.separate(at_least=LEAST_PART_SECONDS))
 
     def _readable(
-        self, problem: Problem, solution: Solution, budget: Budget, share: float = GRAPH_SHARE
+        self,
+        problem: Problem,
+        solution: Solution,
+        budget: Budget,
+        share: float = GRAPH_SHARE,
+        within: float = WITHIN,
     ) -> PolicyGraph:
         """Return the plan as a graph of few nodes on the model of a problem, which keeps the longest interval."""
         limit = budget.separate(share, GRAPH_SECONDS, LEAST_PART_SECONDS).seconds
-        nodes, within = (MOST_NODES, WITHIN) if self.nodes is None else (self.nodes, 0.0)
+        nodes, within = (MOST_NODES, within) if self.nodes is None else (self.nodes, 0.0)
         found = solution.policy_graph(nodes, within=within, time_limit=limit)
         if problem.limited is None:
             return found
@@ -183,14 +192,17 @@ class GraphAdviceRun:
         part = self.budget.part(LIMIT_SHARE)
         least = self._least_failures(limit, part)
         best: tuple[float, PolicyGraph, float] | None = None
+        safest: tuple[Problem, Solution] | None = None
         without = evaluate(problem.model, graph).discounted_return
         upper, price, low, high = solution.upper, 0.0, 0.0, math.inf
+        dearer, solved = problem, solution
         scale = max(economics.failure_price, abs(solution.upper) / weight, 1e-9)
         for number in range(MOST_FAILURE_PRICES):
             found = figures(problem, graph)
             if _keeps(found, limit):
                 value = found.evaluation.discounted_return
                 high = price
+                safest = (dearer, solved) if price else None
                 best = (value, graph, price) if best is None or value > best[0] else best
             else:
                 low = price
@@ -203,6 +215,12 @@ class GraphAdviceRun:
             solved = self._solve(dearer, part, share)
             upper = min(upper, solved.upper + price * weight * limit)
             graph = self._readable(dearer, solved, part, share)
+        if best is not None and safest is not None and not part.is_over:
+            # With prices narrowed down, the rest of the time is for a better graph at the lowest one that keeps the limit.
+            finer = self._readable(*safest, part, FINER_SHARE, within=FINER_WITHIN)
+            found = figures(problem, finer)
+            if _keeps(found, limit) and found.evaluation.discounted_return > best[0]:
+                best = found.evaluation.discounted_return, finer, high
         if best is None:
             raise PlanError(
                 f"no plan was found that has at most {limit:.4g} failures per {self.units.period}; it is only certified that "
@@ -241,7 +259,7 @@ class GraphAdviceRun:
         return least
 
     def _at_failure_price(self, price: float) -> Problem:
-        """Return the problem in which a failure, or a period with the system down, costs so much more."""
+        """Return the problem in which a failure, or a period with the system down, costs more by an amount."""
         economics, problem = self.economics, self.problem
         assert economics is not None
         assert problem.at_prices is not None
@@ -253,7 +271,7 @@ class GraphAdviceRun:
     # Other policies
 
     def _others(self, limit: FailureLimit | None) -> list[ComparedPolicy]:
-        """Return the best rules of each kind that people use and that keep the limits, those for which there was time."""
+        """Return the best rule of each usual kind that keeps the limits, as far as there was time."""
         if not has_time(self.budget, self.notes, "policies"):
             return []
         problem, period = self.problem, self.units.period
@@ -314,7 +332,7 @@ class GraphAdviceRun:
     # What inspections are worth
 
     def _worth(self, solution: Solution) -> tuple[MethodWorth, ...]:
-        """Return what each inspection method is worth, as far as there was time."""
+        """Return the value of each inspection method, as far as there was time."""
         problem, model = self.problem, self.problem.model
         if problem.components > 1 or len(model.measurements) > MOST_METHODS:
             self.notes.append(diagnostic("worth-not-computed"))
@@ -356,7 +374,7 @@ class GraphAdviceRun:
         points = tradeoff(
             model,
             measurement=one.name,
-            quality=[LOWER_QUALITY, *([min(largest, HIGHER_QUALITY)] if largest > 1 + 1e-6 else [])],
+            quality=[LOWER_QUALITY, *([min(largest, HIGHER_QUALITY)] if largest >= LEAST_HIGHER_QUALITY else [])],
             relative_tolerance=TOLERANCE,
             budget=budget.separate(share, at_least=LEAST_PART_SECONDS),
         ).points
@@ -431,7 +449,7 @@ class GraphAdviceRun:
     # What to read first
 
     def _note_weaknesses(self, own: Figures, gap: float, policies: list[ComparedPolicy]) -> None:
-        """Note what makes the plan doubtful: a wide gap of the bounds, a policy that is better, and what the fit says."""
+        """Add diagnostics of weaknesses: a wide gap of the bounds, a policy that is better, and those of the fit."""
         value = own.evaluation.discounted_return
         if not gap <= WIDE_GAP * abs(value):
             self.notes.append(diagnostic("plan-far-from-bound", share=gap / max(abs(value), 1e-300)))
@@ -446,8 +464,6 @@ class GraphAdviceRun:
         if never_acts:
             self.notes.append(diagnostic("plan-never-acts", action=self.problem.base.action_name(waits.action)))
         if self.fit is not None and self.economics is not None:
-            if self.fit.goodness is None:
-                self.notes.append(diagnostic("fit-not-tested"))
             self.notes += fit_diagnostics(self.fit, self.economics, own, never_acts)
 
 
@@ -510,7 +526,11 @@ def fit_diagnostics(
 
     `never_acts` says that the plan does nothing but wait.
     """
-    if fit.goodness is not None and fit.goodness.findings:
+    if fit.goodness is None:
+        yield diagnostic("fit-not-tested")
+    elif fit.goodness.verdict == "undecided":
+        yield diagnostic("fit-not-decided", sets=fit.goodness.replicates)
+    elif fit.goodness.verdict == "misfit":
         yield diagnostic("model-does-not-fit")
         yield from fit.goodness.findings
     yield from (*fit.warnings, *fit.identifiability, *fit.notes)

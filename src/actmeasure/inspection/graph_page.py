@@ -32,6 +32,7 @@ from actmeasure.text import percent, plain_number
 if TYPE_CHECKING:
     from actmeasure.inspection.advice import Advice
     from actmeasure.inspection.problem import Problem
+    from actmeasure.model.transitions import FloatArray
 
 __all__ = ["MOST_ENTRIES", "graph_page_data", "graph_page_words", "state_groups"]
 
@@ -158,7 +159,12 @@ def _entries(one: Measurement | None) -> int:
 def _row(base: Model, state: int, action: int) -> list[list[float]]:
     successors, chances = base.transitions.row(state, action)
     running = ~base.terminal[successors]
-    return [successors[running].tolist(), chances[running].tolist()]
+    return [successors[running].tolist(), _short(chances[running])]
+
+
+def _short(chances: FloatArray) -> list[float]:
+    """Return probabilities to eight digits, more than the page shows, in half the space."""
+    return [float(f"{chance:.8g}") for chance in chances.tolist()]
 
 
 def _law(base: Model, one: Measurement | None) -> Any:
@@ -172,7 +178,7 @@ def _law(base: Model, one: Measurement | None) -> Any:
         rows = one.law.of_action(action, base.n_states)
         found.append(
             [
-                [rows.indices[low:high].tolist(), rows.data[low:high].tolist()]
+                [rows.indices[low:high].tolist(), _short(rows.data[low:high])]
                 for low, high in zip(rows.indptr[:-1].tolist(), rows.indptr[1:].tolist(), strict=True)
             ]
         )

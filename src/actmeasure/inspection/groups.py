@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from actmeasure.errors import FitError, quoted, shown, unknown_name
-from actmeasure.inspection.fit_files import checked_path
+from actmeasure.file_access import path_of
 from actmeasure.inspection.fit_result import Fit
 from actmeasure.inspection.fitting import EstimationRun, check_numbers, fit, likelihood_ratio, prepared
 from actmeasure.inspection.goodness import SIGNIFICANT
@@ -88,15 +88,16 @@ class GroupFits:
 
     def save(self, path: str | os.PathLike[str]) -> dict[str, Path]:
         """Write the fit with shared parameters to `path`, and that of each group beside it; return the paths by group."""
-        place = checked_path(path)
-        self.shared.save(place)
+        file_path = path_of(path, ".npz", FitError)
+        self.shared.save(file_path)
         paths = {}
         for name in self.fits:
             plain = "".join(sign if sign.isalnum() or sign in "-_" else "_" for sign in name) or "_"
-            paths[name] = place.with_name(f"{place.stem}-{plain}{place.suffix}")
+            paths[name] = file_path.with_name(f"{file_path.stem}-{plain}{file_path.suffix}")
         if len(set(paths.values())) < len(paths):
             paths = {
-                name: place.with_name(f"{place.stem}-{number}{place.suffix}") for number, name in enumerate(paths, 1)
+                name: file_path.with_name(f"{file_path.stem}-{number}{file_path.suffix}")
+                for number, name in enumerate(paths, 1)
             }
         for name, one in self.fits.items():
             one.save(paths[name])

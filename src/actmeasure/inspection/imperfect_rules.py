@@ -1,4 +1,4 @@
-"""What people do where inspections are imperfect: rules by calendar, by outcome and by believed risk, each the best of its kind.
+"""Rules in use where inspections are imperfect: by calendar, by outcome and by believed risk, each the best of its kind.
 
 Every rule is a `PolicyGraph`, so that `am.evaluate` has its exact cost, inspections and failures; what is searched is only the
 best member of each family. With w the waiting action and m a measurement:
@@ -230,7 +230,7 @@ Judge = Callable[[PolicyGraph], tuple[float, float]]
 
 
 class _NoRuleError(Exception):
-    """There is no rule of a kind on a model; says why."""
+    """Raised where a model has no rule of a kind; the message says why."""
 
 
 # Failures
@@ -731,8 +731,9 @@ class _RuleSearch:
 
     def _never(self) -> None:
         """Offer the rules without inspections: wait, and take one action every k periods."""
+        longest = self.longest + (not self.is_limited)  # at the end of a life once, which no inspection is for
         for action in self.regular.tolist():
-            for k in range(1, self.longest + 1) if action != self.waiting else [1]:
+            for k in range(1, longest + 1) if action != self.waiting else [1]:
                 if self.is_over():
                     return
 
@@ -953,15 +954,11 @@ class _Thresholds:
             return [entries for entries in product(*(range(n) for n in own.options)) if entries != own.none]
         other = _RuleSearch(self.rules.model, self.waiting, None, self.rules.longest)
         other.budget = self.rules.budget
-        interval = self._calendar_interval()
+        interval = max(1, self.rules.longest // 6)  # one at which actions after outcomes differ in value
         graph_of = partial(other._calendar, m, interval, True)
         _, found = other._assign(m, graph_of, {"interval": interval})
         entries = found[: len(own.options)]
         return [entries] if entries != own.none else []
-
-    def _calendar_interval(self) -> int:
-        """Return the interval of a calendar for which actions after outcomes are chosen: a sixth of the longest one."""
-        return max(1, self.rules.longest // 6)
 
     def _range(self) -> tuple[float, float]:
         """Return the smallest and the largest believed probability of failure while waiting from the start."""

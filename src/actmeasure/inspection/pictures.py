@@ -142,7 +142,7 @@ def _curves(advice: Advice, axes: Axes, values_of: Callable[[Any], FloatArray | 
     axes.set_xlabel(advice.units.period)
     axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
     if drawn > 1:
-        axes.legend(fontsize=7, frameon=False)
+        axes.figure.legend(fontsize=7, frameon=False, loc="outside lower center", ncols=2)
     return drawn > 0
 
 
@@ -169,9 +169,9 @@ def _beliefs(advice: Advice, axes: Axes) -> bool:
     if len(rows) < 2:
         return False
     table = np.array(rows)
-    likely = np.argsort(-table.max(axis=0), kind="stable")[
-        : MOST_BANDS if table.shape[1] <= MOST_BANDS else MOST_BANDS - 1
-    ]
+    weights = table.max(axis=0)
+    weights[_failed_bands(advice)] += weights.max() * (weights[_failed_bands(advice)] > 0)  # never among other states
+    likely = np.argsort(-weights, kind="stable")[: MOST_BANDS if table.shape[1] <= MOST_BANDS else MOST_BANDS - 1]
     kept = np.sort(likely)
     bands = [table[:, one] for one in kept]
     labels = [_short(names[one], 24) for one in kept.tolist()]
@@ -192,6 +192,16 @@ def _beliefs(advice: Advice, axes: Axes) -> bool:
     axes.set_ylabel("probability")
     axes.figure.legend(fontsize=7, frameon=False, loc="outside lower center", ncols=4)
     return True
+
+
+def _failed_bands(advice: Advice) -> list[int]:
+    """Return the bands of failed states."""
+    assert advice.problem is not None
+    failed = np.flatnonzero(advice.problem.failed).tolist()
+    if advice.graph is None:
+        return failed
+    _, groups = state_groups(advice.problem.base)
+    return sorted({groups[state] for state in failed})
 
 
 def _history_rows(advice: Advice) -> tuple[list[float], list[FloatArray], list[tuple[float, str]], list[str]]:

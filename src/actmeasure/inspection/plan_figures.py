@@ -1,4 +1,4 @@
-"""What a policy costs and risks, by cause and by period, and a policy graph as the steps that a person follows.
+"""Costs and failures of a policy, by cause and by period, and a policy graph as the steps that a person follows.
 
 All figures are exact: the pairs of a node of the graph and a state of the model are a Markov chain, whose expected visits are a
 linear system, and whose distribution in a period follows from that in the period before.
@@ -44,7 +44,7 @@ LITTLE, MOST_PERIODS = 1e-12, 100_000
 
 @dataclass(frozen=True, eq=False)
 class Figures:
-    """What a policy does, exactly.
+    """Expected costs, failures and inspections of a policy, exact up to rounding.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class Figures:
 
 
 def figures(problem: Problem, graph: PolicyGraph, evaluation: Evaluation | None = None) -> Figures:
-    """Return what a policy graph on the model of a problem costs and risks; `evaluation` is given where it is known."""
+    """Return costs and failures of a policy graph on the model of a problem; `evaluation` is given where it is known."""
     model, discount = problem.model, problem.model.discount
     result = evaluate(model, graph) if evaluation is None else evaluation
     chain = graph_chain(model, graph)
@@ -112,7 +112,7 @@ def figures(problem: Problem, graph: PolicyGraph, evaluation: Evaluation | None 
 
 
 def _inspection_costs(problem: Problem, number: int, paid: float, made: float) -> Iterator[tuple[str, float]]:
-    """Yield what was paid for a measurement, by cause.
+    """Yield the costs of a measurement by cause.
 
     In a system whose components have prices that do not vary, the causes are the inspections of components, and mobilisation,
     which the joint measurement contains. `made` is the discounted number of measurements.

@@ -56,12 +56,16 @@ def graph_advice_text(advice: Advice) -> str:
 
 def certificate_sentence(advice: Advice) -> str:
     """Return the certified bound on all plans, and what this plan may lose, as a sentence."""
-    units, limit = advice.units, advice.limit
+    units, limit, problem = advice.units, advice.limit, advice.problem
+    assert problem is not None
     if not math.isfinite(advice.gap):
         return "There is no bound on how much better another plan could be."
-    which = "no plan"
+    kept = []
     if limit is not None:
-        which = f"no plan with at most {plain_number(limit.limit)} failures per {units.period}"
+        kept.append(f"{plain_number(limit.limit)} failures per {units.period}")
+    if problem.limited is not None:
+        kept.append(f"{units.periods(problem.limited.longest)} between inspections")
+    which = f"no plan with at most {' and '.join(kept)}" if kept else "no plan"
     bound = (
         f"costs less than {units.money(advice.upper)}"
         if units.is_cost
@@ -252,8 +256,8 @@ def method_lines(advice: Advice, one: MethodWorth) -> Iterator[str]:
     units, name = advice.units, shown(one.name)
     words = [f"costs {units.amount(one.price)}"]
     if one.break_even is not None:
-        text = break_even_text(*one.break_even, "it", units.amount)
-        words.append(text.rstrip(".").replace("it pays", "pays", 1) if text.startswith("it pays") else text.rstrip("."))
+        text = break_even_text(*one.break_even, "it", units.amount).rstrip(".").replace("Whether", "whether")
+        words.append(text.removeprefix("it ") if text.startswith("it pays") else text)
     if one.now is not None:
         low, high = (max(0.0, gain + one.price) for gain in one.now)
         gain = (
@@ -264,7 +268,7 @@ def method_lines(advice: Advice, one: MethodWorth) -> Iterator[str]:
         words.append(f"one at the end of the first {units.period} is worth {gain}")
     yield f"{name}: {'; '.join(words)}."
     for quality, low, high in one.qualities:
-        if quality != 1:
+        if quality != 1 and not (low <= 0 and math.isinf(high)):  # nothing is known otherwise
             most = (
                 f"between {units.amount(low)} and {units.amount(high)}"
                 if math.isfinite(high)

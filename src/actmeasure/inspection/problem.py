@@ -1,4 +1,4 @@
-"""`Problem`: the decision problem of a fit with prices, and what its states, costs and failures mean to an engineer.
+"""`Problem`: the decision problem of a fit with prices, with the meaning of its states, costs and failures.
 
 A problem begins as the model of one unit over one period. With components it becomes a system, and with a life the period becomes
 a part of the state. Tables of costs by cause and of failures are carried along, so that what a policy costs can be told apart
@@ -97,7 +97,7 @@ class LimitedModel:
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """A model that is planned for, with what its states and costs stand for.
+    """A model that is planned for, with the meaning of its states and costs.
 
     Attributes
     ----------

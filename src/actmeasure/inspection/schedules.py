@@ -16,10 +16,10 @@ from actmeasure.evaluation import Evaluation, PlanChain, evaluate, plan_chain, v
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
 from actmeasure.planning.budget import Budget
-from actmeasure.planning.frontier import Frontier, FrontierPiece
+from actmeasure.planning.frontier import Frontier
 from actmeasure.planning.solution import Solution
 from actmeasure.planning.solve import solve
-from actmeasure.planning.tradeoff import Piece, PriceLine, envelope, envelope_values, price_at_bound
+from actmeasure.planning.tradeoff import Piece, PriceLine, envelope, envelope_values, frontier_pieces, price_at_bound
 from actmeasure.schedule import BlindPlan, Schedule
 
 __all__ = [
@@ -250,9 +250,7 @@ def with_schedules(frontier: Frontier, schedules: Iterable[Schedule]) -> Frontie
     gap = min(gap, frontier.gap) if math.isfinite(frontier.gap) else frontier.gap
     return replace(
         frontier,
-        pieces=tuple(
-            FrontierPiece(one.low, one.high, one.line.schedule, one.line.looks, one.line.evaluation) for one in pieces
-        ),
+        pieces=frontier_pieces(pieces),
         lower=envelope_values(pieces, prices),
         gap=gap,
         break_even=_break_even(frontier, pieces),
@@ -278,7 +276,7 @@ def _is_same(one: PriceLine, other: PriceLine) -> bool:
 def _lines(frontier: Frontier) -> list[PriceLine]:
     """Return the values of the frontier's schedules as lines in the price."""
     return [
-        PriceLine(piece.schedule, piece.evaluation, piece.discounted_reward, piece.discounted_looks)
+        PriceLine(piece.discounted_reward, piece.discounted_looks, piece.schedule, piece.evaluation)
         for piece in frontier.pieces
     ]
 
@@ -316,7 +314,7 @@ def _line(model: Model, schedule: Schedule, evaluation: Evaluation) -> PriceLine
     if not isinstance(model.measuring_cost, float):
         looks = max(0.0, reward - evaluation.discounted_return)
         looks = 0.0 if is_rounding(looks, reward) else looks
-    return PriceLine(schedule, evaluation, reward, looks)
+    return PriceLine(reward, looks, schedule, evaluation)
 
 
 def _inside(low: float, high: float, own: float) -> float:

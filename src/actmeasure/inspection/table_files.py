@@ -31,6 +31,8 @@ LINES_BETWEEN_CALLS = 1 << 16
 MOST_UNPACKED, MOST_RATIO = 1 << 30, 200
 #: Number of rows of a sheet of Excel, and the largest number of XML elements in a row or in a part that is parsed as a whole.
 MOST_EXCEL_ROWS, MOST_ELEMENTS = 1 << 20, 1 << 20
+#: A row with a number of this many digits or more is above the last one.
+LONGEST_NUMBER = 20
 #: Largest number of rows of a Parquet file; a small file can declare any number of equal ones.
 MOST_PARQUET_ROWS = 20_000_000
 #: Types of columns of texts in Parquet files.
@@ -292,11 +294,11 @@ class _PartScan:
 
     def __init__(self, path: Path) -> None:
         self.path, self.has_formulas = path, False
-        self.root, self.count = "", 0
+        self.root, self.count, self.row = "", 0, 0
         self.parser = expat.ParserCreate(namespace_separator=" ")
         self.parser.StartElementHandler = self._start
 
-    def _start(self, name: str, attributes: object) -> None:
+    def _start(self, name: str, attributes: Mapping[str, str]) -> None:
         local = name.rpartition(" ")[2]
         self.root = self.root or local
         self.has_formulas |= local == "f" and self.root == "worksheet"
@@ -305,6 +307,18 @@ class _PartScan:
             raise FitError(
                 f"{self.path} has more than {MOST_ELEMENTS:,} cells in a row, or as many styles; save it again, or as CSV"
             )
+        if (self.root, local) == ("worksheet", "row"):
+            self._check_order(attributes.get("r"))
+
+    def _check_order(self, number: str | None) -> None:
+        """Raise a `FitError` if the number of a row is not above that of the row before: such a row would not be read."""
+        before, self.row = self.row, self.row + 1
+        if number is not None and number.removeprefix("-").isdecimal() and len(number) < LONGEST_NUMBER:
+            self.row = int(number)
+            if self.row <= before:
+                raise FitError(
+                    f"{self.path} has a row with the number {self.row} after row {before}; save it again, or as CSV"
+                )
 
 
 def _computed(path: Path, rows: Iterator[Any], formulas: Iterator[Any]) -> Iterator[Any]:
@@ -396,6 +410,7 @@ def _parquet_cells(path: Path, name: str, column: Any) -> list[str]:
     try:
         if not hasattr(column, "dictionary"):
             return [_excel_cell(_decoded(cell)) for cell in column.to_pylist()]
+        _check_texts(path, name, column.dictionary)
         codes = column.indices.fill_null(0).to_numpy(zero_copy_only=False)
         used, place = np.unique(codes, return_inverse=True)
         if not len(column.dictionary):
@@ -407,6 +422,17 @@ def _parquet_cells(path: Path, name: str, column: Any) -> list[str]:
         raise FitError(
             f"{path}: the column {name!r} has a date outside of the years 1 to 9999; correct it, or leave its row out"
         ) from error
+
+
+def _check_texts(path: Path, name: str, texts: Any) -> None:
+    """Raise a `FitError` if a text, of an array of pyarrow, is longer than a line of a CSV file may be."""
+    compute = import_extra("pyarrow.compute", "reading a Parquet file", "data")
+    longest = compute.max(compute.binary_length(texts)).as_py() or 0
+    if longest > LONGEST_LINE:
+        raise FitError(
+            f"{path}: the column {name!r} has a text of {longest:,} bytes, more than {LONGEST_LINE:,}; shorten it, or "
+            "name another column with columns={...} (--column)"
+        )
 
 
 def _decoded(cell: Any) -> Any:

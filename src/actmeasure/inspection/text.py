@@ -414,6 +414,8 @@ SENTENCES: dict[str, str | Callable[[Mapping[str, Any]], str]] = {
     "worth-not-computed": "Break-even prices of inspections are not computed for systems, and where intervals or failures are "
     "limited.",
     "fit-not-tested": "It was not tested whether a Markov chain fits the records; fit with goodness=100 (--goodness 100).",
+    "fit-not-decided": "Whether a Markov chain fits the records was not decided: {sets} simulated sets are too few for any test "
+    "to fail; fit with goodness=100 (--goodness 100).",
     "failure-price-missing": "A failure costs nothing by these prices, so that the plan does not prevent any. A price is "
     "missing: give what a failure costs, [failure] with states and price, or what a state costs per period under [running].",
     "plan-never-acts": "By these prices it is best never to do anything but {action!r}; check that no price is missing, "
@@ -513,7 +515,7 @@ def _state_rows(fit: Fit, action: int, state: int, rates: bool) -> Iterator[Sequ
     changes = float(np.nan_to_num(values[action] * ~np.eye(len(values[action]), dtype=bool)).max()) or 1.0
     decimals = 3 + max(0, math.floor(-math.log10(changes)))
     smallest = SMALLEST_SHOWN * (changes if rates else 10.0 ** (3 - decimals))
-    number = _number_words if rates else f"{{:.{decimals}f}}".format
+    number = "{:.3g}".format if rates else f"{{:.{decimals}f}}".format
     row = values[action, state]
     if np.isnan(row).any():
         yield (*begin, "?", "not known")
@@ -536,11 +538,6 @@ def _state_rows(fit: Fit, action: int, state: int, rates: bool) -> Iterator[Sequ
         yield (*begin, "others", number(0.0), f"each at most {number(largest_rare)}")
     elif not listed:
         yield (*begin, "-", "never left", *([""] if low is not None else []))
-
-
-def _number_words(value: float) -> str:
-    """Return an intensity with three significant digits."""
-    return f"{value:.3g}"
 
 
 def _error_table(fit: Fit) -> Iterator[str]:
@@ -723,7 +720,7 @@ def advice_text(advice: Advice) -> str:
 
 
 def first_notes(advice: Advice) -> str:
-    """Return what has to be read before the plan is used."""
+    """Return the notes that have to be read before the plan is used."""
     head = "Read this first" + ("" if advice.is_usable else ": the plan should not be used as it is")
     return "\n".join([head, *(f"- {note}" for note in advice.first_notes)])
 
@@ -905,7 +902,7 @@ def break_even(advice: Advice) -> str:
 def confidence_words(advice: Advice) -> dict[str, str] | None:
     """Return the figures of `Advice.confidence` in words; None if there is none.
 
-    Keys: `models`, their number; `cost`, the middle 90 % of what the plan costs (or is worth) in them; `mean`, `most`, `worst`:
+    Keys: `models`, how many; `cost`, the middle 90 % of what the plan costs (or is worth) in them; `mean`, `most`, `worst`:
     mean, 95 % quantile and maximum of its loss against each model's best plan; `solved`, the models of which that is known;
     `same`, the mean share of models with the same plan; `failures`, the middle 90 % of its failures per period, or empty.
     """
@@ -924,7 +921,7 @@ def confidence_words(advice: Advice) -> dict[str, str] | None:
         else f"the {count:,} of them that were solved"
         if count
         else "",
-        "models": f"{len(confidence.values):,}",
+        "models": counted(len(confidence.values), "model"),
         "cost": f"{units.money(low)} to {units.money(high)}",
         "mean": units.amount(float(losses.mean())),
         "most": units.amount(confidence.high_loss),
@@ -940,7 +937,7 @@ def confidence_lines(advice: Advice) -> list[str]:
     if advice.graph is not None:
         return list(_graph_confidence(advice, words))
     return [
-        f"Uncertainty: the best plans of {words['models']} models fitted to resampled records",
+        f"Uncertainty: the best plans of {words['models']} fitted to resampled records",
         f"the plan's {advice.units.figure} in them  {words['cost']} (the middle 90 %)",
         f"lost by the plan if one of them is the true one  {words['mean']} on average, {words['most']} or less in 95 %, "
         f"{words['worst']} at most",
@@ -950,7 +947,7 @@ def confidence_lines(advice: Advice) -> list[str]:
 
 def _graph_confidence(advice: Advice, words: Mapping[str, str]) -> Iterator[str]:
     units, period = advice.units, advice.units.period
-    yield f"Uncertainty: the plan in {words['models']} models fitted to resampled records"
+    yield f"Uncertainty: the plan in {words['models']} fitted to resampled records"
     yield f"the plan's {units.figure} in them  {words['cost']} (the middle 90 %)"
     if words["failures"]:
         noun = "times down" if advice.problem is not None and advice.problem.components > 1 else "failures"

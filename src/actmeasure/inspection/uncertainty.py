@@ -14,6 +14,7 @@ from actmeasure.inspection.estimation import (
     ChainEstimate,
     Data,
     FloatArray,
+    better,
     counted_start,
     maximise,
     random_start,
@@ -66,6 +67,8 @@ CONFOUNDED, VAGUE_ERROR, VAGUE_RATE = 0.9, 0.1, 0.5
 SOME_GROUPS = 1000
 #: Largest number of free probabilities for which flat directions are computed.
 MOST_FREE = 1000
+#: Most transitions that are named of those that directions change.
+MOST_LISTED = 6
 #: Largest difference in log-likelihood of chains that fit equally well.
 EQUALLY_LIKELY = 0.05
 #: Smallest difference in a probability of chains that count as different.
@@ -394,7 +397,7 @@ def other_chains(
             if _is_other(likelihood, one, best, CONTINUED):
                 one = maximise(likelihood, data, one.parameters, fixed)
                 estimates.append(one)
-                best = one if one.log_likelihood > best.log_likelihood + EQUALLY_LIKELY else best
+                best = better(best, one)
     return best, [one for one in estimates if _is_other(likelihood, one, best, EQUALLY_LIKELY)]
 
 
@@ -406,9 +409,9 @@ def _is_other(likelihood: Likelihood, one: ChainEstimate, best: ChainEstimate, s
     return bool(difference > DIFFERENT and one.log_likelihood > best.log_likelihood - slack)
 
 
-def largest_entries(directions: Sequence[FloatArray], most: int = 6) -> list[tuple[int, int, int]]:
+def largest_entries(directions: Sequence[FloatArray]) -> list[tuple[int, int, int]]:
     """Return the transitions (action, state, successor) that directions, each (A, S, S), change most."""
     size = np.max([np.abs(one) / np.abs(one).max() for one in directions], axis=0)
-    order = np.argsort(-size, axis=None, kind="stable")[:most]
+    order = np.argsort(-size, axis=None, kind="stable")[:MOST_LISTED]
     entries = [tuple(int(part) for part in np.unravel_index(int(entry), size.shape)) for entry in order]
     return [(action, state, to) for action, state, to in entries if size[action, state, to] > 0.1]

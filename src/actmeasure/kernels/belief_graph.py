@@ -72,7 +72,7 @@ class Graph(NamedTuple):
     parent: Any  # int32 (capacity,): the node from which this one was first reached, or -1
     parent_action: Any  # int32 (capacity,): the action that led here from there
     mixed_at: Any  # int64 (capacity,): number of expanded nodes when the node was last bounded by a mixture
-    inner: Any  # int32 (capacity,): the node inside this one that bounds it (`kernels/inner_bound.py`), or -1
+    inner: Any  # int32 (capacity,): the node inside this one that bounds it (`kernels/convexity_bounds.py`), or -1
     inner_share: Any  # float64 (capacity,): its share
     mark: Any  # int64 (capacity,): stamp of the last walk that visited the node
     hashes: Any  # uint64 (capacity,)
@@ -475,7 +475,7 @@ def best_lower_choice(graph: Graph, bounds: Bounds, discount: float, node: int) 
 
 @no_refcount
 def query(graph: Graph, bounds: Bounds, scratch: Scratch, discount: float, what: int, number: int) -> tuple[float, int]:
-    """Return what Python asks about one node: one entry, so that the functions it calls are compiled once.
+    """Return the answer to one of several questions about a node: one kernel, so that the functions it calls are compiled once.
 
     Parameters
     ----------

@@ -30,10 +30,9 @@ from actmeasure.kernels.belief_graph import (
     node_of,
     renew_tip,
 )
+from actmeasure.kernels.convexity_bounds import Mixing, find_inner, insert, lower_by_inner, lower_by_mixture
 from actmeasure.kernels.dynamics import EPSILON, Dynamics
-from actmeasure.kernels.inner_bound import find_inner, insert, lower_by_inner
 from actmeasure.kernels.jit import no_refcount
-from actmeasure.kernels.mixture_bound import Mixing, lower_by_mixture
 
 #: A node whose bound fell by this fraction of its gap when renewed is left: another choice may have a higher bound now.
 WORTH_TURNING_BACK = 0.01
@@ -472,7 +471,7 @@ def _cycle_values(graph: Graph, scratch: Scratch, discount: float, cycle: Any) -
 
     With rewards r_i and factors f_i on the way from n_i to n_(i+1), one round from n_0 earns R = sum_i (f_0 .. f_(i-1)) r_i and
     ends with the factor F = f_0 .. f_(k-1), so w_0 = R / (1 - F), and w_i = r_i + f_i w_(i+1). These are not rounded in one
-    direction: `_solve_cycle` starts from them and proves its result.
+    direction: `solve_cycle` starts from them and proves its result.
     """
     size = cycle.shape[0]
     total, factor, pays = 0.0, 1.0, False

@@ -47,7 +47,7 @@ class Record(NamedTuple):
 
 
 class Run(NamedTuple):
-    """Episodes to simulate, their random numbers, and how far they are."""
+    """Episodes to simulate, their random numbers, and the state of the one that is going on."""
 
     record: Record
     entropy: Any

@@ -24,7 +24,7 @@ INSTEAD = "use the agent 'acno-pomcp', which learns on it too, or plan on the mo
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What an agent is told before it acts; never the dynamics.
+    """The facts that an agent is told before it acts; never the dynamics.
 
     Attributes
     ----------
@@ -168,7 +168,7 @@ class Agent(ABC):
 
     @abstractmethod
     def observe(self, reward: float, cost: float, observation: int | None, terminated: bool, truncated: bool) -> None:
-        """Take in the result of the last decision.
+        """Learn from the result of the last decision.
 
         Parameters
         ----------

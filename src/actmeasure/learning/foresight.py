@@ -77,10 +77,7 @@ from actmeasure.learning.learning_agent import (
 )
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
-from actmeasure.planning.budget import Budget
-from actmeasure.planning.optimal import NEGLIGIBLE_GAP
-from actmeasure.planning.solution import Solution
-from actmeasure.planning.solve import solve
+from actmeasure.planning.solve import solve_by_work
 from actmeasure.policy import guide_for
 from actmeasure.schedule import BlindPlan, Schedule
 from actmeasure.settings import LARGEST_EXACT, whole
@@ -105,7 +102,7 @@ MOST_PLANS = 1_000
 
 
 class Phase(Enum):
-    """What an episode is for; see the table at the top of the module."""
+    """The purpose of an episode; see the table at the top of the module."""
 
     EXPLORING = 0
     CONFIRMING = 1
@@ -163,7 +160,7 @@ class ForesightSettings(AgentSettings):
 
 @dataclass
 class ForesightState:
-    """What decides on the phase of the next episode, besides the tables of the kernels.
+    """The numbers on which the phase of the next episode depends, besides the tables of the kernels.
 
     Attributes
     ----------
@@ -325,7 +322,7 @@ def _add_plan(
 
 @dataclass(frozen=True)
 class Outlook:
-    """What a schedule may be worth, and what a better one may add; all discounted, from the start.
+    """The value of a schedule with its uncertainty, and the gain of a better one; all discounted, from the start.
 
     Attributes
     ----------
@@ -554,7 +551,8 @@ class ForesightAgent(CompiledLearner):
         """
         model, state = self.model(), self.state
         work = max(1, self.settings.beliefs // divisor)
-        solution = _solved(model, self.settings.tolerance, work)
+        # An agent that plans as it learns must depend neither on the clock nor on when Ctrl-C was pressed.
+        solution = solve_by_work(model, self.settings.tolerance, work, interruptible=False)
         schedule, state.value, state.upper = solution.schedule, solution.value, solution.upper
         present = self._value_of_plan(model)
         is_kept = present >= state.value - is_followed * self.settings.tolerance * abs(state.value)
@@ -680,7 +678,7 @@ class ForesightAgent(CompiledLearner):
         return Evidence(self._tables.counts, self._tables.taken, self._tables.ended)
 
     def outlook(self, samples: int = 20, seed: int = 0) -> Outlook:
-        """Return what the schedule may be worth, and what a better one may add, as far as the measurements tell.
+        """Return the uncertainty of the schedule's value, and the gain of a better one, as far as the measurements tell.
 
         Before there is a schedule, or if a measurement contradicts it, this is about the schedule that would be planned now.
 
@@ -693,17 +691,19 @@ class ForesightAgent(CompiledLearner):
         self.prepared()
         if not self._seen().size:
             raise AgentError("nothing was seen yet that could tell what may be gained; train it first")
+        tolerance = self.settings.tolerance
         samples, rng = whole(samples, "samples", 1, error=AgentError), np.random.default_rng(seed)
         model, work = self.model(), max(1, self.settings.beliefs // ROUGH_DIVISOR)
         schedule = self._plan.schedule
         if not np.isfinite(self._value_of_plan(model)):
-            schedule = _solved(model, self.settings.tolerance, work).schedule
+            schedule = solve_by_work(model, tolerance, work, interruptible=False).schedule
         values, gains = np.zeros(samples), np.zeros(samples)
         for i in range(samples):
             counts, ends = self._evidence().redrawn(rng)
             drawn = self._learned_model(self._parameters.discount, None, ends, counts)
             values[i] = evaluate(drawn, schedule).discounted_return
-            gains[i] = max(0.0, _solved(drawn, self.settings.tolerance, work).value - values[i])
+            best = solve_by_work(drawn, tolerance, work, interruptible=False)
+            gains[i] = max(0.0, best.value - values[i])
         value = evaluate(model, schedule).discounted_return
         low, high = quantile_interval(values, 0.9)
         most = quantile_interval(gains, 0.9)[1]
@@ -784,13 +784,3 @@ class ForesightAgent(CompiledLearner):
             fields = {name: np.array(value).astype(cls.types[name]) for name, value in kept.items()}
         others = {name: array for name, array in arrays.items() if name not in ("kept", "hope")}
         return others | fields | {"phase": np.array(phase.value), "optimistic_value": arrays["hope"]}
-
-
-def _solved(model: Model, tolerance: float, beliefs: int) -> Solution:
-    """Solve a model to a relative tolerance, or until the work of that many beliefs is spent.
-
-    Deterministic, and Ctrl-C is held back until the end: an agent that plans as it learns must not depend on the clock or on
-    when a key was pressed.
-    """
-    budget = Budget(work=beliefs, interruptible=False)
-    return solve(model, tolerance=NEGLIGIBLE_GAP, relative_tolerance=tolerance, budget=budget)

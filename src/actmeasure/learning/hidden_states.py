@@ -207,7 +207,7 @@ class HiddenStates:
         return before
 
     def _forget(self) -> None:
-        """Let the episodes so far count less than the next one."""
+        """Reduce the weight of the episodes so far, relative to the next one."""
         self.episodes += 1
         if self.episodes > 1:
             rate, former = self.episodes**-STEP_EXPONENT, (self.episodes - 1) ** -STEP_EXPONENT

@@ -22,7 +22,7 @@ from actmeasure.kernels.learned_model import Counts, is_full, with_doubled_capac
 from actmeasure.learning.agent import Agent, CompiledAgent, Task, checked_state
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
-from actmeasure.settings import probability, real, truth, whole
+from actmeasure.settings import amount, discount_factor, probability, real, truth, whole
 
 __all__ = [
     "NEVER", "NOTHING_KNOWN", "AgentSettings", "CompiledLearner", "LearningAgent", "count_up_to", "current_names",
@@ -95,26 +95,17 @@ def finite(value: Any, name: str) -> float:
 
 def not_negative(value: Any, name: str) -> float:
     """Return a plain finite number from 0 up."""
-    number = finite(value, name)
-    if number < 0:
-        raise AgentError(f"{name} is {value!r}, expected a number from 0 up")
-    return number
+    return amount(value, name, error=AgentError)
 
 
 def positive(value: Any, name: str) -> float:
     """Return a plain finite number above 0."""
-    number = finite(value, name)
-    if number <= 0:
-        raise AgentError(f"{name} is {value!r}, expected a number above 0")
-    return number
+    return amount(value, name, above_zero=True, error=AgentError)
 
 
-def own_discount(discount: Any, name: str) -> float:
+def own_discount(value: Any, name: str) -> float:
     """Return a plain number above 0 and at most 1."""
-    number = finite(discount, name)
-    if not 0 < number <= 1:
-        raise AgentError(f"{name} is {discount!r}, expected a number above 0 and at most 1, such as 0.95")
-    return number
+    return discount_factor(value, name, AgentError)
 
 
 def current_names(kind: type[Agent], settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,6 @@ import math
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, fields
-from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
@@ -21,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from actmeasure.belief import Belief
-from actmeasure.errors import ActMeasureError, AgentError, first_repeated, quoted, unknown_name
-from actmeasure.file_access import explain, replacing, usable_path
+from actmeasure.errors import ActMeasureError, AgentError, first_repeated, unknown_name
+from actmeasure.file_access import explain, path_of, replacing
 from actmeasure.files import npz
 from actmeasure.files.archive import Shapes, read_arrays, write_arrays
 from actmeasure.files.checks import Count, Number, Strict, check_keys, converted
@@ -72,7 +71,7 @@ class _About(Strict):
 
 def save_agent(agent: LearningAgent, path: str | os.PathLike[str]) -> None:
     """Write an agent into a file; an existing file is replaced in one step, or stays as it was."""
-    target, task = _checked_path(path), agent.prepared()
+    target, task = path_of(path, SUFFIX, AgentError), agent.prepared()
     start = NOTHING_KNOWN if task.start is None else task.start
     about = msgspec.structs.asdict(_About(
         FORMAT, VERSION, agent.name, asdict(agent.settings), agent.episodes_done, task.n_states, task.n_actions, task.discount,
@@ -107,7 +106,7 @@ def save_agent(agent: LearningAgent, path: str | os.PathLike[str]) -> None:
 
 def load_agent(path: str | os.PathLike[str], kinds: Mapping[str, type[LearningAgent]]) -> LearningAgent:
     """Return the agent in a file, of one of the given classes by name."""
-    source = _checked_path(path)
+    source = path_of(path, SUFFIX, AgentError)
     types = TASK_TYPES | MEASUREMENT_TYPES
     for kind in kinds.values():
         types |= kind.types | kind.hidden_types | (kind.version_1_types or {})
@@ -219,8 +218,8 @@ def _instruments(
     if about.measurements is None:
         return None, None
     n_states, n_actions = about.n_states, about.n_actions
-    found, passive = npz.read_measurements(about.measurements, about.passive, arrays, n_states, n_actions)
-    all_of_them = [*found, *([] if passive is None else [passive])]
+    measurements, passive = npz.read_measurements(about.measurements, about.passive, arrays, n_states, n_actions)
+    all_of_them = [*measurements, *([] if passive is None else [passive])]
     # Laws have no rows for states in which episodes end.
     ended = np.zeros(n_states, dtype=bool)
     for one in all_of_them:
@@ -230,7 +229,7 @@ def _instruments(
     twice = first_repeated([one.name for one in shown])
     if twice is not None:
         raise AgentError(f"two measurements are named {twice!r}; the file is damaged")
-    return tuple(shown[: len(found)]), None if passive is None else shown[-1]
+    return tuple(shown[: len(measurements)]), None if passive is None else shown[-1]
 
 
 def _start(arrays: Mapping[str, npt.NDArray[Any]], n_states: int) -> Belief:
@@ -259,14 +258,6 @@ def _seen_starts(arrays: Mapping[str, npt.NDArray[Any]], n_states: int) -> dict[
     if (times < 1).any():
         raise AgentError("the starts it has seen have counts below 1; the file is damaged")
     return dict(zip(states.tolist(), times.tolist(), strict=True))
-
-
-def _checked_path(path: str | os.PathLike[str]) -> Path:
-    """Return a path that ends in `SUFFIX`."""
-    usable = usable_path(path)
-    if usable is None or usable.suffix.lower() != SUFFIX:
-        raise AgentError(f"the path is {quoted(path)}, expected the name of a file that ends in {SUFFIX}")
-    return usable
 
 
 #: The arrays of `Counts` in files, and their types.

@@ -134,7 +134,7 @@ def check_can_act(agent: Agent, world: Model | gym.Env[Any, Any]) -> None:
 
 
 def task_of(world: Model | gym.Env[Any, Any], episodes: int, discount: float = DISCOUNT) -> Task:
-    """Return what an agent is told of a model or an environment; a `SpaceError` if agents cannot act on the environment."""
+    """Return the task of an agent on a model or an environment; a `SpaceError` if agents cannot act on the environment."""
     if isinstance(world, Model):
         return Task.of_model(world, episodes)
     n_states, n_actions = (0, 0) if _shows_outcomes(world) else _sizes(world)

@@ -346,7 +346,8 @@ def _costs(tables: PaperTables, outputs: Outputs) -> Section:
     words = (
         "Two rows of panels: return and number of looks by the cost of a look, for published and for default settings."
     )
-    picture = outputs.add_figure("figure-costs", _costs_figure(tables.costs), caption, words, "figure-costs.csv")
+    figure = panels(tables.costs, "cost", _columns(tables.costs), "cost of a look")
+    picture = outputs.add_figure("figure-costs", figure, caption, words, "figure-costs.csv")
     return Section(title, [Text(text), picture])
 
 
@@ -483,11 +484,6 @@ AGENTS = {
 #: Panels from left to right: what is above them, and the preset of the agents in them.
 PAPER = "in the paper"
 PANELS = {"published settings": "published", "default settings": "default"}
-
-
-def _costs_figure(costs: pd.DataFrame) -> Figure:
-    """Draw return and measurements in the measuring value problem, by the cost of a look."""
-    return panels(costs, "cost", _columns(costs), "cost of a look")
 
 
 def _curves_figure(curves: pd.DataFrame, best: float | None) -> Figure:

@@ -1,4 +1,4 @@
-"""How much planning may cost: a limit on seconds, on work, or on both, with progress, Ctrl-C and the reason for stopping."""
+"""`Budget`: a limit on the seconds or the work of planning, or on both, with progress, Ctrl-C and the reason for stopping."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Certificates: what proves the bounds of a solution, for a program that checks them without the search.
+"""Certificates: the numbers that prove the bounds of a solution, for a program that checks them without the search.
 
 `actmeasure.check_certificate` states the inequalities and verifies them. Here they are made of an `OutcomeSearch`:
 its value vectors, as far as they are reached from the best ones at the start, and its beliefs, as far as the bound at
@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ import numpy.typing as npt
 
 from actmeasure import check_certificate as checker
 from actmeasure.errors import NotCoveredError, PlanError, quoted
+from actmeasure.file_access import explain, path_of, replacing
 from actmeasure.kernels.interpolation import make_programme, solve_packing
 from actmeasure.model import Model
 from actmeasure.model.finite_life import Lifetime
@@ -53,7 +53,7 @@ LEAST_ROOM = 1e-300
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
-    """Bounds on the optimum of a model with what proves them.
+    """Bounds on the optimum of a model with the numbers that prove them.
 
     Attributes
     ----------
@@ -92,12 +92,9 @@ class Certificate:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the certificate as `.npz`, for `python -m actmeasure.check_certificate model.json certificate.npz`."""
-        from actmeasure.file_access import explain, replacing
         from actmeasure.files.archive import write_arrays
 
-        if not isinstance(path, (str, os.PathLike)) or Path(os.fsdecode(path)).suffix != ".npz":
-            raise PlanError(f"the certificate is to be written to {quoted(path)}, expected a name that ends in .npz")
-        path = Path(os.fsdecode(path))
+        path = path_of(path, ".npz", PlanError)
         try:
             with replacing(path) as file:
                 write_arrays(file, self.about, self.arrays, checker.TYPES)
@@ -124,7 +121,7 @@ def check_covered(model: Model) -> None:
 
 
 def certificate(solution: Solution, *, time_limit: float | None = 60.0) -> Certificate:
-    """Return what proves bounds on the optimum, for a program that checks it without the search.
+    """Return the numbers that prove bounds on the optimum, for a program that checks them without the search.
 
     Parameters
     ----------

@@ -228,10 +228,10 @@ class Controllers:
     def _starts(self) -> FloatArray:
         """Return the beliefs in which episodes begin, times their probability, shape (n, S)."""
         base = self.search.base
-        found = np.zeros((len(base.initial_states) if base.start_is_known else 1, self.n_states))
-        rows = np.arange(len(found)) if base.start_is_known else 0
-        found[rows, base.initial_states] = base.initial_probabilities
-        return found
+        beliefs = np.zeros((len(base.initial_states) if base.start_is_known else 1, self.n_states))
+        rows = np.arange(len(beliefs)) if base.start_is_known else 0
+        beliefs[rows, base.initial_states] = base.initial_probabilities
+        return beliefs
 
     # Values and occupancy: (1) and (2)
 
@@ -284,12 +284,12 @@ class Controllers:
         """Return the solutions of v = rewards + moves v and of x = begin + moves^T x."""
         size = len(rewards)
         if size > FACTORED and moves.nnz > FACTORED_ENTRIES * size:
-            found = [
+            solutions = [
                 _iterated(matrix, right, estimate)
                 for matrix, right, estimate in zip((moves, moves.T), (rewards, begin), estimates, strict=True)
             ]
-            if found[0] is not None and found[1] is not None:
-                return found[0], found[1]
+            if solutions[0] is not None and solutions[1] is not None:
+                return solutions[0], solutions[1]
         factors: Any = linalg.splu(sparse.csc_array(sparse.eye_array(size) - moves))
         return np.asarray(factors.solve(rewards)), np.asarray(factors.solve(begin, "T"))
 
@@ -297,8 +297,8 @@ class Controllers:
 
     def edges(self, now: _Valued) -> list[_Edge]:
         """Return the edges with the largest flow."""
-        found = [_Edge(-1, number, self._at_start(belief)) for number, belief in enumerate(self.starts)]
-        masses, places = [], []
+        edges = [_Edge(-1, number, self._at_start(belief)) for number, belief in enumerate(self.starts)]
+        masses, pairs = [], []
         per_node = {}
         for node, decision in enumerate(now.controller.decisions):
             if now.flows[:, node].any():
@@ -307,17 +307,17 @@ class Controllers:
                 if last > first:
                     offsets = self.cell_offsets[first:last] - self.cell_offsets[first]
                     masses.append(np.add.reduceat(flows[int(self.search.periods > 0) :].sum(axis=0), offsets))
-                    places += [(node, position) for position in range(last - first)]
-        if not places:
-            return found
+                    pairs += [(node, position) for position in range(last - first)]
+        if not pairs:
+            return edges
         mass = np.concatenate(masses)
         order = np.argsort(-mass, kind="stable")[:MOST_EDGES]
         for number in order[mass[order] > 0].tolist():
-            node, position = places[number]
-            found.append(
+            node, position = pairs[number]
+            edges.append(
                 _Edge(node, position, self._key_flow(now.controller.decisions[node], position, per_node[node]))
             )
-        return found
+        return edges
 
     def _at_start(self, belief: FloatArray) -> FloatArray:
         flow = np.zeros((self.layers, self.n_states))
@@ -395,13 +395,13 @@ class Controllers:
 
     def first(self) -> _Valued:
         """Return the best controller with one node: an action that is repeated without looks."""
-        found = []
+        single = []
         for number, decision in enumerate(self.search.made.decisions):
             if decision.measurement == 0:
                 count = int(self.key_offsets[number + 1] - self.key_offsets[number])
                 starts = np.zeros(len(self.starts), dtype=np.int64)
-                found.append(self.valued(_Controller((number,), (np.zeros(count, dtype=np.int64),), starts)))
-        return max(found, key=lambda one: one.value)
+                single.append(self.valued(_Controller((number,), (np.zeros(count, dtype=np.int64),), starts)))
+        return max(single, key=lambda one: one.value)
 
     def grow(self, nodes: int, goal: float) -> _Valued:
         """Return the best controller found with at most `nodes` nodes; growing ends at a value of `goal`.
@@ -412,7 +412,7 @@ class Controllers:
         if small.value >= goal - self._least(goal) or len(small.controller) < nodes or self.budget.stops():
             return small
         large = self._grown(small, BEYOND_LIMIT * nodes, goal)
-        return max(small, self._grown(self._limited(large, nodes), nodes, goal), key=lambda found: found.value)
+        return max(small, self._grown(self._limited(large, nodes), nodes, goal), key=lambda one: one.value)
 
     def _grown(self, now: _Valued, nodes: int, goal: float) -> _Valued:
         """Return the best controller that is found by adding nodes to this one, and dropping others beyond the limit."""
@@ -421,9 +421,9 @@ class Controllers:
             largest = min(LARGEST_TREE * 2**stuck, nodes + BEYOND)
             room = max(nodes - len(best.controller), 0) + BEYOND
             larger = self._added(best, min(largest, room) if stuck == 0 else largest, stuck)
-            found = best if larger is None else self._limited(self.improved(larger), nodes)
-            if found.value > best.value + self._least(best.value):
-                best, stuck = found, 0
+            candidate = best if larger is None else self._limited(self.improved(larger), nodes)
+            if candidate.value > best.value + self._least(best.value):
+                best, stuck = candidate, 0
             else:
                 stuck += 1
         return best
@@ -477,10 +477,10 @@ class Controllers:
         best: tuple[float, _Valued] | None = None
         for _, number, tree in options[:EVALUATED]:
             larger = now.controller.with_nodes(tree).with_edge(edges[number], len(now.controller))
-            found = self.valued(larger, now)
-            score = (found.value - now.value) / len(tree) ** power
+            candidate = self.valued(larger, now)
+            score = (candidate.value - now.value) / len(tree) ** power
             if best is None or score > best[0]:
-                best = score, found
+                best = score, candidate
             if self.budget.stops():
                 break
         return None if best is None else best[1]
@@ -503,7 +503,7 @@ class Controllers:
                     count += 1
 
         follow(0)
-        found = []
+        trees = []
         while heap and len(tree) < most and not self.budget.stops():
             _, _, position, outcome = heapq.heappop(heap)
             parent = tree[position]
@@ -511,8 +511,8 @@ class Controllers:
             tree.append(_Leaf.at(self, parent.flow_of(self, outcome), now.values))
             follow(len(tree) - 1)
             total, nodes = self._assembled(tree, n)
-            found.append((total - present, nodes))
-        return found
+            trees.append((total - present, nodes))
+        return trees
 
     def _assembled(self, tree: list[_Leaf], n: int) -> tuple[float, list[tuple[int, IntArray]]]:
         """Return the value of a tree at its flow, and its nodes, the root first, numbered from n."""
@@ -551,21 +551,21 @@ class Controllers:
                 flow = now.flows[:, node]
                 if not flow.any():
                     continue
-                found = self.backup(flow, now.values)
-                gain = found.value - float((flow * now.values[:, node]).sum())
+                backup = self.backup(flow, now.values)
+                gain = backup.value - float((flow * now.values[:, node]).sum())
                 if gain > self._least(now.value):
-                    changes.append((gain, node, found))
+                    changes.append((gain, node, backup))
             changes.sort(key=lambda change: -change[0])
             before = now.value
             if len(changes) > 1:
                 together = now.controller
-                for _, node, found in changes:
-                    together = together.with_node(node, found.decision, found.targets)
+                for _, node, backup in changes:
+                    together = together.with_node(node, backup.decision, backup.targets)
                 candidate = self.valued(together, now)
                 now = candidate if candidate.value > now.value else now
             if now.value == before:
-                for _, node, found in changes:
-                    candidate = self.valued(now.controller.with_node(node, found.decision, found.targets), now)
+                for _, node, backup in changes:
+                    candidate = self.valued(now.controller.with_node(node, backup.decision, backup.targets), now)
                     now = candidate if candidate.value > now.value else now
                     if self.budget.stops():
                         break
@@ -616,15 +616,15 @@ class Controllers:
                     kept = kept.with_node(other, kept.decisions[other], targets)
             if (kept.starts == node).any():
                 kept = _Controller(kept.decisions, kept.targets, np.where(kept.starts == node, others[0], kept.starts))
-            found = self.valued(kept.without(node))
-            if best is None or found.value > best.value:
-                best = found
+            candidate = self.valued(kept.without(node))
+            if best is None or candidate.value > best.value:
+                best = candidate
         assert best is not None
         return best
 
-    def graph(self, found: _Valued) -> PolicyGraph:
+    def graph(self, valued: _Valued) -> PolicyGraph:
         """Return a controller as a policy graph."""
-        controller = found.controller
+        controller = valued.controller
         edges: list[dict[int | str | None, int]] = []
         for node, decision in enumerate(controller.decisions):
             first, last = self.key_offsets[decision], self.key_offsets[decision + 1]
@@ -654,8 +654,8 @@ def _iterated(moves: Any, right: FloatArray, estimate: FloatArray | None) -> Flo
     size = len(right)
     operator = linalg.LinearOperator((size, size), matvec=lambda v: v - moves @ v, dtype=np.float64)
     with np.errstate(all="ignore"):
-        found, problem = linalg.bicgstab(operator, right, x0=estimate, rtol=RESIDUAL, atol=0.0, maxiter=400)
-    return np.asarray(found) if problem == 0 and np.isfinite(found).all() else None
+        solution, problem = linalg.bicgstab(operator, right, x0=estimate, rtol=RESIDUAL, atol=0.0, maxiter=400)
+    return np.asarray(solution) if problem == 0 and np.isfinite(solution).all() else None
 
 
 @dataclass(eq=False)

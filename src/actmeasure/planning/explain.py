@@ -1,4 +1,4 @@
-"""Explain why a plan looks when it does: the value of looking at each step against that of not looking."""
+"""Explanations of a schedule: at each step of a plan, the value of looking and that of not looking."""
 
 from __future__ import annotations
 
@@ -20,8 +20,6 @@ from actmeasure.schedule import BlindPlan, Schedule
 from actmeasure.text import belief_text, percent, short_number, some_states, text_table
 
 if TYPE_CHECKING:
-    import os
-
     import pandas as pd
     from matplotlib.figure import Figure
 
@@ -337,14 +335,10 @@ class Explanation:
         return "\n".join(lines)
 
     def _notes(self) -> Iterator[str]:
-        if self.plan.then == "repeat" and not _is_over_after(self.model, self.steps[-1]):
+        if self.plan.then == "repeat" and not self.steps[-1].belief.predict(self.model, self.steps[-1].action).is_over:
             yield "... and so on without end."
         if any(math.isnan(step.looking) or math.isnan(step.waiting) for step in self.steps):
             yield "?: a look may show a state that this schedule has no plan for."
 
     def __repr__(self) -> str:
         return f"Explanation({self.title}; {len(self.steps)} steps)"
-
-
-def _is_over_after(model: Model, step: ExplainedStep) -> bool:
-    return step.belief.predict(model, step.action).is_over

@@ -1,4 +1,4 @@
-"""Explain the decisions at a belief: what each costs, what it is worth, what may be seen, and what would be decided then."""
+"""Explanations of a belief: the price and value of every decision, its outcomes, and the decision after each outcome."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DECISIONS_SHOWN, OUTCOMES_SHOWN = 20, 8
 
 
 def explain_belief(solution: Solution, at: Belief | int | str | None = None) -> BeliefExplanation:
-    """Return all decisions at a belief, a known state, or the start (None), with what they are worth and what may follow."""
+    """Return all decisions at a belief, a known state, or the start (None), with their values and outcomes."""
     model = solution.model
     if isinstance(at, Belief):
         belief = running_belief(model, at)
@@ -127,7 +127,7 @@ class ExplainedOutcome:
 
 @dataclass(frozen=True)
 class ExplainedDecision:
-    """An action and a measurement at a belief, and what they are worth, with everything that follows.
+    """An action and a measurement at a belief, with their value if everything that follows is decided as planned.
 
     Attributes
     ----------
@@ -167,7 +167,7 @@ class ExplainedDecision:
 
 @dataclass(frozen=True, eq=False)
 class BeliefExplanation:
-    """All decisions at a belief, what they are worth, and what follows; has `print` and `to_pandas`.
+    """All decisions at a belief, with their values and outcomes; has `print` and `to_pandas`.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-r"""What one measurement is worth: the optimum over its price, and what an instrument of another quality may cost.
+r"""The value of one measurement: the optimum over its price, and the price up to which another quality pays.
 
 **Price.** Write V(c) for the optimum when the measurement costs c, everything else as it is. A policy with discounted reward r
 (other prices subtracted) and l discounted uses of the measurement earns r - c l, so V is the highest of such lines: convex, and
@@ -37,6 +37,7 @@ from actmeasure.planning.tradeoff import (
     TIME_SHARE,
     PriceSearch,
     TradeoffProgress,
+    ValueLine,
     at_price,
     changed,
     envelope_values,
@@ -54,7 +55,6 @@ __all__ = [
     "MeasurementTradeoff",
     "QualityPoint",
     "QualityTradeoff",
-    "UseLine",
     "largest_quality",
     "measurement_tradeoff",
     "quality_tradeoff",
@@ -67,17 +67,6 @@ QUALITIES = (0.25, 0.5, 0.75, 1.0)
 MOST_PRICES = 12
 #: Relative margin for rounding in the number of uses of a measurement.
 LOOKS_ROUNDING = 1e-11
-
-
-@dataclass(frozen=True)
-class UseLine:
-    """A lower bound on what a policy earns as a line in the price of a measurement: `reward - price * looks`."""
-
-    reward: float
-    looks: float
-
-    def at(self, price: float) -> float:
-        return self.reward - price * self.looks
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +111,7 @@ class MeasurementTradeoff:
     gap: float
     seconds: float
     stopped: Stopped
-    lines: tuple[UseLine, ...] = field(repr=False)
+    lines: tuple[ValueLine, ...] = field(repr=False)
 
     @property
     def closed(self) -> bool:
@@ -193,7 +182,7 @@ class QualityPoint:
 
 @dataclass(frozen=True, eq=False)
 class QualityTradeoff:
-    """What instruments of other qualities are worth, and what they may cost; has `print` and `to_pandas`.
+    """The optimum with instruments of other qualities, and the prices up to which they pay; has `print` and `to_pandas`.
 
     Attributes
     ----------
@@ -288,7 +277,7 @@ def quality_tradeoff(
     budget: Budget,
     listener: Callable[[TradeoffProgress], None] | None = None,
 ) -> QualityTradeoff:
-    """Return what instruments of some qualities are worth, and what they may cost; see `tradeoff`."""
+    """Return the optimum with instruments of some qualities, and the prices up to which they pay; see `tradeoff`."""
     number = _number(model, measurement)
     largest = largest_quality(model, number)
     if qualities is None:
@@ -327,7 +316,7 @@ def quality_tradeoff(
 
 
 @dataclass(eq=False)
-class _MeasurementSearch(PriceSearch[UseLine]):
+class _MeasurementSearch(PriceSearch[ValueLine]):
     """The search over the price of a measurement of any kind, with bounds on the optimum without it."""
 
     without: tuple[float, float] = (-math.inf, math.inf)
@@ -346,7 +335,7 @@ class _MeasurementSearch(PriceSearch[UseLine]):
         """The price in the model; 1 where that is a table, which prices multiply."""
         return 1.0 if self.own_price is None else self.own_price
 
-    def line_of(self, solution: Solution, price: float) -> UseLine:
+    def line_of(self, solution: Solution, price: float) -> ValueLine:
         """See `PriceSearch.line_of`."""
         model, number, is_one_price = self.model, self.number, self.own_price is not None
         search = solution.search
@@ -362,13 +351,13 @@ class _MeasurementSearch(PriceSearch[UseLine]):
             free, paid = (evaluate(at_price(model, number, times), acts).discounted_return for times in (0.0, 1.0))
             looks = free - paid
         looks = max(0.0, looks)
-        return UseLine(solution.lower + price * looks * (1 - LOOKS_ROUNDING), looks)
+        return ValueLine(solution.lower + price * looks * (1 - LOOKS_ROUNDING), looks)
 
     def solve_without(self) -> None:
         """Solve the model without the measurement."""
         solution = self.solution(changed(self.model, self.number, lambda _: None), self.method, TIME_SHARE)
         self.without = solution.lower, min(solution.upper, *self.uppers.values())
-        self.add_line(UseLine(solution.lower, 0.0))
+        self.add_line(ValueLine(solution.lower, 0.0))
         self.stops[math.inf] = solution.stopped
 
     def price_for(self, goal: tuple[float, float], is_better: bool, share: float) -> tuple[float, float]:
@@ -405,7 +394,7 @@ class _MeasurementSearch(PriceSearch[UseLine]):
         return reasons[0] if reasons else "closed"
 
     def result(self) -> MeasurementTradeoff:
-        """Return the curve so far."""
+        """Return the bounds at all prices solved so far."""
         pieces, (prices, uppers) = self.inner(), self.outer()
         if not pieces:
             raise PlanError(

@@ -25,10 +25,10 @@ from actmeasure.belief import Belief
 from actmeasure.errors import PlanError
 from actmeasure.evaluation import Evaluation, evaluate
 from actmeasure.kernel_arrays import dynamics
-from actmeasure.kernels import belief_graph, graph_search, inner_bound
+from actmeasure.kernels import belief_graph, graph_search
 from actmeasure.kernels.belief_graph import Bounds, Graph, Scratch
+from actmeasure.kernels.convexity_bounds import insert_all, make_mixing
 from actmeasure.kernels.dynamics import EPSILON, Dynamics, relative_error
-from actmeasure.kernels.mixture_bound import MOST_BACK, Mixing
 from actmeasure.markov import RoundingError
 from actmeasure.model import Model
 from actmeasure.model.transitions import FloatArray
@@ -40,7 +40,7 @@ from actmeasure.planning.outcome_search import outcome_plan
 from actmeasure.planning.solution import Plan
 from actmeasure.schedule import BlindPlan, Schedule
 
-__all__ = ["NEGLIGIBLE_GAP", "Never", "Optimal", "Search", "make_graph", "make_scratch"]
+__all__ = ["Never", "Optimal", "Search", "make_graph", "make_scratch"]
 
 IntArray = npt.NDArray[np.int64]
 
@@ -52,8 +52,6 @@ HEAD_SHARE, HEAD_SECONDS = 0.25, 1.0
 ATM_SHARE = 2 / 3
 #: Share of the time, and most seconds, for the search at a discount slightly below 1 where the model has none.
 WARM_START_SHARE, WARM_START_SECONDS = 0.5, 10.0
-#: An absolute gap that counts as closed where the tolerance is relative.
-NEGLIGIBLE_GAP = 1e-9
 
 
 @dataclass(frozen=True)
@@ -270,9 +268,7 @@ class Search:
         self._met = np.empty(model.n_states, np.int64)
         self._tips = np.empty_like(self._out)
         self._progress = np.zeros(7, np.int64)
-        self._mixing = Mixing(
-            np.empty(MOST_BACK, np.int64), np.empty(1, np.int64), inner_bound.make_index(model.n_states)
-        )
+        self._mixing = make_mixing(model.n_states)
         self._is_indexed = False
         #: Beliefs are bounded by mixtures, inner beliefs and shared plans once more nodes than this are expanded; never without
         #: discount.
@@ -394,14 +390,14 @@ class Search:
         for piece in _pieces(met):
             if self._halts():
                 return expanded
-            expanded += self._expand_below_states(piece, max(threshold, TIGHTENING_SHARE * gap))
+            expanded += self._expand_below(piece, True, TIPS_PER_ACTION, max(threshold, TIGHTENING_SHARE * gap))
         times = max(LEAST_TIPS, int(EXPANSION_SHARE * expanded / n_own))
         nodes = self._out[:count].copy()
         for part, tips in ((nodes[n_own:], LEAST_TIPS), (nodes[:n_own], times)):
             for piece in reversed(_pieces(part)):
                 if self._halts():
                     return expanded
-                expanded += self._expand_below_nodes(piece, tips, threshold)
+                expanded += self._expand_below(piece, False, tips, threshold)
         return expanded
 
     def _settle(self, threshold: float) -> None:
@@ -435,13 +431,13 @@ class Search:
         seen = np.bincount(graph.states[:n_entries], graph.probabilities[:n_entries], model.n_states)
         known = graph.node_of_state
         seen[(known < 0) | ~graph.expanded[known]] = 0.0
-        found = set()
+        candidates = set()
         for state in np.argsort(-seen, kind="stable")[:MOST_PLANNED].tolist():
             if seen[state] > 0:
                 plan, _ = _plan(graph, bounds, self._scratch, model, int(known[state]), self._plans)
                 if plan.then == "measure" and len(plan.actions) > 1:
-                    found.add(plan.actions)
-        offered = sorted(found.difference(self._plans))
+                    candidates.add(plan.actions)
+        offered = sorted(candidates.difference(self._plans))
         moves = _moves(model)
         if offered and len(self._plans) < MOST_PLANS:
             sample = np.linspace(0, n_nodes - 1, SAMPLED).astype(np.int64)
@@ -474,19 +470,13 @@ class Search:
         n_own, count, n_met = self._progress[[graph_search.N_OWN, graph_search.COUNT, graph_search.N_MET]].tolist()
         return n_own, count, n_met
 
-    def _expand_below_states(self, states: IntArray, threshold: float) -> int:
-        return self._with_room(states, True, TIPS_PER_ACTION, threshold)
-
-    def _expand_below_nodes(self, nodes: IntArray, times: int, threshold: float) -> int:
-        return self._with_room(nodes, False, times, threshold)
-
-    def _with_room(self, where: IntArray, of_states: bool, times: int, threshold: float) -> int:
+    def _expand_below(self, where: IntArray, of_states: bool, times: int, threshold: float) -> int:
         """Expand below states or nodes, again with a larger graph if it was full; returns how many tips were expanded."""
         while True:
             mixing = self._mixing if self._graph.counts[belief_graph.EXPANDED] > self.mixes_above else None
             if mixing is not None and not self._is_indexed:
                 self._is_indexed = True
-                inner_bound.insert_all(self._graph, mixing.index)
+                insert_all(self._graph, mixing.index)
             done = graph_search.expand_below(
                 self._graph, self._arrays, self.bounds, self._scratch, mixing, self.model.discount, where, of_states,
                 times, threshold,

@@ -15,7 +15,7 @@ from scipy import sparse
 from scipy.sparse import linalg
 
 from actmeasure.belief import Belief
-from actmeasure.drawing import INK, LARGEST, check_path, matplotlib_for, new_figure, save_figure
+from actmeasure.drawing import INK, LARGEST, check_path, draw_pair, new_figure, save_figure
 from actmeasure.errors import PlanError, quoted
 from actmeasure.evaluation import plan_chain
 from actmeasure.model import Model
@@ -283,34 +283,12 @@ PRICE_MARGIN = 1.3
 
 def plot_frontier(frontier: Frontier, path_or_axes: str | os.PathLike[str] | Sequence[Any] | None = None) -> Any:
     """Draw a frontier on a pair of axes, into a file or on a new figure; returns the axes."""
-    matplotlib_for("Frontier.plot")
-    if isinstance(path_or_axes, (str, os.PathLike)):
-        path = check_path(path_or_axes)
-        figure = new_figure("Frontier.plot", *FRONTIER_SIZE)
-        axes = _draw_frontier(frontier, figure.subplots(1, 2))
-        save_figure(figure, path)
-        return axes
-    return _draw_frontier(frontier, _shown_axes() if path_or_axes is None else _checked_axes(path_or_axes))
 
+    def draw(axes: Any) -> None:
+        _draw_values(frontier, axes[0])
+        _draw_rewards(frontier, axes[1])
 
-def _draw_frontier(frontier: Frontier, axes: Any) -> Any:
-    _draw_values(frontier, axes[0])
-    _draw_rewards(frontier, axes[1])
-    return axes
-
-
-def _shown_axes() -> Any:
-    """Return two new axes that a notebook or `pyplot.show` shows."""
-    from matplotlib import pyplot
-
-    return pyplot.subplots(1, 2, figsize=FRONTIER_SIZE, layout="constrained")[1]
-
-
-def _checked_axes(axes: Any) -> Any:
-    pair = np.asarray(axes, dtype=object).ravel()
-    if len(pair) != 2 or not all(hasattr(one, "fill_between") for one in pair):
-        raise PlanError(f"plot was given {quoted(axes)}, expected a path, two matplotlib axes, or nothing")
-    return pair
+    return draw_pair("Frontier.plot", path_or_axes, draw, FRONTIER_SIZE, PlanError, nrows=1, ncols=2)
 
 
 def _draw_values(frontier: Frontier, axes: Any) -> None:

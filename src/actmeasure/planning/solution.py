@@ -25,7 +25,7 @@ from actmeasure.planning.explain_belief import BeliefExplanation, explain_belief
 from actmeasure.policy import BeliefPolicy, Policy
 from actmeasure.policy_graph import PolicyGraph
 from actmeasure.schedule import BlindPlan, Schedule
-from actmeasure.settings import real, whole
+from actmeasure.settings import amount, whole
 from actmeasure.text import name_value_lines, shortened, text_table
 
 if TYPE_CHECKING:
@@ -194,9 +194,8 @@ class Solution:
         if nodes is None:
             return self._whole_graph()
         nodes = whole(nodes, "nodes", 1, error=PlanError, what="a number of nodes")
-        if not 0 <= real(within, "within", PlanError, "a share such as 0.01") < math.inf:
-            raise PlanError(f"within is {within!r}, expected a share that is 0 or more, such as 0.01")
-        key = (nodes, float(within), time_limit)
+        within = amount(within, "within", False, PlanError, "a share that is 0 or more, such as 0.01")
+        key = (nodes, within, time_limit)
         if key not in self._controllers:
             found = self._readable(nodes, float(within), Budget.of(time_limit))
             if within == 0:  # more nodes never lose more than fewer, whatever the time limits
@@ -268,7 +267,7 @@ class Solution:
         return self.upper - self.lower
 
     def explain(self, state: Belief | int | str | None = None) -> Explanation | BeliefExplanation:
-        """Return why it is decided as it is: what looking is worth at each step of a plan, or what each decision is at a belief.
+        """Return the value of looking at each step of a plan or, at a belief, the values of all decisions.
 
         Parameters
         ----------
@@ -333,7 +332,7 @@ class Solution:
         return solution_frame(self)
 
     def table(self, plans: int = 20, nodes: int | None = None) -> str:
-        """Return value, bounds, looks and the first `plans` plans as text; `print` shows the same.
+        """Return value, bounds, looks and the first `plans` plans as text, as `print` does.
 
         With `nodes`, the steps of `policy_graph(nodes)` instead of the plans, and what it loses.
         """

@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass, replace
-from importlib import import_module
 from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
@@ -24,9 +23,9 @@ from actmeasure.planning.optimal import Never, Optimal
 from actmeasure.planning.solution import Plan, Solution
 from actmeasure.progress import end_line
 from actmeasure.schedule import Schedule
-from actmeasure.settings import real
+from actmeasure.settings import amount, imported, real
 
-__all__ = ["METHODS", "Method", "has_setting", "method_of", "module_of", "register", "solve"]
+__all__ = ["METHODS", "Method", "is_search", "method_of", "module_of", "register", "solve", "solve_by_work"]
 
 
 @runtime_checkable
@@ -58,6 +57,8 @@ METHODS: dict[str, Method] = {
 BOUND_SLACK = 1e-7
 #: Largest k of `every-k`.
 LARGEST_K = 10_000
+#: An absolute gap that counts as closed where the tolerance is relative.
+NEGLIGIBLE_GAP = 1e-9
 EVERY = re.compile(r"every-([1-9][0-9]*)")
 
 
@@ -115,21 +116,38 @@ def solve(
     chosen = method_of(method)
     if not isinstance(model, Model):
         raise PlanError(f"the model is {quoted(model)}, expected a Model")
-    if not 0 < real(tolerance, "tolerance", PlanError, "a number above 0, such as 1e-6") < math.inf:
-        raise PlanError(f"tolerance is {tolerance!r}, expected a number above 0, such as 1e-6")
+    tolerance = amount(tolerance, "tolerance", True, PlanError, "a number above 0, such as 1e-6")
     if relative_tolerance is not None:
         expected = "a share from 0 to 1, such as 1e-3"
-        if not 0 <= real(relative_tolerance, "relative_tolerance", PlanError, expected) <= 1:
+        relative_tolerance = real(relative_tolerance, "relative_tolerance", PlanError, expected)
+        if not 0 <= relative_tolerance <= 1:
             raise PlanError(f"relative_tolerance is {relative_tolerance!r}, expected {expected}")
     budget = Budget.of(time_limit, progress, budget)
     try:
-        plan = _with_tolerances(chosen, float(tolerance), relative_tolerance).solve(model, budget)
+        plan = _with_tolerances(chosen, tolerance, relative_tolerance).solve(model, budget)
     finally:
         if budget.progress is True:
             end_line()
     if not isinstance(plan, Plan):
         raise PlanError(f"the method {quoted(method)} returned {quoted(plan)}, expected a Plan")
     return _solution(model, method if isinstance(method, str) else type(method).__name__, plan, budget)
+
+
+def solve_by_work(
+    model: Model, tolerance: float, beliefs: int, method: str = "optimal", *, interruptible: bool = True
+) -> Solution:
+    """Return a solution within a relative tolerance, or when that much work is spent: the same on every machine.
+
+    The tolerance of methods that are no search is absolute. Without `interruptible`, Ctrl-C does not end the search.
+    """
+    absolute = NEGLIGIBLE_GAP if is_search(method) else tolerance
+    budget = Budget(work=beliefs, interruptible=interruptible)
+    return solve(model, method, absolute, relative_tolerance=tolerance, budget=budget)
+
+
+def is_search(method: str) -> bool:
+    """Return whether a method spends a budget of work, up to a relative tolerance."""
+    return _has_setting(method_of(method), "relative_tolerance")
 
 
 def register(name: str, method: Method) -> None:
@@ -204,15 +222,15 @@ def module_of(method: str) -> str:
 
 def _imported_method(name: str) -> Method:
     """Return the method of a name `package.module:Name`; if that is a class, an object of it."""
-    module, _, attribute = name.partition(":")
-    try:
-        imported = getattr(import_module(module), attribute)
-        method = imported() if isinstance(imported, type) else imported
-    except Exception as error:  # whatever a module raises when it is imported, or a class when it is called
-        raise PlanError(
-            f"the method {quoted(name)} cannot be imported: {type(error).__name__}: {error}; expected package.module:Name of a "
-            "module that is installed, or on the path of Python, and a class without arguments, or an object, in it"
-        ) from error
+    method = imported("method", name, PlanError)
+    if isinstance(method, type):
+        try:
+            method = method()
+        except Exception as error:  # whatever the class raises
+            raise PlanError(
+                f"the method {quoted(name)} cannot be made: {type(error).__name__}: {error}; expected a class without arguments, "
+                "or an object"
+            ) from error
     _check_method(method)
     return cast("Method", method)
 
@@ -224,15 +242,15 @@ def _check_method(method: Any) -> None:
         )
 
 
-def has_setting(method: Method, name: str) -> bool:
+def _has_setting(method: Method, name: str) -> bool:
     """Return whether a method is a dataclass with a field of this name, which `solve` may set."""
     return is_dataclass(method) and any(field.name == name for field in fields(method))
 
 
 def _with_tolerances(method: Method, tolerance: float, relative: float | None) -> Method:
     """Return the method with these tolerances, as far as they are among its settings."""
-    given = {"tolerance": tolerance, "relative_tolerance": None if relative is None else float(relative)}
-    changes = {name: value for name, value in given.items() if value is not None and has_setting(method, name)}
+    given = {"tolerance": tolerance, "relative_tolerance": relative}
+    changes = {name: value for name, value in given.items() if value is not None and _has_setting(method, name)}
     return cast("Method", replace(cast("Any", method), **changes)) if changes else method
 
 

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Generic, Literal, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Generic, Literal, TypeVar, overload
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from actmeasure.planning.solution import Solution
 from actmeasure.planning.solve import Method, method_of, solve
 from actmeasure.progress import end_line, rewrite_line
 from actmeasure.schedule import Schedule
-from actmeasure.settings import real, whole
+from actmeasure.settings import amount, real, whole
 
 if TYPE_CHECKING:
     from actmeasure.planning.measurement_tradeoff import MeasurementTradeoff, QualityTradeoff
@@ -42,6 +42,7 @@ __all__ = [
     "changed",
     "envelope",
     "envelope_values",
+    "frontier_pieces",
     "one_price",
     "price_at_bound",
     "price_at_value",
@@ -162,19 +163,17 @@ def tradeoff(
             raise PlanError("quality and relative_tolerance are those of one measurement; name it with measurement")
         names = " or ".join(f"measurement={look.name!r}" for look in model.measurements) or "a model with measurements"
         model.require_exact_looks("tradeoff, which varies the price of a look,", f"name one measurement: {names}")
-    asked = real(tolerance, "tolerance", PlanError, "a number above 0, such as 1e-3")
-    if not 0 < asked < math.inf:
-        raise PlanError(f"tolerance is {tolerance!r}, expected a finite number above 0, such as 1e-3")
+    tolerance = amount(tolerance, "tolerance", True, PlanError, "a finite number above 0, such as 1e-3")
     budget = Budget.of(time_limit, budget=budget)
     steps = whole(horizon, "horizon", 1, LONGEST, PlanError)
     listener = (lambda now: rewrite_line(str(now))) if progress is True else progress or None
     method_of(method)  # so that an unknown name is refused now
     if measurement is not None:
-        result = _of_measurement(model, measurement, quality, asked, relative_tolerance, method, budget, listener)
+        result = _of_measurement(model, measurement, quality, tolerance, relative_tolerance, method, budget, listener)
         if progress is True:
             end_line()
         return result
-    search = _ScheduleSearch(model, 1, asked, method, budget, listener, horizon=steps)
+    search = _ScheduleSearch(model, 1, tolerance, method, budget, listener, horizon=steps)
     with budget.deferred_interrupts():
         search.run()
         if progress is True:
@@ -208,16 +207,15 @@ def _of_measurement(
 EQUAL_WITHIN = 1e-12
 
 
-class ValueLine(Protocol):
-    """What a policy is worth as a line in the price: `reward - price * looks`."""
+@dataclass(frozen=True, eq=False)
+class ValueLine:
+    """The value of a policy, or a lower bound on it, as a line in the price: `reward - price * looks`."""
 
-    @property
-    def reward(self) -> float: ...
+    reward: float
+    looks: float
 
-    @property
-    def looks(self) -> float: ...
-
-    def at(self, price: float) -> float: ...
+    def at(self, price: float) -> float:
+        return self.reward - price * self.looks
 
 
 L = TypeVar("L", bound=ValueLine)
@@ -433,11 +431,10 @@ class PriceSearch(Generic[L]):
         except PlanError:
             if self.budget.seconds is None or self.budget.is_interrupted:
                 raise
-            self._solve_with_all_time(0.0)
-
-    def _solve_with_all_time(self, price: float) -> None:
+        else:
+            return
         try:
-            self.solve_at(price, share=1.0)
+            self.solve_at(0.0, share=1.0)
         except PlanError as error:
             if not self.budget.is_out_of_time:
                 raise
@@ -580,16 +577,19 @@ NEVER_SECONDS, NEVER_TIMES = 60.0, 5.0
 
 
 @dataclass(frozen=True, eq=False)
-class PriceLine:
-    """A schedule as a line in the price: `reward - price * looks`."""
+class PriceLine(ValueLine):
+    """A schedule and its value as a line in the price."""
 
     schedule: Schedule
     evaluation: Evaluation
-    reward: float
-    looks: float
 
-    def at(self, price: float) -> float:
-        return self.reward - price * self.looks
+
+def frontier_pieces(pieces: Sequence[Piece[PriceLine]]) -> tuple[FrontierPiece, ...]:
+    """Return the pieces of an envelope of schedules as a frontier has them."""
+    return tuple(
+        FrontierPiece(piece.low, piece.high, piece.line.schedule, piece.line.looks, piece.line.evaluation)
+        for piece in pieces
+    )
 
 
 @dataclass(eq=False)
@@ -617,7 +617,7 @@ class _ScheduleSearch(PriceSearch[PriceLine]):
             looks = reward - evaluation.discounted_return
             # A difference of equal sums is rounding, and no look.
             looks = 0.0 if looks <= EQUAL_WITHIN * (1 + abs(reward)) else looks
-        return PriceLine(solution.schedule, evaluation, reward, looks)
+        return PriceLine(reward, looks, solution.schedule, evaluation)
 
     def solve_without(self) -> None:
         """Find the best schedule that never looks."""
@@ -643,10 +643,7 @@ class _ScheduleSearch(PriceSearch[PriceLine]):
         return Frontier(
             model=self.model,
             tolerance=self.tolerance,
-            pieces=tuple(
-                FrontierPiece(piece.low, piece.high, piece.line.schedule, piece.line.looks, piece.line.evaluation)
-                for piece in pieces
-            ),
+            pieces=frontier_pieces(pieces),
             prices=prices,
             lower=lowers,
             upper=uppers,

@@ -25,14 +25,14 @@ __all__ = ["AGENTS", "BOUNDS", "IMPERFECT", "NAMES", "PROBLEMS", "SMALL", "SUITE
 VERSION = 1
 #: Names of the study, in full and quick, and of its parts.
 NAMES = (f"bench-suite-{VERSION}", f"bench-suite-{VERSION}-quick")
-SUITE, SMALL, IMPERFECT, BOUNDED, PATIENT = "suite", "small", "imperfect-looks", "bounds", "optima"
+SUITE, SMALL, IMPERFECT, BOUNDED, UNDISCOUNTED = "suite", "small", "imperfect-looks", "bounds", "optima"
 EPISODES, SEEDS, MAX_STEPS = 500, 5, 200
 #: Simulations for each decision of agents that plan by simulation, so that the suite takes minutes.
 SIMULATIONS = 100
 #: Budget of the optimum, in beliefs, and its relative gap.
 BELIEFS, TOLERANCE = 20_000, 1e-3
 #: Discount of plans that come close to the largest undiscounted return.
-PATIENCE = 0.99
+NEAR_ONE = 0.99
 #: Most steps of an episode of CartPole, each of which pays 1.
 CART_POLE_STEPS = 500
 
@@ -93,7 +93,7 @@ def bench_suite(quick: bool = False, added: Iterable[AgentSpec] = ()) -> Study:
     limits: dict[str, Any] = {"max_steps": CART_POLE_STEPS, "tolerance": TOLERANCE, "beliefs": BELIEFS}
     models = [problem for problem in PROBLEMS if problem.gymnasium is None]
     small = [problem for problem in PROBLEMS if problem.label not in LARGE]
-    patient = [replace(one, settings={**one.settings, "discount": PATIENCE}) for one in models]
+    undiscounted = [replace(one, settings={**one.settings, "discount": NEAR_ONE}) for one in models]
     study = Study(
         NAMES[0],
         "Active measuring: a benchmark of twelve problems",
@@ -105,7 +105,7 @@ def bench_suite(quick: bool = False, added: Iterable[AgentSpec] = ()) -> Study:
             ),
             Part(SMALL, "An agent for small problems", small, [_shortened(DENSE)], EPISODES, SEEDS, **limits),
             Part(BOUNDED, "Optima at the problems' own discounts", models, methods=["optimal"], **limits),
-            Part(PATIENT, f"Optima at a discount of {PATIENCE}", patient, methods=["optimal"], **limits),
+            Part(UNDISCOUNTED, f"Optima at a discount of {NEAR_ONE}", undiscounted, methods=["optimal"], **limits),
         ],
     )  # fmt: skip
     return replace(study.quick(), name=NAMES[1]) if quick else study
@@ -136,12 +136,12 @@ def added_agents(directory: Path, names: Sequence[str]) -> list[AgentSpec]:
         stored = Study.from_json(data)
         suite = next((part for part in stored.parts if part.name == SUITE), None)
         before = [agent for agent in (suite.agents if suite else ()) if agent.label not in shipped]
-    found = {agent.name: replace(agent, seeds=None, episodes=None) for agent in before}
+    agents = {agent.name: replace(agent, seeds=None, episodes=None) for agent in before}
     for name in names:
         if name in shipped:
             raise StudyError(f"the agent {name!r} is part of the suite already; add one of your own")
-        found.setdefault(name, AgentSpec(label_of(name), name))
-    return list(found.values())
+        agents.setdefault(name, AgentSpec(label_of(name), name))
+    return list(agents.values())
 
 
 def _report(results: Results, directory: Path) -> tuple[Document, Outputs] | None:

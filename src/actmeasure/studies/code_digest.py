@@ -26,7 +26,7 @@ from actmeasure.errors import StudyError, quoted
 from actmeasure.learning.agent import Agent
 from actmeasure.planning.solve import module_of
 from actmeasure.settings import is_import_name
-from actmeasure.studies.spec import ProblemSpec, Trial, import_name
+from actmeasure.studies.spec import Trial, import_name
 
 __all__ = ["code_of", "module_digest", "own_code", "own_module", "what_computes"]
 
@@ -151,11 +151,11 @@ def own_code(trial: Trial) -> dict[str, Any]:
 
 def _whose(trial: Trial, module: str) -> str:
     is_agents = trial.agent is not None and module not in (trial.problem.name, *_import_module_of(trial.problem.name))
-    return f"the agent {trial.agent.label!r}" if is_agents and trial.agent is not None else _problem_text(trial.problem)
-
-
-def _problem_text(problem: ProblemSpec) -> str:
-    return f"the problem {problem.label!r}"
+    return (
+        f"the agent {trial.agent.label!r}"
+        if is_agents and trial.agent is not None
+        else f"the problem {trial.problem.label!r}"
+    )
 
 
 def _import_module_of(name: str) -> list[str]:
@@ -176,8 +176,8 @@ def _environment_modules(environment: str) -> list[str]:
         home = point.partition(":")[0]
     else:
         home = getattr(point, "__module__", "")
-    found = [module] * bool(colon) + [home] * bool(home)
-    return [name for name in dict.fromkeys(found) if name.partition(".")[0] != "gymnasium"]
+    modules = [module] * bool(colon) + [home] * bool(home)
+    return [name for name in dict.fromkeys(modules) if name.partition(".")[0] != "gymnasium"]
 
 
 def _own_folder(module: str) -> Path | None:
@@ -231,10 +231,10 @@ def _code(agent: str | None, problem: str | None, own: tuple[str, ...]) -> str:
     left_out = LEFT_OUT | ({PLANNING} if agent is not None else {TRAINING}) | (set() if is_file else {FILES})
     if problem is not None and _import_module_of(problem):
         left_out = left_out - set(ENVIRONMENTS)
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for name in sorted(_reached(roots, left_out)):
-        found.update(f"{name} {module_digest(name)}\n".encode())
-    return found.hexdigest()[:DIGITS]
+        digest.update(f"{name} {module_digest(name)}\n".encode())
+    return digest.hexdigest()[:DIGITS]
 
 
 def _home_of(kind: type[Any]) -> str:
@@ -398,7 +398,7 @@ def _everything() -> frozenset[str]:
 
 
 def _write(node: ast.AST, parts: list[str]) -> None:
-    """Write syntax down, without positions and docstrings, and the same in all versions of Python that have it."""
+    """Write syntax as text, without positions and docstrings, and the same in all versions of Python that have it."""
     kind = type(node)
     parts.append("(" + kind.__name__)
     for field in kind._fields:

@@ -28,17 +28,17 @@ def total_memory() -> int:
 
 def available_memory() -> int:
     """Return the bytes of memory that can still be used: those of the machine, or of the container if it has fewer."""
-    found = [_memory()[1]]
+    limits = [_memory()[1]]
     for limit, used in LIMITS:
         with suppress(OSError, ValueError):  # "max" where there is no limit
-            found.append(max(0, int(Path(limit).read_text()) - int(Path(used).read_text())))
-    return min(found)
+            limits.append(max(0, int(Path(limit).read_text()) - int(Path(used).read_text())))
+    return min(limits)
 
 
 def _memory() -> tuple[int, int]:
     """Return all memory of this machine and what is available of it, in bytes."""
-    found = import_extra("psutil", "running a study", "report").virtual_memory()
-    return int(found.total), int(found.available)
+    memory = import_extra("psutil", "running a study", "report").virtual_memory()
+    return int(memory.total), int(memory.available)
 
 
 def workers_that_fit(needs: Sequence[int], most: int, available: int) -> int:
@@ -76,8 +76,8 @@ def processor() -> str:
 
 def versions() -> dict[str, str]:
     """Return the versions of Python, actmeasure and the libraries that results may depend on, by name."""
-    found = {"python": platform.python_version(), "actmeasure": __version__}
+    installed = {"python": platform.python_version(), "actmeasure": __version__}
     for library in LIBRARIES:
         with suppress(PackageNotFoundError):
-            found[library] = version(library)
-    return found
+            installed[library] = version(library)
+    return installed

@@ -100,10 +100,10 @@ class Work:
         return self.waiting.popleft() if self.waiting else None
 
     def finished(self, task: Any, result: Any) -> None:
-        """Take in the result of a call."""
+        """Record the result of a call."""
 
     def lost(self, task: Any, why: str) -> bool:
-        """Take in that a worker died, while it started if `task` is None; returns whether another takes its place."""
+        """Record that a worker died, while it started if `task` is None; returns whether another takes its place."""
         raise WorkerDiedError(why)
 
 

@@ -1,4 +1,4 @@
-"""How long trials take and how much memory: a rough rule before any has been run, corrected by those that are done.
+"""Estimates of the time and memory of trials: by a rough rule before any has been run, corrected by those that are done.
 
 Used to order trials, to start no more workers than memory allows, and to estimate the time left. No result depends on it.
 """
@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from actmeasure.learning.train import task_of
 from actmeasure.planning.optimal import MOST_GRAPH_BYTES
-from actmeasure.studies.planning_trial import is_search
+from actmeasure.planning.solve import is_search
 from actmeasure.studies.spec import AgentSpec, Trial, canonical
 from actmeasure.studies.trial import build_model, build_world, new_agent
 
@@ -145,7 +145,7 @@ class Pace:
         )
 
     def note(self, trial: Trial, seconds: float, has_loaded: bool = False) -> None:
-        """Take in the seconds of a trial; one that also loaded compiled code counts until there is another of its kind."""
+        """Record the seconds of a trial; one that also loaded compiled code counts until there is another of its kind."""
         needed, taken = self._resources[trial.hash], max(seconds, NOISE_SECONDS)
         if has_loaded:
             if needed.kind in self._kinds:

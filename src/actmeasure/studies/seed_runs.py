@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from actmeasure import statistics
-from actmeasure.drawing import INK, check_path, matplotlib_for, new_figure, save_figure
+from actmeasure.drawing import INK, draw_pair
 from actmeasure.episodes import Episodes
-from actmeasure.errors import AgentError, counted, import_extra, quoted, unknown_name
+from actmeasure.errors import AgentError, counted, import_extra, unknown_name
 from actmeasure.file_access import check_writable, explain, replacing
 from actmeasure.model.transitions import FloatArray
 from actmeasure.settings import whole
@@ -236,15 +236,9 @@ def _parquet() -> Any:
 
 def plot_runs(runs: SeedRuns, path_or_axes: Any, window: int | None) -> Any:
     """Draw on a pair of axes, into a file or on a new figure, and return the axes."""
-    matplotlib_for("SeedRuns.plot")
     size = _default_window(runs) if window is None else whole(window, "window", 1, error=AgentError)
-    if isinstance(path_or_axes, (str, os.PathLike)):
-        path = check_path(path_or_axes)
-        figure = new_figure("SeedRuns.plot", *SIZE)
-        axes = _draw(runs, figure.subplots(2, 1, sharex=True, height_ratios=HEIGHTS), size)
-        save_figure(figure, path)
-        return axes
-    return _draw(runs, _shown_axes() if path_or_axes is None else _checked(path_or_axes), size)
+    layout = {"nrows": 2, "ncols": 1, "sharex": True, "height_ratios": HEIGHTS}
+    return draw_pair("SeedRuns.plot", path_or_axes, lambda axes: _draw(runs, axes, size), SIZE, AgentError, **layout)
 
 
 def _default_window(runs: SeedRuns) -> int:
@@ -253,21 +247,7 @@ def _default_window(runs: SeedRuns) -> int:
     return max(1, min(LAST, longest // 10))
 
 
-def _shown_axes() -> Any:
-    """Return two axes of pyplot, which a notebook or `pyplot.show` shows."""
-    from matplotlib import pyplot
-
-    return pyplot.subplots(2, 1, figsize=SIZE, sharex=True, height_ratios=HEIGHTS, layout="constrained")[1]
-
-
-def _checked(axes: Any) -> Any:
-    pair = np.asarray(axes, dtype=object).ravel()
-    if len(pair) != 2 or not all(hasattr(one, "fill_between") for one in pair):
-        raise AgentError(f"plot was given {quoted(axes)}, expected a path, two matplotlib axes, or nothing")
-    return pair
-
-
-def _draw(runs: SeedRuns, axes: Any, window: int) -> Any:
+def _draw(runs: SeedRuns, axes: Any, window: int) -> None:
     above, below = axes
     _draw_curve(above, runs, learning_curve(runs, "scalarized_return", window), _label(runs, window))
     _draw_curve(below, runs, learning_curve(runs, "measurements", window), None)
@@ -277,7 +257,6 @@ def _draw(runs: SeedRuns, axes: Any, window: int) -> Any:
     below.set_ylim(bottom=min(0.0, below.get_ylim()[0]))
     above.set_title(runs.agent)
     above.legend(frameon=False, fontsize="small")
-    return axes
 
 
 def _label(runs: SeedRuns, window: int) -> str:

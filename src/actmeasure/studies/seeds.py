@@ -131,9 +131,9 @@ def train_seeds(
     chosen = _checked_seeds(seeds, training.episodes)
     processes = None if workers is None else whole(workers, "workers", 1, error=AgentError)
     source = WorldSource(model, measuring_cost)
-    found = source.make()
-    task_of(found, count, own_discount(discount, "discount"))  # so that a mistake is known before anything begins
-    check_can_act(training.new_agent(), found)
+    world = source.make()
+    task_of(world, count, own_discount(discount, "discount"))  # so that a mistake is known before anything begins
+    check_can_act(training.new_agent(), world)
     finished = FinishedEpisodes(chosen, training.episodes, progress)
     return _train(training, source, finished, processes, training.new_agent)
 
@@ -481,7 +481,7 @@ class _Pace:
         self._first = 0
 
     def note(self) -> None:
-        """Take note that episodes were entered; time counts from the first ones on."""
+        """Record that episodes were entered; time counts from the first ones on."""
         if self._begun is None:
             self._begun, self._first = running_time(), self._finished.done
 

@@ -19,7 +19,15 @@ from actmeasure.errors import StudyError, quoted
 from actmeasure.file_access import explain
 from actmeasure.files import FORMATS
 from actmeasure.learning.agent import Agent
-from actmeasure.settings import LARGEST_INTEGER, MOST_EPISODES, amount, discount_factor, is_import_name, real, whole
+from actmeasure.settings import (
+    LARGEST_INTEGER,
+    MOST_EPISODES,
+    amount,
+    between_0_and_1,
+    discount_factor,
+    is_import_name,
+    whole,
+)
 from actmeasure.studies.sweeps import Sweep, is_sweep, swept_settings
 
 __all__ = [
@@ -34,7 +42,6 @@ __all__ = [
     "checked_count",
     "checked_label",
     "checked_name",
-    "checked_tolerance",
     "digest",
     "import_name",
     "is_model_file",
@@ -141,7 +148,7 @@ class Part(_Specification):
         for what in COUNTS:
             value = checked_count(getattr(self, what), what, f"{what} of the part {name!r}")
             object.__setattr__(self, what, value)
-        tolerance = checked_tolerance(self.tolerance, f"tolerance of the part {name!r}")
+        tolerance = between_0_and_1(self.tolerance, f"tolerance of the part {name!r}", StudyError, 1e-3)
         object.__setattr__(self, "tolerance", tolerance)
         if not self.problems:
             raise StudyError(f"the part {name!r} has no problems; give at least one")
@@ -225,14 +232,6 @@ def checked_count(value: Any, which: str, what: str) -> int:
         LARGEST_INTEGER - MOST_EPISODES if which == "first_seed" else MOST_EPISODES,
         StudyError,
     )
-
-
-def checked_tolerance(value: Any, what: str) -> float:
-    """Return a number between 0 and 1, or raise an error that calls it `what`."""
-    tolerance = real(value, what, StudyError)
-    if not 0 < tolerance < 1:
-        raise StudyError(f"{what} is {value!r}, expected a number between 0 and 1")
-    return tolerance
 
 
 def _items(given: Any, kind: type[Any], what: str) -> tuple[Any, ...]:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from actmeasure import __version__
-from actmeasure.errors import StudyError, import_extra, quoted
+from actmeasure.errors import StudyError, first_line, import_extra, quoted
 from actmeasure.file_access import explain, replacing
 from actmeasure.studies.spec import Trial, canonical
 
@@ -137,16 +137,16 @@ class Store:
         """
         path = self.directory / STUDY
         try:
-            found = json.loads(path.read_bytes())
+            study = json.loads(path.read_bytes())
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
             raise StudyError(str(explain(error, path, "read"))) from error
         except (ValueError, RecursionError) as error:
             raise DamagedError(f"it is no JSON ({error})") from error
-        if not isinstance(found, dict) or not isinstance(found.get("name"), str):
+        if not isinstance(study, dict) or not isinstance(study.get("name"), str):
             raise DamagedError("it names no study")
-        return found
+        return study
 
     def write_study(self, data: dict[str, Any]) -> None:
         """Write `study.json`."""
@@ -232,12 +232,12 @@ def _parsed(contents: bytes, trial: Trial) -> StoredTrial:
         about = json.loads(table.schema.metadata[ABOUT])
         specification, checksum = about["specification"], about["sha256"]
         seconds, version, code = float(about["seconds"]), str(about["version"]), str(about.get("code", ""))
-        found = _checksum(table)
+        actual = _checksum(table)
     except errors as error:
-        raise DamagedError(f"it cannot be read ({_first_line(error)})") from error
+        raise DamagedError(f"it cannot be read ({first_line(error):.200})") from error
     if specification != trial.specification:
         raise DamagedError("it is of another trial")
-    if found != checksum:
+    if actual != checksum:
         raise DamagedError("its checksum is wrong")
     return StoredTrial(table.replace_schema_metadata(None), seconds, version, code)
 
@@ -250,18 +250,14 @@ def _age(path: Path) -> float:
         return 0.0
 
 
-def _first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0][:200]
-
-
 def _checksum(table: pyarrow.Table) -> str:
     """Return the SHA-256 of names, types and values, which is the same in every version of the Parquet format."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for name, column in zip(table.column_names, table.columns, strict=True):
-        found.update(f"{name} {column.type} {len(column)} {column.null_count}\n".encode())
+        digest.update(f"{name} {column.type} {len(column)} {column.null_count}\n".encode())
         is_text = str(column.type) == "string"
-        found.update(json.dumps(column.to_pylist()).encode() if is_text else column.to_numpy().tobytes())
-    return found.hexdigest()
+        digest.update(json.dumps(column.to_pylist()).encode() if is_text else column.to_numpy().tobytes())
+    return digest.hexdigest()
 
 
 @contextmanager
@@ -280,7 +276,7 @@ def locked(directory: Path) -> Iterator[None]:
         ) from None
     except (OSError, NotImplementedError) as error:
         raise StudyError(
-            f"the folder {str(directory)!r} cannot be locked ({_first_line(error)}), so that two studies might write to it; "
+            f"the folder {str(directory)!r} cannot be locked ({first_line(error):.200}), so that two studies might write to it; "
             "choose one on another disk"
         ) from error
     try:

@@ -23,7 +23,7 @@ from actmeasure.files.toml_lines import KeyLines, KeyPath
 from actmeasure.learning.train import task_of
 from actmeasure.model import Model
 from actmeasure.planning.solve import method_of
-from actmeasure.settings import is_import_name
+from actmeasure.settings import between_0_and_1, is_import_name
 from actmeasure.studies.spec import (
     COUNTS,
     AgentSpec,
@@ -33,7 +33,6 @@ from actmeasure.studies.spec import (
     checked_count,
     checked_label,
     checked_name,
-    checked_tolerance,
     is_model_file,
     label_of,
 )
@@ -80,8 +79,8 @@ def study_from_toml(text: str, path: Path) -> Study:
     try:
         data, lines = tomllib.loads(text), KeyLines.of(text, str(path))
     except tomllib.TOMLDecodeError as error:
-        found = SYNTAX.fullmatch(str(error))
-        said, where = (found[1], f", line {found[2]}") if found else (str(error), "")
+        match = SYNTAX.fullmatch(str(error))
+        said, where = (match[1], f", line {match[2]}") if match else (str(error), "")
         raise StudyError(f"{path}{where}: {said}") from None
     except RecursionError:
         raise StudyError(f"{path}: its arrays and tables are nested too deeply; write it in a simpler way") from None
@@ -106,8 +105,8 @@ def _modules(table: StudyTable) -> list[str]:
     items = [item for part in table.part for item in (*part.problems, *part.agents, *part.methods)]
     names = [item if isinstance(item, str) else item.name for item in items]
     environments = [item.gymnasium for item in items if isinstance(item, ProblemTable)]
-    found = [name.partition(":")[0] for name in names if is_import_name(name) and not is_model_file(name or "")]
-    return found + [name.partition(":")[0] for name in environments if name is not None and ":" in name]
+    modules = [name.partition(":")[0] for name in names if is_import_name(name) and not is_model_file(name or "")]
+    return modules + [name.partition(":")[0] for name in environments if name is not None and ":" in name]
 
 
 def _check_modules(modules: list[str], folder: Path) -> None:
@@ -213,7 +212,7 @@ def _scalar_refusal(key: str, value: Any, owner: str) -> str:
         if key in COUNTS:
             checked_count(value, key, key)
         elif key == "tolerance":
-            checked_tolerance(value, key)
+            between_0_and_1(value, key, StudyError, 1e-3)
         elif key in ("title", "label"):
             checked_label(value, f"{owner}, its title" if key == "title" else owner)
     except StudyError as error:
@@ -263,7 +262,11 @@ class _StudyReader:
         }
         for key, value in numbers.items():
             with self.at(*where, key):
-                numbers[key] = checked_tolerance(value, key) if key == "tolerance" else checked_count(value, key, key)
+                numbers[key] = (
+                    between_0_and_1(value, key, StudyError, 1e-3)
+                    if key == "tolerance"
+                    else checked_count(value, key, key)
+                )
         problems = self._items(table.problems, (*where, "problems"), self._problem)
         agents = self._items(table.agents, (*where, "agents"), self._agent)
         for number, agent in enumerate(agents):
@@ -389,8 +392,8 @@ def study_from_python(text: str, path: Path) -> Study:
         raise StudyError(f"{path}, line {_line(error, str(path))}: {said}") from error
     study = getattr(module, "study", None)
     if not isinstance(study, Study):
-        found = "defines no study" if study is None else f"has a study that is {quoted(study)}"
-        raise StudyError(f"{path} {found}; write study = Study(...) at its end, with actmeasure.studies.Study")
+        problem = "defines no study" if study is None else f"has a study that is {quoted(study)}"
+        raise StudyError(f"{path} {problem}; write study = Study(...) at its end, with actmeasure.studies.Study")
     names = [item.name for part in study.parts for item in (*part.problems, *part.agents)]
     own = [one for one in names if is_import_name(one) and not is_model_file(one)]
     if any(one.partition(":")[0] == name for one in own) and name != NAME:

@@ -1,4 +1,4 @@
-"""What is recorded of a study that runs: `study.json`, the progress of its parts, and the summary of a run."""
+"""The record of a study that runs: `study.json`, the progress of its parts, and the summary of a run."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Summary:
-    """What was run of a study, and what was not.
+    """The trials of a study that were run, and those that were not.
 
     Attributes
     ----------

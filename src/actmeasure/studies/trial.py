@@ -75,8 +75,8 @@ def build_model(problem: ProblemSpec, contents: bytes | None = None) -> Model:
     if problem.gymnasium is not None:
         env = _made(problem)
         if env.has_wrapper_attr("model") and isinstance(env.get_wrapper_attr("model"), Model):
-            found: Model = env.get_wrapper_attr("model")
-            return found
+            model: Model = env.get_wrapper_attr("model")
+            return model
         discount = DISCOUNT if problem.discount is None else problem.discount
         return Model.from_gymnasium(env, measuring_cost=_price(problem), discount=discount)
     world = build_world(problem, contents)
@@ -100,13 +100,13 @@ def build_world(problem: ProblemSpec, contents: bytes | None = None) -> World:
                 f"the problem {problem.name!r} returned {quoted(made)}, expected a Model or an environment"
             )
         return made
-    found = problem.read() if contents is None else contents
-    if digest(found) != problem.content:
+    contents = problem.read() if contents is None else contents
+    if digest(contents) != problem.content:
         raise StudyError(f"the model file {problem.name!r} has changed since the study was read; run the study again")
     for name in problem.settings:
         if name not in OVERRIDES:
             raise ModelError(unknown_name("setting of a model file", name, OVERRIDES))
-    return parse_model(found, Path(problem.name)).replace(**problem.settings)
+    return parse_model(contents, Path(problem.name)).replace(**problem.settings)
 
 
 def build_environment(problem: ProblemSpec) -> gymnasium.Env[Any, Any]:

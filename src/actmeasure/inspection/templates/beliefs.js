@@ -28,13 +28,15 @@ function firstBelief(moves, row) {
   return new Map(moves.start[0].map((state, n) => [state, moves.start[1][n]]));
 }
 
-/** Up to `most` bands of states in their order, one of all others, and one of ended episodes: [{name, values, kind}]. */
+/** Up to `most` bands of states in their order, one of all others, and one of ended episodes: [{name, values, kind}].
+    States of `moves.kept` are not among the others. */
 function bands(moves, beliefs, most) {
   const peaks = new Map();
   for (const belief of beliefs) {
     for (const [state, weight] of belief) peaks.set(state, Math.max(weight, peaks.get(state) || 0));
   }
-  const likely = [...peaks.keys()].filter((state) => peaks.get(state) > 1e-9).sort((a, b) => peaks.get(b) - peaks.get(a));
+  const isKept = (state) => (moves.kept && moves.kept.has(state) ? 1 : 0);
+  const likely = [...peaks.keys()].filter((state) => peaks.get(state) > 1e-9).sort((a, b) => isKept(b) - isKept(a) || peaks.get(b) - peaks.get(a));
   const named = likely.slice(0, likely.length > most ? most - 1 : most).sort((a, b) => a - b);
   const found = named.map((state) => ({
     name: moves.names[state], kind: 'state', values: beliefs.map((belief) => belief.get(state) || 0),

@@ -182,7 +182,8 @@ function drawWalk(place, now) {
     for (const [state, weight] of belief) grouped.set(groups[state], (grouped.get(groups[state]) || 0) + weight);
     return grouped;
   });
-  const found = bands({ names }, beliefs, MOST_BANDS).filter((band) => band.kind !== 'over');
+  const kept = new Set(data.beliefs.failed.map((state) => groups[state]));
+  const found = bands({ names, kept }, beliefs, MOST_BANDS).filter((band) => band.kind !== 'over');
   const { picture, width, height } = canvas(place, 300, 'What is believed over time, along what was reported');
   const legend = legendRows(found, width);
   const frame = { left: 46, right: width - 12, top: 46, bottom: height - 44 - 20 * legend.rows };

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from actmeasure import __version__
-from actmeasure.errors import MissingExtraError, StudyError
+from actmeasure.errors import MissingExtraError, StudyError, first_line
 from actmeasure.interrupts import Interrupts
 from actmeasure.settings import whole
 from actmeasure.studies.engines.base import Order, Outcome, Report, environment, perform
@@ -94,7 +94,7 @@ class RayEngine:
                 queue.count_processors(at_once=True)  # for the notes
             except (ray.exceptions.RayError, OSError) as error:  # a closed socket, if the head dies
                 raise StudyError(
-                    f"the Ray cluster is lost: {_first_line(error)}; what is stored is safe, run again to do what is missing"
+                    f"the Ray cluster is lost: {first_line(error)}; what is stored is safe, run again to do what is missing"
                 ) from error
             finally:
                 queue.cancel()
@@ -220,7 +220,7 @@ def _connected(address: str | None, workers: int | None) -> Iterator[Any]:
             try:
                 ray.init(address=address, **quiet)
             except (ConnectionError, RuntimeError, ray.exceptions.RayError) as error:
-                raise StudyError(f"the Ray cluster at {address!r} cannot be used: {_first_line(error):.300}") from error
+                raise StudyError(f"the Ray cluster at {address!r} cannot be used: {first_line(error):.300}") from error
     try:
         yield ray
     finally:
@@ -326,10 +326,6 @@ def _read_authentication_anew() -> None:
     if hasattr(inner, "AuthenticationTokenLoader"):  # older versions have no tokens
         inner.AuthenticationTokenLoader.instance().reset_cache()
         inner.Config.initialize("")
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def _last_line(error: BaseException) -> str:

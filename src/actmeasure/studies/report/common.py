@@ -1,4 +1,4 @@
-"""Parts of every report: what is missing, what was run, on which machine, and how to run it again."""
+"""Sections of every report: missing results, problems and agents, the machine, and the commands to run it again."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ HOW_TO_READ = (
 
 
 def so_far(results: Results) -> dict[str, str]:
-    """Return how far each part is that is not finished, by name: seeds that every agent has on every problem, and plans."""
+    """Return the progress of each unfinished part, by name: seeds that every agent has on every problem, and plans."""
     have: Counter[tuple[str, str, str]] = Counter(
         zip(results.runs["part"], results.runs["problem"], results.runs["agent"], strict=True)
     )
@@ -61,7 +61,7 @@ def so_far(results: Results) -> dict[str, str]:
 
 
 def _how_far(results: Results) -> str:
-    """Return how far the study is, parts that are equally far together."""
+    """Return the progress of the study in words, equal progress of several parts together."""
     far, titles = so_far(results), {part["name"]: part["title"] for part in results.study["parts"]}
     alike: dict[str, list[str]] = {}
     for name, words in far.items():
@@ -72,7 +72,7 @@ def _how_far(results: Results) -> str:
 
 
 def part_so_far(results: Results, *names: str) -> list[Note]:
-    """Return how far parts are, for the section about them; nothing if they are finished."""
+    """Return the progress of parts, for the section about them; nothing if they are finished."""
     far = so_far(results)
     words = list(dict.fromkeys(far[name] for name in names if name in far))
     return [Note(f"So far: {'; '.join(words)}.")] if words else []

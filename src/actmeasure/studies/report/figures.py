@@ -150,10 +150,10 @@ def profile(profiles: pd.DataFrame, title: str) -> Figure:
     )
 
 
-def sample_efficiency(curves: pd.DataFrame, title: str) -> Figure:
+def sample_efficiency(curves: pd.DataFrame) -> Figure:
     """Draw the normalised score by episode, from the rows of `tables.efficiency` for one part; returns the figure."""
     measures = [("iqm", ("low", "high"), "normalised score", "none")]
-    return panels(curves, "episode", {title: _lines(curves["agent"])}, "episode", measures, markers=False)
+    return panels(curves, "episode", {"sample efficiency": _lines(curves["agent"])}, "episode", measures, markers=False)
 
 
 def sensitivity(rows: pd.DataFrame, setting: str) -> Figure:
@@ -248,14 +248,14 @@ def tidy(axes: Any, across: str, up: str, title: str = "") -> None:
 
 def pictures(figure: Figure) -> dict[str, bytes]:
     """Return a figure as `svg` and `png`, the same bytes every time."""
-    found = {}
+    files = {}
     with mpl.rc_context(RC), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing from", UserWarning)  # labels in any script; a box is drawn
         for kind, options in (("svg", {"metadata": {"Date": None}}), ("png", {"dpi": PNG_DPI})):
             file = io.BytesIO()
             figure.savefig(file, format=kind, **options)
-            found[kind] = file.getvalue()
-    return found
+            files[kind] = file.getvalue()
+    return files
 
 
 def pdf(figure: Figure) -> bytes:
@@ -273,7 +273,7 @@ def plain(label: str, longest: int = 60) -> str:
     return shown if len(shown) <= longest else shown[: longest - 1] + "…"
 
 
-def legend(figure: Figure, panels: Sequence[Any], columns: int = 4) -> None:
+def legend(figure: Figure, panels: Sequence[Any]) -> None:
     """Add one legend below a figure, with every label of its panels once."""
     handles: dict[str, Any] = {}
     for axes in panels:
@@ -282,4 +282,4 @@ def legend(figure: Figure, panels: Sequence[Any], columns: int = 4) -> None:
     if BEST_KNOWN in handles:  # last
         handles[BEST_KNOWN] = handles.pop(BEST_KNOWN)
     with mpl.rc_context(RC):
-        figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=columns, fontsize=8)
+        figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=4, fontsize=8)

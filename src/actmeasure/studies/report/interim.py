@@ -1,4 +1,4 @@
-"""Reports of a study while it is run, so that there is something to see long before all of it is done."""
+"""Reports of a study while it is run, with the results that there are by then."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NICENESS = 5
 
 
 class InterimReports:
-    """Writes the report of a study now and then while it is run, in a process of its own.
+    """Writes the report of a study at intervals while it is run, in a process of its own.
 
     The study neither waits for a report nor fails with it, and nothing is lost when it is stopped meanwhile: every file is
     written completely or not at all, and the last report is the same as without these.
@@ -100,7 +100,7 @@ class InterimReports:
         return passed >= FIRST_SECONDS_AT_MOST or (passed >= FIRST_SECONDS and all(part.done for part in now.parts))
 
     def _take_in(self, pool: WorkerPool) -> None:
-        """Take in that the process has started, has written a report, or has died."""
+        """Record that the process has started, has written a report, or has died."""
         worker = pool.workers[0]
         has_started = worker.pid is not None
         try:

@@ -154,7 +154,7 @@ def _over_problems(name: str, here: dict[str, pd.DataFrame], outputs: Outputs) -
     curves = here["efficiency"]
     window = int(curves["window"].max())
     yield outputs.add_figure(
-        f"efficiency-{name}", sample_efficiency(curves, "sample efficiency"),
+        f"efficiency-{name}", sample_efficiency(curves),
         f"Sample efficiency: running means of {window} episodes of the normalised score over all problems, interquartile mean "
         "over seeds, with intervals.",
         f"Normalised score by episode of {agents}.", "efficiency.csv",
