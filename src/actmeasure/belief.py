@@ -226,7 +226,7 @@ def running_belief(model: Model, given: object) -> Belief:
         ):
             return given
     raise PlanError(
-        f"the belief is {quoted(given)}, expected a Belief of a running episode of the model, with probabilities that "
+        f"the belief is {quoted(given)}, expected a belief of a running episode of the model, with probabilities that "
         "sum to 1, such as Belief.at(0)"
     )
 
