@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import argparse
 import json
 import math
 import platform
@@ -946,10 +947,15 @@ def write_values(recorded: Mapping[str, Any] | None = None) -> None:
 
 if __name__ == "__main__":
     sys.path.insert(0, str(FOLDER.parent))
-    if "--new" in sys.argv:
+    parser = argparse.ArgumentParser(description="Record golden values and files anew, over those that are there.")
+    only = parser.add_mutually_exclusive_group()
+    only.add_argument("--new", action="store_true", help="record only what is not recorded yet")
+    only.add_argument("--values", action="store_true", help="leave the files as they are")
+    asked = parser.parse_args()
+    if asked.new:
         write_models_and_agents(only_new=True)
         write_values(load_values())
     else:
-        if "--values" not in sys.argv:
+        if not asked.values:
             write_files()
         write_values()
