@@ -25,9 +25,9 @@ Wording (notes, warnings, explanations as text) is not recorded either.
 
 from __future__ import annotations
 
+import argparse
 import csv
 import hashlib
-import argparse
 import json
 import math
 import platform
