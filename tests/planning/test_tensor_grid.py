@@ -236,7 +236,6 @@ def test_bounds_at_beliefs_are_those_of_the_kernel():
     belief = am.Belief.start(model).update(model, *model.decision(("inspect", "replace", "nothing")), "damaged")
     states, probabilities = np.zeros(50, np.int64), np.zeros(50)
     states[7 : 7 + len(belief.states)], probabilities[7 : 7 + len(belief.states)] = belief.states, belief.probabilities
-    states.flags.writeable = probabilities.flags.writeable = False  # as those of beliefs: compiled once
     assert kernel.grid_bound(grid.kernel, states, probabilities, 7, len(belief.states)) == grid.bound(belief)
 
 
