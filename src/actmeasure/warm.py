@@ -69,7 +69,7 @@ def _search() -> None:
     for model in (problems.tiger(), problems.k_out_of_n(2, 1)):
         solution = solve(model, budget=Budget(work=300))
         solution.policy.decide()
-        if search := solution.search:  # what a longer search needs
+        if (search := solution.search) and model.origin is None:  # what a longer search needs
             search._sweep(math.inf, once=True)
             search.decision_bounds(Belief.start(model))
             rehash(search.points)
