@@ -16,7 +16,7 @@ FIRST = {
     "solve without discount": ["-m", "actmeasure", "solve", "frozen-lake", "--discount", "1"],
     "solve for longer": [
         "-c",
-        "import actmeasure as am; am.certificate(am.solve(am.problems.inspection(), time_limit=3), time_limit=3)",
+        "import actmeasure as am; am.certificate(am.solve(am.problems.tiger(), tolerance=1e-9, time_limit=3))",
     ],
     "train": [
         "-c",
