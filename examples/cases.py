@@ -49,7 +49,7 @@ def sewer() -> Case:
         ("a step of the published chain is half a year; the main is at severity 2 to 4 now, and given up after 30 years.",
          "an inspection costs 100 EUR, and reports each neighbouring class with a probability of some 10 %.",
          "a failure costs 100,000 EUR, and happens at severity 5 with 2 % a year; reaching severity 5 is counted as a failure."),
-        nodes=40,
+        nodes=60,
     )  # fmt: skip
 
 
