@@ -40,6 +40,8 @@ STEPS_SHOWN, TREE_LINES = 40, 60
 DEPTH = 4
 #: Largest width of a step in the table, in characters.
 STEP_WIDTH = 70
+#: Most steps that are named as cut short by the end of life.
+CUT_NAMED = 4
 #: Causes with a smaller share of the cost are shown together.
 SMALL_SHARE = 0.005
 
@@ -222,6 +224,8 @@ def cut_words(advice: Advice) -> list[str]:
     if not cut:
         return []
     which = f"step {cut[0]}" if len(cut) == 1 else f"steps {', '.join(cut[:-1])} and {cut[-1]}"
+    if len(cut) > CUT_NAMED:
+        which = f"{len(cut)} of the {len(advice.steps)} steps"
     return [f"Life may end before the inspection of {which}, which is then left out."]
 
 
