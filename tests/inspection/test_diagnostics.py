@@ -99,7 +99,7 @@ DETAILS = {
 }  # fmt: skip
 SOME_SENTENCES = {
     "lines-skipped": "Left out, as requested: 7 broken lines (3, 1,200, ...). Line 3: the unit is empty; name the "
-    "unit.",
+    "unit (of merged cells only the first has a value: unmerge them, and fill in the others).",
     "state-seen-once": "State 'B' was seen only once (records.csv, line 5): a typing error, or too rare to estimate its "
     "transitions.",
     "plan-from-other-search": "The plan is the best schedule found, by the search over other prices; the search for the plan "

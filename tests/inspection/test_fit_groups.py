@@ -54,6 +54,19 @@ def test_groups_that_are_alike_share_their_parameters():
     assert "All groups together" in found.summary()
 
 
+def test_shared_parameters_by_age_are_those_of_a_fit_by_age():
+    """With its start at the maximum without ages, and its test of whether these make a difference."""
+    seen = two_groups(visits(12, RNG(5), True), visits(12, RNG(6), True, q=2 * Q))
+    settings = QUICK | {
+        "time": "continuous", "structure": Q > 0, "noticed": ["4"], "default_action": "wait", "states": list("1234"),
+    }  # fmt: skip
+    found = am.fit_groups(seen, "material", age_breaks=[2], **settings)
+    alone = {name: seen[name] for name in ("unit", "time", "state")}
+    aged, constant = am.fit(alone, age_breaks=[2], **settings), am.fit(alone, **settings)
+    assert found.shared.summary() == aged.summary()
+    assert found.fits["clay"].log_likelihood >= found.shared.log_likelihood >= constant.log_likelihood
+
+
 def test_errors_are_shared_between_groups():
     errors = np.array([[0.9, 0.1, 0, 0], [0.1, 0.9, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1.0]])
     seen = two_groups(visits(80, RNG(5), True, errors), visits(80, RNG(6), True, errors, q=2 * Q))

@@ -1,5 +1,7 @@
 """Records as they come: dates, missing values, Excel, Parquet, wide tables, several header rows, contradictions."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -202,6 +204,33 @@ def test_sheets_that_would_fill_the_memory_or_lose_rows_are_refused(tmp_path, mo
     path = workbook(tmp_path / "a.xlsx", lambda xml: xml.replace(b"</sheetData>", more + b"</sheetData>"))
     with pytest.raises(am.FitError, match=part):
         read_records(path, default_action="x")
+
+
+def test_texts_that_are_not_in_a_workbook_are_refused(tmp_path):
+    """A negative number of a shared text would be counted from the end, so that another text is read."""
+    for number in (b"-1", b"\n -2"):
+        path = workbook(
+            tmp_path / "a.xlsx",
+            lambda xml, number=number: re.sub(
+                b'<c r="A1".*?</c>', b'<c r="A1" t="s"><v>' + number + b"</v></c>", xml, count=1
+            ),
+        )
+        with pytest.raises(am.FitError, match=r"row 1 with the negative number '-[12]' of a shared text"):
+            read_records(path, default_action="x")
+
+
+def test_merged_cells_are_named_as_a_reason_for_empty_ones(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in (("unit", "time", "state"), (1, 0, 1), (1, 1, 2), (2, 0, 1), (2, 1, 1)):
+        book.active.append(row)
+    for name, part in (("A2:A3", "line 3: the unit is empty"), ("B4:B5", "line 5: the time is empty")):
+        book.active.merge_cells(name)
+        book.save(tmp_path / "merged.xlsx")
+        book.active.unmerge_cells(name)
+        book.active["A3"] = 1
+        with pytest.raises(am.FitError, match=part + ".*unmerge them"):
+            read_records(tmp_path / "merged.xlsx", default_action="x")
 
 
 def parquet_file(path, **columns):

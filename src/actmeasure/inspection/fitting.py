@@ -20,6 +20,7 @@ from actmeasure.inspection.estimation import (
     FloatArray,
     better,
     counted_start,
+    fast_start,
     maximise,
     nested_masks,
     persistent_start,
@@ -220,7 +221,7 @@ def fit(
         progress=progress,
     )  # fmt: skip
     check_numbers(bootstrap, goodness, level, seed)
-    fitted = run_fit(read, settings, seed, progress, bootstrap, goodness, float(level))
+    fitted, _ = run_fit(read, settings, seed, progress, bootstrap, goodness, float(level))
     return fitted.without(_names(drop)) if drop else fitted
 
 
@@ -297,8 +298,8 @@ def run_fit(
     bootstrap: int,
     goodness: int,
     level: float,
-) -> Fit:
-    """Return the fit; with breaks of age, with a diagnostic of whether these make a difference."""
+) -> tuple[Fit, ChainEstimate]:
+    """Return the fit and its estimate; with breaks of age, with a diagnostic of whether these make a difference."""
     nested = None
     if settings.age_breaks:
         constant = EstimationRun(records, replace(settings, age_breaks=()), np.random.default_rng(0), ignore_progress)
@@ -311,7 +312,7 @@ def run_fit(
         code = "age-matters" if p_value <= SIGNIFICANT else "age-does-not-matter"
         note = diagnostic(code, statistic=statistic, degrees=degrees, p_value=p_value)
         fitted = replace(fitted, notes=(*fitted.notes, note))
-    return fitted
+    return fitted, run.estimate
 
 
 def likelihood_ratio(smaller: Fit, larger: Fit) -> tuple[float, int, float]:
@@ -702,6 +703,8 @@ class EstimationRun:
         likelihood, data = self._likelihood, self._data
         if self._is_plain:
             yield maximise(likelihood, data, counted_start(likelihood, self._allowed, fixed), fixed)
+        if likelihood.rates.any():
+            yield maximise(likelihood, data, fast_start(likelihood, self._allowed, fixed), fixed)
         if self._nested is not None:
             dynamic = len(self._nested.parameters) - (likelihood.n_blocks - self._gaps.n_blocks)
             repeats = self._gaps.n_blocks // dynamic

@@ -14,7 +14,7 @@ import numpy as np
 from actmeasure.errors import FitError, quoted, shown, unknown_name
 from actmeasure.file_access import path_of
 from actmeasure.inspection.fit_result import Fit
-from actmeasure.inspection.fitting import EstimationRun, check_numbers, fit, likelihood_ratio, prepared
+from actmeasure.inspection.fitting import EstimationRun, check_numbers, fit, likelihood_ratio, prepared, run_fit
 from actmeasure.inspection.goodness import SIGNIFICANT
 from actmeasure.inspection.records import Records
 from actmeasure.inspection.text import NOT_SETTLED
@@ -140,10 +140,9 @@ def fit_groups(records: Any, by: str, **settings: Any) -> GroupFits:
     if len(read.group_names) < LEAST_GROUPS:
         raise FitError(f"the column {by!r} names only one group; give a column with several, or leave it out")
     replicates = (numbers["bootstrap"], numbers["goodness"], float(numbers["level"]))
-    pooled = EstimationRun(read, chosen, np.random.default_rng(numbers["seed"]), progress)
-    shared = pooled.fit(*replicates)
+    shared, pooled = run_fit(read, chosen, numbers["seed"], progress, *replicates)
     apart = EstimationRun(
-        read, replace(chosen, by_group=True), np.random.default_rng(numbers["seed"]), progress, pooled.estimate
+        read, replace(chosen, by_group=True), np.random.default_rng(numbers["seed"]), progress, pooled
     )
     joint = apart.fit(*replicates)
     fits = {name: _of_group(joint, read, number) for number, name in enumerate(read.group_names)}

@@ -294,7 +294,7 @@ class _PartScan:
 
     def __init__(self, path: Path) -> None:
         self.path, self.has_formulas = path, False
-        self.root, self.count, self.row = "", 0, 0
+        self.root, self.count, self.row, self.is_shared = "", 0, 0, False
         self.parser = expat.ParserCreate(namespace_separator=" ")
         self.parser.StartElementHandler = self._start
 
@@ -309,6 +309,17 @@ class _PartScan:
             )
         if (self.root, local) == ("worksheet", "row"):
             self._check_order(attributes.get("r"))
+        if local == "c":
+            self.is_shared = attributes.get("t") == "s"
+        self.parser.CharacterDataHandler = self._check_index if local == "v" and self.is_shared else None
+
+    def _check_index(self, text: str) -> None:
+        """Raise a `FitError` if the number of a shared text is negative: it would be counted from the end."""
+        if "-" in text:
+            raise FitError(
+                f"{self.path} has a cell in row {self.row} with the negative number {quoted(text.strip())} of a shared text; "
+                "save it again, or as CSV"
+            )
 
     def _check_order(self, number: str | None) -> None:
         """Raise a `FitError` if the number of a row is not above that of the row before: such a row would not be read."""

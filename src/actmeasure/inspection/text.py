@@ -110,14 +110,16 @@ def _time_problem(words: str) -> Callable[[Mapping[str, Any]], str]:
     return lambda details: f"the time {quoted(details['time'])} {words}"
 
 
+#: Why a cell may be empty that does not look so in a spreadsheet.
+MERGED = " (of merged cells only the first has a value: unmerge them, and fill in the others)"
 #: Why a line of the records cannot be read: a format of its details, or a function of them.
 PROBLEMS: dict[str, str | Callable[[Mapping[str, Any]], str]] = {
     "wrong-width": _wrong_width,
     "not-text": _not_text,
     "cell-error": "the {kind} is {name!r}, an error of a spreadsheet; correct the cell, or leave it empty",
     "unknown-name": lambda details: unknown_name(details["kind"], details["name"], details["choices"]),
-    "unit-empty": "the unit is empty; name the unit",
-    "time-empty": "the time is empty; give the period of the record",
+    "unit-empty": f"the unit is empty; name the unit{MERGED}",
+    "time-empty": f"the time is empty; give the period of the record{MERGED}",
     "time-unusable": _time_problem("is not a usable number; correct it"),
     "time-negative": _time_problem("is negative; count times from 0 up"),
     "time-not-whole": _time_problem(
