@@ -49,7 +49,7 @@ def sewer() -> Case:
         ("a step of the published chain is half a year; the main is at severity 2 to 4 now, and given up after 30 years.",
          "an inspection costs 100 EUR, and reports each neighbouring class with a probability of some 10 %.",
          "a failure costs 100,000 EUR, and happens at severity 5 with 2 % a year; reaching severity 5 is counted as a failure."),
-        nodes=40,
+        nodes=60,
     )  # fmt: skip
 
 
@@ -76,7 +76,7 @@ def deck() -> Case:
         "Bridge deck", am.lifetime(model, 30), ("failed",), "kEUR", "year",
         ("all transition probabilities, and how often the visual inspection and the radar err, are made up for this example.",
          "a visual inspection costs 2 kEUR, a radar survey 8, a repair 60 to 140, a new deck 400, a failed deck 300 a year."),
-        nodes=24,
+        nodes=40,
     )  # fmt: skip
 
 
@@ -88,7 +88,7 @@ def crack() -> Case:
         "Fatigue crack", model, failed, "", "year",
         ("prices are those of IMP-MARL in units of an inspection: a repair 20; but a failure 500 instead of 10,000.",
          "a crack is detected with the probability 1 - exp(-d / 8 mm); transitions are counted from 200,000 simulated cracks."),
-        nodes=16,
+        nodes=30,
     )  # fmt: skip
 
 
@@ -109,6 +109,7 @@ def pumps() -> Case:
         "Pump pair", model, ("dead + dead",), "kEUR", "month",
         ("both pumps wear alike, and independently of each other.",
          "a measurement costs 0.2 kEUR, an overhaul 8, a visit 1 once a month, and a month without any pump 120."),
+        nodes=24,
     )  # fmt: skip
 
 
@@ -131,6 +132,7 @@ def screening() -> Case:
         "Screening test", am.lifetime(model, 30), ("late",), "days of health", "year",
         ("this is no medical advice: all probabilities and burdens are made up, and other causes of death are left out.",
          "a test costs half a day of health, an examination 4, a treatment 60, a year with the late disease 120."),
+        nodes=40,
     )  # fmt: skip
 
 

@@ -16,7 +16,14 @@ BLOCK = re.compile(r'```(python|text|json|toml)(?: title="(.*?)")?\n(.*?)```', r
 
 
 #: Pages that take seconds; what they show is also in examples in docstrings, in `tests/inspection` and in `tests/studies`.
-LONG = {"experiments.md", "inspection.md", "tutorial-researcher.md"}
+LONG = {
+    "experiments.md",
+    "inspection.md",
+    "method-bounds.md",
+    "pomcp.md",
+    "tutorial-engineer.md",
+    "tutorial-researcher.md",
+}
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,10 @@ FIRST = {
     "solve": ["-m", "actmeasure", "solve", "frozen-lake"],
     "solve with imperfect looks": ["-m", "actmeasure", "solve", "tiger"],
     "solve without discount": ["-m", "actmeasure", "solve", "frozen-lake", "--discount", "1"],
+    "solve for longer": [
+        "-c",
+        "import actmeasure as am; am.certificate(am.solve(am.problems.tiger(), tolerance=1e-9, time_limit=3))",
+    ],
     "train": [
         "-c",
         "import actmeasure as am; am.train(am.agents.make('dyna-atmq'), am.problems.frozen_lake(4), episodes=5)",
@@ -21,6 +25,11 @@ FIRST = {
     "fit": [
         "-c",
         "import actmeasure as am; am.fit({'unit': [1, 1], 'time': [0, 2], 'state': ['a', 'b'], 'action': ['x'] * 2})",
+    ],
+    "fit with errors": [
+        "-c",
+        "import actmeasure as am; "
+        "am.fit({'unit': [1] * 3, 'time': [0, 1, 2], 'state': [*'aba'], 'action': ['x'] * 3}, errors={'b': ['a']})",
     ],
 }
 

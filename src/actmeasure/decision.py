@@ -18,13 +18,12 @@ class _Decision(NamedTuple):
 class Decision(_Decision):
     """An action, and the measurement to make of the state that it leads to.
 
-    Parameters
+    Attributes
     ----------
     action : int
-    measurement : int or bool
-        0 or False for none, otherwise the number of the measurement as in `model.measurements`, counted from 1; True counts as 1.
-    measure : bool, optional
-        Another name of `measurement`, for models with one measurement.
+    measurement : int
+        0 for none, otherwise the number of the measurement as in `model.measurements`, counted from 1. `Decision` takes True and
+        False as 1 and 0, and `measure=` as another name, for models with one measurement.
 
     Examples
     --------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ def _plan() -> None:
     from actmeasure.belief import Belief
     from actmeasure.evaluation import evaluate
     from actmeasure.inspection import fit
+    from actmeasure.kernels import graph_search
     from actmeasure.planning import POMCP, solve
     from actmeasure.planning.budget import Budget
     from actmeasure.planning.optimal import Search
@@ -43,23 +45,35 @@ def _plan() -> None:
     search = Search(lake, Budget())
     search.mixes_above = 0
     search.run(tolerance=1e-6)
+    graph_search.raise_lower_bounds(search._graph, search.bounds, lake.discount, 1)
     POMCP(model, simulations=10).decide(Belief.at(0))
     simulate(POMCP(problems.inspection(), simulations=10), episodes=1, max_steps=2)
     seen = {"unit": [1, 1, 1], "time": [0, 1, 3], "state": ["good", "worn", "worn"], "action": ["wait"] * 3}
     fit(seen, bootstrap=1, goodness=1)
     gap = {"unit": [1, 1], "time": [0, 2], "state": ["good", "worn"], "action": ["wait"] * 2}
     fit(gap, bootstrap=1, goodness=1)  # needs derivatives
+    fit(seen, errors={"worn": ["good"]}, bootstrap=0, goodness=1)
 
 
 def _search() -> None:
-    """Compile the kernels of the general search, with and without the grid of a system."""
+    """Compile the kernels of the general search, with and without the grid of a system, and of its certificates."""
+    import numpy as np
+
     from actmeasure import problems
+    from actmeasure.belief import Belief
+    from actmeasure.kernels.interpolation import make_programme, solve_packing
+    from actmeasure.kernels.outcome_search import rehash
     from actmeasure.planning import solve
     from actmeasure.planning.budget import Budget
 
     for model in (problems.tiger(), problems.k_out_of_n(2, 1)):
         solution = solve(model, budget=Budget(work=300))
         solution.policy.decide()
+        if (search := solution.search) and model.origin is None:  # what a longer search needs
+            search._sweep(math.inf, once=True)
+            search.decision_bounds(Belief.start(model))
+            rehash(search.points)
+    solve_packing(make_programme(1, 1, 1), np.ones(1), 0, 1, 1)
 
 
 def _learn() -> None:

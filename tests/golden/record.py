@@ -674,8 +674,9 @@ def study_data(folder: Path) -> dict[str, Any]:
 
 
 def run_the_study(folder: Path) -> None:
-    study = am.experiments.read_study(STUDY)
-    summary = am.run_study(study, folder, am.experiments.LocalEngine(workers=1))
+    from study_tools import InlineEngine
+
+    summary = am.run_study(am.experiments.read_study(STUDY), folder, InlineEngine())
     assert summary.stopped == "done", summary
 
 

@@ -93,6 +93,7 @@ def wrong():
     return visits(500, RNG(1), exact=True, errors=ERRORS, most=12)
 
 
+@pytest.mark.slow
 def test_errors_and_intensities_are_recovered_together(wrong):
     found = quick(wrong, errors=CONFUSIONS, start="drawn", bootstrap=5, goodness=4)
     assert found.converged
@@ -201,7 +202,8 @@ def test_the_start_is_seen_drawn_or_given(wrong):
         quick(wrong, start="drawn")
 
 
-def test_first_records_that_cannot_be_with_the_start_are_named_or_left_out():
+@pytest.mark.parametrize("time", ["discrete", pytest.param("continuous", marks=pytest.mark.slow)])
+def test_first_records_that_cannot_be_with_the_start_are_named_or_left_out(time):
     seen = {
         "unit": [1, 1, 2, 2, 3, 3, 3, 4, 4, 4],
         "time": [0, 1, 0, 1, 0, 1, 2, 0, 1, 2],
@@ -214,15 +216,14 @@ def test_first_records_that_cannot_be_with_the_start_are_named_or_left_out():
         "bootstrap": 0,
         "goodness": 0,
     }
-    for time in ("discrete", "continuous"):
-        with pytest.raises(am.FitError, match="row 3: unit '2' was first recorded in 'c'") as error:
-            am.fit(seen, time=time, **settings)
-        assert "--error a:c" in str(error.value)
-        found = am.fit(seen, time=time, skip_contradictions=True, **settings)
-        assert np.isfinite(found.log_likelihood)
-        assert found.converged
-        assert "Left out, as requested: 1 unit whose first record, in line 3," in " ".join(map(str, found.notes))
-        assert found.errors[2].tolist() == [0, 0, 1]  # what cannot be mistaken is known
+    with pytest.raises(am.FitError, match="row 3: unit '2' was first recorded in 'c'") as error:
+        am.fit(seen, time=time, **settings)
+    assert "--error a:c" in str(error.value)
+    found = am.fit(seen, time=time, skip_contradictions=True, **settings)
+    assert np.isfinite(found.log_likelihood)
+    assert found.converged
+    assert "Left out, as requested: 1 unit whose first record, in line 3," in " ".join(map(str, found.notes))
+    assert found.errors[2].tolist() == [0, 0, 1]  # what cannot be mistaken is known
 
 
 def test_all_records_of_a_unit_that_cannot_be_are_left_out():

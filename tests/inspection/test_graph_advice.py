@@ -3,6 +3,7 @@
 import json
 import math
 from functools import cache
+from types import SimpleNamespace
 
 import brute_force
 import numpy as np
@@ -13,10 +14,13 @@ import actmeasure as am
 from actmeasure.inspection.advice import MethodWorth
 from actmeasure.inspection.economics import Components, InspectionMethod, RuleStep, Units
 from actmeasure.inspection.graph_advising import GraphAdviceRun, completed, present_rule
+from actmeasure.inspection.graph_page import graph_page_words
+from actmeasure.inspection.imperfect_rules import course
 from actmeasure.inspection.plan_figures import figures, plan_steps, stepwise
-from actmeasure.inspection.plan_text import method_lines
+from actmeasure.inspection.plan_text import certificate_sentence, cut_words, ending_words, method_lines, step_words
 from actmeasure.inspection.problem import priced_problem, problem_of_model
 from actmeasure.planning.budget import Budget
+from actmeasure.text import plain_number
 
 STATES, ACTIONS = ("sound", "cracked", "failed"), ("nothing", "repair")
 WEAR = np.array([[0.8, 0.18, 0.02], [0.0, 0.7, 0.3], [0.0, 0.0, 1.0]])
@@ -489,3 +493,64 @@ def test_json_has_what_was_put_in(plan):
     assert data["inspections"][1]["with"] == ["nothing"]
     assert data["put_in"]["failure_price"] == 200.0
     assert data["put_in"]["final"] == {"failed": 70.0}
+
+
+def test_inspections_of_a_system_mean_the_same_everywhere():
+    """Each component that is inspected counts: in the facts, the comparison, the page and the JSON."""
+    found = advice(components=Components(2, 1, down=500.0, mobilisation=4.0), life=5, nodes=8, seconds=10.0)
+    methods = found.problem.methods()
+    made = [sum(float(kind @ one.evaluation.looks) for kind in methods.values()) for one in found.policies]
+    occasions = [float(one.evaluation.looks.sum()) for one in found.policies]
+    always = next(n for n, one in enumerate(found.policies) if one.key == "always")
+    assert made[always] == pytest.approx(2 * occasions[always])
+    words = graph_page_words(found)
+    assert ("inspections of components", plain_number(made[0])) in [fact[:2] for fact in words["facts"]]
+    assert words["looks"] == "inspections of components in all"
+    assert [one["looks"] for one in words["policies"]] == [plain_number(count) for count in made]
+    assert "inspections of components in all" in str(found)
+    record = am.inspection.advice.summary(found)["policies"][always]
+    assert record["inspections_in_all"] == pytest.approx(made[always])
+    assert record["periods_with_an_inspection"]["in_all"] == pytest.approx(occasions[always])
+
+
+def test_a_life_is_shown_to_its_end(plan):
+    """The likeliest course has every period of the life, the last one with the belief at its end."""
+    assert len(plan.history) == 6
+    last, before = plan.history[-1], plan.history[-2]
+    np.testing.assert_allclose(last.predicted, before.belief @ P[last.action])
+    assert last.outcome is None
+    assert len(am.inspection.advice.summary(plan)["likeliest_course"]) == 6
+    assert ending_words(plan) == "the last year includes the cost of the state at the end of life"
+    paid = course(plan.model, plan.graph, 6).rewards @ 0.95 ** np.arange(6)
+    assert paid == pytest.approx(plan.value)
+
+
+def told(graph, asked):
+    """Return the words of the steps of a graph, and those on steps that the end of life may cut short."""
+    whole, nodes = stepwise(asked, graph)
+    steps = plan_steps(asked, whole, nodes)
+    found = SimpleNamespace(problem=asked, units=Units.of(asked.model, "EUR", "year"), steps=steps)
+    return [step_words(found, step) for step in steps], cut_words(found)
+
+
+def test_the_end_of_life_is_told_as_such():
+    """A step that life always cuts short says what is done until then; those that it may cut short are named below the table."""
+    lived = problem(life=4)
+    wait, look, repair = am.Decision(0), am.Decision(0, 1), am.Decision(1)
+    edges = [{None: node} for node in (1, 2, 3, 4, 5, 0)]
+    begin = "nothing, then visual 1 year later"
+    cases = {
+        (look, wait, wait, repair, wait, look): [begin, "nothing for 2 years, repair; life is then over"],
+        (look, wait, repair, wait, wait, look): [begin, "nothing, repair, nothing until the end"],
+        (look, wait, wait, wait, wait, look): [begin, "nothing until the end"],
+    }
+    for decisions, words in cases.items():
+        assert told(am.PolicyGraph(decisions, edges), lived) == (words, [])
+    again = am.PolicyGraph([wait, wait, look], [{None: 1}, {None: 2}, {None: 0}])
+    assert told(again, lived)[1] == ["Life may end before the inspection of step 1, which is then left out."]
+
+
+def test_a_certificate_without_a_gap_does_not_show_rounding():
+    found = advice(life=2, nodes=12, seconds=5.0)
+    assert found.gap < 1e-6
+    assert certificate_sentence(found).endswith("as this plan does.")

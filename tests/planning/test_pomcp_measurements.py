@@ -29,7 +29,9 @@ def tiger(passive=False):
     return am.Model.from_arrays(P, R, passive=sound, **settings)
 
 
-@pytest.mark.parametrize(("passive", "depth", "least"), [(False, 10, 0.6), (True, 20, 0.9)])
+@pytest.mark.parametrize(
+    ("passive", "depth", "least"), [(False, 10, 0.6), pytest.param(True, 20, 0.9, marks=pytest.mark.slow)]
+)
 def test_returns_on_tiger(passive, depth, least):
     """The optimum is 19.371, or 18.5 in 60 steps; nothing above 0 is possible without listening.
 

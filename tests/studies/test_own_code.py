@@ -89,8 +89,8 @@ def test_a_study_file_names_own_agents_and_problems(folder):
     by_agent = results.episodes.groupby("agent")[["measurements", "steps"]].sum()
     assert by_agent.loc["often", "measurements"] == by_agent.loc["often", "steps"]
     assert by_agent.loc["Looks", "measurements"] < 0.6 * by_agent.loc["Looks", "steps"]
-    # In worker processes, and again: nothing is left to do.
-    assert run_study(study, place / "there", LocalEngine(2)).stopped == "done"
+    # In a worker process, and again: nothing is left to do.
+    assert run_study(study, place / "there", LocalEngine(1)).stopped == "done"
     assert tables(place / "there") == tables(place / "here")
     engine = InlineEngine()
     run_study(read_study(place / "study.toml"), place / "there", engine)

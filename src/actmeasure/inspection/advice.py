@@ -517,7 +517,22 @@ def figures_record(found: Figures, advice: Advice) -> dict[str, Any]:
     unknown = np.full(len(advice.model.measurements), np.nan)
     in_all = result.looks if np.isfinite(result.steps) else unknown
     per_period = unknown if result.average_looks is None else result.average_looks
+    methods = advice.problem.methods()
+    occasions = {}
+    if advice.problem.components > 1:  # each component that is inspected counts, as in everything else that is said
+        made = sum(methods.values())
+        occasions = {
+            "inspections_in_all": float(made @ in_all),
+            "inspections_per_period": float(made @ per_period),
+            "inspections_discounted": float(made @ result.discounted_looks),
+            "periods_with_an_inspection": {
+                "in_all": float(in_all.sum()),
+                "per_period": float(per_period.sum()),
+                "discounted": result.discounted_measurements,
+            },
+        }
     return {
+        **occasions,
         "failures": found.failures,
         "failures_per_period": found.failures_per_period,
         "failures_per_period_weighted_as_money": found.weighted_failures_per_period,
@@ -529,7 +544,7 @@ def figures_record(found: Figures, advice: Advice) -> dict[str, Any]:
                 "per_period": float(of_each @ per_period),
                 "discounted": float(of_each @ result.discounted_looks),
             }
-            for name, of_each in advice.problem.methods().items()
+            for name, of_each in methods.items()
         },
     }
 
@@ -631,6 +646,7 @@ def step_record(advice: Advice, step: PlanStep) -> dict[str, Any]:
         ],
         "times_discounted": step.times,
         "failed_at_the_end": step.failed,
+        "life_may_end_before_the_inspection": step.may_be_cut,
     }
 
 

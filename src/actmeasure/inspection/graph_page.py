@@ -18,6 +18,10 @@ from actmeasure.inspection.imperfect_rules import course
 from actmeasure.inspection.plan_text import (
     branch_words,
     certificate_sentence,
+    cut_words,
+    ending_words,
+    inspections_made,
+    inspections_noun,
     looks_words,
     method_lines,
     step_words,
@@ -230,7 +234,9 @@ def graph_page_words(advice: Advice) -> dict[str, Any]:
         "causes": list(_causes(advice)),
         "steps": [_step_words(advice, number) for number in range(len(advice.steps))],
         "tree": tree_lines(advice, TREE),
-        "looks": "inspections in all" if life else f"inspections per {units.period}",
+        "looks": f"{inspections_noun(problem)} {'in all' if life else f'per {units.period}'}",
+        "cut": cut_words(advice),
+        "ending": ending_words(advice),
         "failures": f"{_failure_noun(problem)} per {units.period}" if problem.failed.any() else "",
         "more": "more than the plan" if units.is_cost else "less than the plan",
         "policies": list(_policies(advice)),
@@ -268,9 +274,8 @@ def _facts(advice: Advice) -> Iterator[tuple[str, str, str]]:
             plain_number(own.failures_per_period),
             f"{plain_number(own.failures)} {span}",
         )
-    life = problem.periods is not None or own.evaluation.average_measurements is None
-    looks = own.evaluation.measurements if life else own.evaluation.average_measurements
-    yield "inspections", plain_number(looks or 0.0), looks_words(advice, own)
+    counts, _ = inspections_made(problem, own.evaluation)
+    yield inspections_noun(problem), plain_number(sum(counts.values())), looks_words(advice, own)
 
 
 def _rounded(value: float, scale: float) -> float:
@@ -309,16 +314,15 @@ def _policies(advice: Advice) -> Iterator[dict[str, Any]]:
     units, problem = advice.units, _problem(advice)
     most = max((abs(policy.value) for policy in advice.policies if math.isfinite(policy.value)), default=1.0) or 1.0
     for number, policy in enumerate(advice.policies):
-        result, found = policy.evaluation, policy.figures
-        in_all = problem.periods is not None or result.average_measurements is None
-        looks = result.measurements if in_all else result.average_measurements
+        found = policy.figures
+        counts, _ = inspections_made(problem, policy.evaluation)
         yield {
             "name": policy.name if policy.is_allowed else f"{policy.name} (not allowed)",
             "rule": "" if number == 0 else policy.rule,
             "note": "" if policy.note is None else str(policy.note),
             "money": units.money(policy.value),
             "lost": units.amount(_rounded(advice.lost(policy), advice.value)),
-            "looks": plain_number(looks or 0.0),
+            "looks": plain_number(sum(counts.values())),
             "failures": "" if found is None else plain_number(found.failures_per_period),
             "width": round(100 * abs(policy.value) / most, 1) if math.isfinite(policy.value) else 100.0,
         }

@@ -14,6 +14,7 @@ from actmeasure.errors import PlanError, quoted, shown
 from actmeasure.file_access import explain, replacing
 from actmeasure.inspection.graph_page import state_groups
 from actmeasure.inspection.imperfect_rules import course
+from actmeasure.inspection.plan_text import ending_words
 from actmeasure.inspection.schedules import belief_after, plan_of
 from actmeasure.model.transitions import FloatArray
 
@@ -160,7 +161,10 @@ def _cost(advice: Advice, axes: Axes) -> bool:
     units = advice.units
     axes.set_ylabel(f"{units.figure} per {units.period}{f', {units.currency}' if units.currency else ''}")
     sign = -1.0 if units.is_cost else 1.0
-    return _curves(advice, axes, lambda policy: sign * course(advice.model, policy.graph, periods).rewards)
+    is_drawn = _curves(advice, axes, lambda policy: sign * course(advice.model, policy.graph, periods).rewards)
+    if ending := ending_words(advice):
+        axes.set_xlabel(f"{units.period}; {ending}")
+    return is_drawn
 
 
 def _beliefs(advice: Advice, axes: Axes) -> bool:

@@ -19,6 +19,7 @@ from actmeasure.belief import Belief
 from actmeasure.decision import Decision
 from actmeasure.evaluation import Evaluation, GraphChain, evaluate, graph_chain
 from actmeasure.inspection.problem import MOBILISATION, Problem, component_looks
+from actmeasure.model.finite_life import Lifetime
 from actmeasure.model.system import Factors
 from actmeasure.model.transitions import FloatArray
 from actmeasure.policy_graph import NO_EDGE, BoundGraph, Outcome, PolicyGraph, bind
@@ -216,6 +217,8 @@ class PlanStep:
         Probabilities of the states when the step begins, over all ways to come there.
     failed : float
         Probability of a failed state at the end of the step, before the inspection shows anything.
+    may_be_cut : bool
+        Whether life may end before the inspection of the step.
     """
 
     number: int
@@ -225,6 +228,7 @@ class PlanStep:
     times: float
     belief: FloatArray
     failed: float
+    may_be_cut: bool = False
 
 
 @dataclass(frozen=True)
@@ -290,6 +294,7 @@ def plan_steps(problem: Problem, graph: PolicyGraph, nodes: list[tuple[int, ...]
     first = [step[0] for step in nodes]
     flows = _flows(chain, visits, first)
     reached = set(chain.nodes[visits > 0].tolist())
+    ending = set(chain.nodes[(visits > 0) & (chain.moves.sum(axis=1) <= 0)].tolist())
     steps = []
     for number, members in enumerate(nodes):
         plan = _blind_plan(graph, bound, members, reached)
@@ -313,6 +318,7 @@ def plan_steps(problem: Problem, graph: PolicyGraph, nodes: list[tuple[int, ...]
                 times=float(visits[here].sum()),
                 belief=_share(np.bincount(problem.states[chain.states[here]], visits[here], problem.base.n_states)),
                 failed=_failed_after(problem, chain, graph, visits, at_end),
+                may_be_cut=plan.then == "measure" and not ending.isdisjoint(members[:-1]),
             )
         )
     return tuple(steps)
@@ -351,10 +357,10 @@ def _failed_after(
 
 
 def _blind_plan(graph: PolicyGraph, bound: BoundGraph, members: tuple[int, ...], reached: set[int]) -> BlindPlan:
-    """Return the actions of a step; where life ends before its last one, those before, repeated."""
+    """Return the actions of a step; where life always ends before its last one, those before."""
     actions = tuple(graph.decisions[node].action for node in members if node in reached or node == members[0])
     if len(actions) < len(members):
-        return BlindPlan(actions, then="repeat", repeat=1)
+        return BlindPlan(actions, then="end")
     targets = bound.targets[members[-1]]
     if graph.decisions[members[-1]].measurement:
         return BlindPlan(actions, then="measure")
@@ -380,7 +386,8 @@ class HistoryPeriod:
     chance : float
         The probability of that outcome.
     predicted, belief : float64 arrays, shape (S_base,)
-        Probabilities of the states at the end of the period, before and after the inspection.
+        Probabilities of the states at the end of the period, before and after the inspection. At the end of life nothing is
+        reported that could be followed, and both are equal.
     """
 
     step: int
@@ -404,10 +411,13 @@ def _history(problem: Problem, graph: PolicyGraph, step_of: dict[int, int], peri
     model = problem.model
     bound = bind(graph, model)
     node, belief = int(bound.start[0]), Belief.start(model)
-    for _ in range(periods):
+    for period in range(periods):
         action, measurement = graph.decisions[node]
         moved = belief.predict(model, action)
         if moved.is_over:
+            at_end = _at_end_of_life(problem, belief, action)
+            if period + 1 == problem.periods and at_end.any():
+                yield HistoryPeriod(step_of[node], action, measurement, None, 1.0, at_end, at_end)
             return
         outcome, chance, after = None, 1.0, moved
         if model.shown_by(measurement) is not None:
@@ -428,3 +438,13 @@ def _history(problem: Problem, graph: PolicyGraph, step_of: dict[int, int], peri
         if target == NO_EDGE:
             return
         node, belief = target, after
+
+
+def _at_end_of_life(problem: Problem, belief: Belief, action: int) -> FloatArray:
+    """Return the probabilities of the states after the last action of a life, given that the unit still runs; 0 if it cannot."""
+    life = problem.model.origin
+    if not isinstance(life, Lifetime):
+        return np.zeros(problem.base.n_states)
+    last = life.model(life.periods - 1)
+    after = np.asarray(problem.belief_on_base(belief) @ last.transitions.matrix(action))
+    return _share(np.where(last.terminal, 0.0, after))

@@ -8,17 +8,26 @@ from typing import TYPE_CHECKING
 
 from actmeasure.errors import counted, shown
 from actmeasure.graph_text import outcome_list
+from actmeasure.inspection.schedules import is_rounding
 from actmeasure.inspection.text import confidence_lines, failures_words, first_notes, notes_text
+from actmeasure.model.finite_life import Lifetime
+from actmeasure.schedule import BlindPlan
 from actmeasure.text import break_even_text, name_value_lines, percent, plain_number, shortened, text_table
 
 if TYPE_CHECKING:
+    from actmeasure.evaluation import Evaluation
     from actmeasure.inspection.advice import Advice, MethodWorth
     from actmeasure.inspection.plan_figures import Figures, PlanStep, StepBranch
+    from actmeasure.inspection.problem import Problem
 
 __all__ = [
     "branch_words",
     "certificate_sentence",
+    "cut_words",
+    "ending_words",
     "graph_advice_text",
+    "inspections_made",
+    "inspections_noun",
     "looks_words",
     "method_lines",
     "step_words",
@@ -31,6 +40,8 @@ STEPS_SHOWN, TREE_LINES = 40, 60
 DEPTH = 4
 #: Largest width of a step in the table, in characters.
 STEP_WIDTH = 70
+#: Most steps that are named as cut short by the end of life.
+CUT_NAMED = 4
 #: Causes with a smaller share of the cost are shown together.
 SMALL_SHARE = 0.005
 
@@ -71,6 +82,8 @@ def certificate_sentence(advice: Advice) -> str:
         if units.is_cost
         else f"is worth more than {units.money(advice.upper)}"
     )
+    if is_rounding(advice.gap, advice.value):
+        return f"Certified for this model: {which} {bound}, as this plan does."
     share = f" ({100 * advice.gap / abs(advice.value):.2g} %)" if advice.value else ""
     return f"Certified for this model: {which} {bound}. This plan loses at most {units.amount(advice.gap)}{share}."
 
@@ -95,7 +108,7 @@ def _facts(advice: Advice) -> Iterator[tuple[str, str]]:
         yield what, failures_words(advice, own)
     if problem.limited is not None:
         yield "longest interval", f"at most {units.periods(problem.limited.longest)} between inspections: kept"
-    yield ("inspections" if problem.components == 1 else "inspections of a component"), looks_words(advice, own)
+    yield inspections_noun(problem), looks_words(advice, own)
     yield f"{units.figure} by cause", _cause_words(advice, own)
 
 
@@ -117,16 +130,28 @@ def _is_same(advice: Advice, value: float) -> bool:
     return advice.units.money(value) == advice.units.money(advice.value)
 
 
+def inspections_noun(problem: Problem) -> str:
+    """Return what is counted as inspections: in a system each component that is inspected counts."""
+    return "inspections" if problem.components == 1 else "inspections of components"
+
+
+def inspections_made(problem: Problem, result: Evaluation) -> tuple[dict[str, float], bool]:
+    """Return the number of inspections of each kind, and whether it is over the life and not per period in the long run."""
+    in_all = problem.periods is not None or result.average_looks is None
+    made_of = result.looks if in_all or result.average_looks is None else result.average_looks
+    return {shown(name): float(of_each @ made_of) for name, of_each in problem.methods().items()}, in_all
+
+
 def looks_words(advice: Advice, own: Figures) -> str:
     """Return the number of inspections of each kind, over the life, or per period in the long run."""
     problem, units = advice.problem, advice.units
     assert problem is not None
-    result = own.evaluation
-    if problem.periods is not None or result.average_looks is None:
-        made_of, over = result.looks, f" in {units.periods(problem.periods or result.steps)}"
-    else:
-        made_of, over = result.average_looks, f" per {units.period}, in the long run"
-    counts = {shown(name): float(of_each @ made_of) for name, of_each in problem.methods().items()}
+    counts, in_all = inspections_made(problem, own.evaluation)
+    over = (
+        f" in {units.periods(problem.periods or own.evaluation.steps)}"
+        if in_all
+        else f" per {units.period}, in the long run"
+    )
     made = [f"{name} {plain_number(count)}" for name, count in counts.items() if count > 1e-9]
     never = [name for name, count in counts.items() if not count > 1e-9]
     text = ", ".join(made) + over if made else "none"
@@ -152,9 +177,14 @@ def step_words(advice: Advice, step: PlanStep) -> str:
     """Return what is done in a step: `nothing for 8 years, then ultrasonic`."""
     assert advice.problem is not None
     base = advice.problem.base
-    words = step.plan.describe(base, advice.units.period)
-    if step.plan.then == "repeat" and advice.problem.periods is not None:
+    plan, has_life = step.plan, advice.problem.periods is not None
+    if has_life and plan.then == "end" and plan.actions[-1] == advice.problem.waiting:
+        plan = BlindPlan(plan.actions, then="repeat", repeat=1)
+    words = plan.describe(base, advice.units.period)
+    if has_life and plan.then == "repeat":
         return " until the end".join(words.rsplit(" without end", 1))
+    if has_life and plan.then == "end":
+        return "; life is then over".join(words.rsplit("; it is then over", 1))
     if step.plan.then != "measure":
         return words
     done, _, later = words.rpartition("then inspect")
@@ -185,7 +215,18 @@ def _steps_table(advice: Advice) -> str:
     lines = text_table(head, cells, "><<>>")
     if len(advice.steps) > STEPS_SHOWN:
         lines.append(f"... and {counted(len(advice.steps) - STEPS_SHOWN, 'more step')}; --json and --csv have all")
-    return "\n".join(lines)
+    return "\n".join([*lines, *cut_words(advice)])
+
+
+def cut_words(advice: Advice) -> list[str]:
+    """Return the sentence that names the steps that the end of life may cut short, if there are any."""
+    cut = [str(step.number + 1) for step in advice.steps if step.may_be_cut]
+    if not cut:
+        return []
+    which = f"step {cut[0]}" if len(cut) == 1 else f"steps {', '.join(cut[:-1])} and {cut[-1]}"
+    if len(cut) > CUT_NAMED:
+        which = f"{len(cut)} of the {len(advice.steps)} steps"
+    return [f"Life may end before the inspection of {which}, which is then left out."]
 
 
 def tree_lines(advice: Advice, most: int = TREE_LINES) -> list[str]:
@@ -217,6 +258,14 @@ def tree_lines(advice: Advice, most: int = TREE_LINES) -> list[str]:
 # Comparison
 
 
+def ending_words(advice: Advice) -> str:
+    """Return what the last period contains beside its own costs, where a life ends with a value of the state."""
+    life = advice.model.origin
+    if not isinstance(life, Lifetime) or life.final is None or not life.final.any():
+        return ""
+    return f"the last {advice.units.period} includes the {advice.units.figure} of the state at the end of life"
+
+
 def _comparison(advice: Advice) -> str:
     """Return the table of the plan and the other policies."""
     units, problem = advice.units, advice.problem
@@ -225,12 +274,13 @@ def _comparison(advice: Advice) -> str:
     life = problem.periods is not None
     over = "in all" if life else f"per {units.period}"
     down = "failures" if problem.components == 1 else "down"
-    head = ["compared with", f"{units.figure} in all", "more" if units.is_cost else "less", f"inspections {over}"]
+    head = ["compared with", f"{units.figure} in all", "more" if units.is_cost else "less"]
+    head += [f"{inspections_noun(problem)} {over}"]
     head += [f"{down} per {units.period}"] if has_failures else []
     cells = []
     for policy in advice.policies:
-        result, found = policy.evaluation, policy.figures
-        looks = result.measurements if life or result.average_measurements is None else result.average_measurements
+        found = policy.figures
+        looks = sum(inspections_made(problem, policy.evaluation)[0].values())
         failures = [] if not has_failures else ["?" if found is None else plain_number(found.failures_per_period)]
         lost = units.amount(advice.lost(policy))
         name = policy.name if policy.is_allowed else f"{policy.name} (not allowed)"
@@ -260,6 +310,7 @@ def method_lines(advice: Advice, one: MethodWorth) -> Iterator[str]:
         words.append(text.removeprefix("it ") if text.startswith("it pays") else text)
     if one.now is not None:
         low, high = (max(0.0, gain + one.price) for gain in one.now)
+        low, high = (0.0 if is_rounding(bound, advice.value) else bound for bound in (low, high))
         gain = (
             f"{units.amount(low)} to {units.amount(high)}"
             if units.amount(low) != units.amount(high)

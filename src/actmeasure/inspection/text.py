@@ -63,6 +63,8 @@ SMALLEST_SHOWN = 0.0005
 NOT_SETTLED = "NOT SETTLED: the likelihood is not at a maximum, so that these figures are rough; see the warnings."
 #: Prices below this share of the plan's value may come from rounding, and are shown as 0.
 ROUNDING = 1e-9
+#: Prices below this share of the largest that is shown are shown as 0: breakpoints of plans found that differ by rounding.
+PRICE_NOISE = 1e-6
 #: Largest number of states that are named for each action in the words of a rule.
 STATES_NAMED = 12
 
@@ -862,16 +864,24 @@ def _prices(advice: Advice) -> str:
     price = "price of an inspection" if advice.has_one_price else "factor on the present costs"
     looks = "inspections, discounted" if advice.has_one_price else "costs of inspections, discounted"
     head = (price, f"{advice.units.figure} in all", looks, f"after seeing {first.name}")
+    ends = [piece.high for piece in pieces if piece.high < np.inf]
+    noise = PRICE_NOISE * max([advice.price, *ends])
+
+    def shown_price(price: float) -> str:
+        return plain_number(price if price > noise else 0.0)
+
     cells = []
     for piece in pieces:
+        if piece.high <= noise:
+            continue
         plan = plan_of(piece.schedule, first.state)
         words = "-" if plan is None else plan_words(advice.model, advice.units, first.state, plan)
-        high = "up" if piece.high == np.inf else f"to {plain_number(piece.high)}"
+        high = "up" if piece.high == np.inf else f"to {shown_price(piece.high)}"
         mark = " *" if piece.low <= advice.price <= piece.high else ""
         cells.append(
             (
-                f"{plain_number(piece.low)} {high}{mark}",
-                f"{advice.units.money(piece.value(piece.inside))} at {plain_number(piece.inside)}",
+                f"{shown_price(piece.low)} {high}{mark}",
+                f"{advice.units.money(piece.value(piece.inside))} at {shown_price(piece.inside)}",
                 plain_number(piece.looks),
                 shortened(words, PLAN_WIDTH),
             )

@@ -186,13 +186,13 @@ class Work(NamedTuple):
 
 @no_refcount
 def _hash(states: Any, probabilities: Any, first: int, size: int) -> int:
-    code = size
+    code: Any = size
     for i in range(first, first + size):
         mantissa, exponent = math.frexp(probabilities[i])
         part = int(mantissa * 1099511627776.0 + 0.5) + exponent * 4294967311
         code = (code ^ (part + np.int64(states[i]) * 2654435761)) * 1099511628211
         code ^= code >> 29
-    return code & 0x7FFFFFFFFFFFFFFF
+    return int(code & 0x7FFFFFFFFFFFFFFF)
 
 
 @no_refcount

@@ -40,8 +40,10 @@ class Progress:
 class Budget:
     """What planning may spend, and what it has spent so far.
 
-    A limit on work makes planning deterministic: the same model gives the same plan on every machine. With a limit on seconds,
-    or without any limit, the plan may depend on the speed of the machine. Time in which kernels are compiled is not counted.
+    Where looks are exact, a limit on work makes planning deterministic: the same model gives the same plan on every machine.
+    Otherwise, or with a limit on seconds, or without any limit, the plan may depend on the speed of the machine: where looks
+    are not exact, the search divides its time between trials and sweeps by the clock. Its bounds hold all the same. Time in
+    which kernels are compiled is not counted.
 
     Parameters
     ----------

@@ -107,7 +107,10 @@ class TensorGrid:
 
     def bound(self, belief: Belief) -> float:
         """Return an upper bound on the optimal value at a belief, which must be a product of component beliefs."""
-        return float(kernel.grid_bound(self.kernel, belief.states, belief.probabilities, 0, len(belief.states)))
+        # Copies, as arrays of beliefs may be read-only, and the kernel would be compiled for both.
+        return float(
+            kernel.grid_bound(self.kernel, belief.states.copy(), belief.probabilities.copy(), 0, len(belief.states))
+        )
 
 
 def tensor_grid(model: Model, budget: Budget, levels: tuple[int, ...] | None = None, seed: int = 0) -> TensorGrid:

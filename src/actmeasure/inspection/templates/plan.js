@@ -108,10 +108,29 @@ function along() {
 const targetOf = (step, outcome) => (step.targets[outcome] !== undefined ? step.targets[outcome] : step.targets['']);
 const when = (time) => (time === 0 ? 'Now' : `After ${periods(time, data.units)}`);
 
+/** What is done in the first periods of a step: "nothing for 3 years, repair". */
+function doneWords(step, length) {
+  const runs = [];
+  for (let period = 0; period < length; period += 1) {
+    const name = data.actions[actionAt(step, period)];
+    if (runs.length && runs[runs.length - 1].name === name) runs[runs.length - 1].count += 1;
+    else runs.push({ name, count: 1 });
+  }
+  return runs.map(({ name, count }) => (count === 1 ? name : `${name} for ${periods(count, data.units)}`)).join(', ');
+}
+
+/** The present step in words; one that the end of life cuts short without its inspection. */
+function answerWords(now) {
+  const length = now.time - now.begun;
+  const isCut = data.life !== null && now.step.then === 'measure' && length < now.step.actions.length;
+  return isCut ? `${doneWords(now.step, length)}; life is then over, without the inspection of this step` : now.step.words;
+}
+
 function show() {
   const now = along();
+  const answer = answerWords(now);
   byId('where').textContent = `${when(now.begun)}, step ${now.number + 1} of ${data.steps.length}`;
-  byId('answer').textContent = `${now.step.words.charAt(0).toUpperCase()}${now.step.words.slice(1)}.`;
+  byId('answer').textContent = `${answer.charAt(0).toUpperCase()}${answer.slice(1)}.`;
   const more = [];
   if (now.belief && data.beliefs.knowsFailures) more.push(`${when(now.time)}, believed to have failed: ${risk(failedShare(now.belief))}.`);
   if (now.isOver) more.push(data.life === null ? 'The plan goes on like this.' : 'This is the last step before the end of life.');
