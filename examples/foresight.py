@@ -31,6 +31,7 @@ from scipy import stats
 import actmeasure as am
 from actmeasure.learning import foresight
 from actmeasure.model.transitions import FloatArray
+from actmeasure.planning.solve import solve_by_work
 
 OUT = Path("results")
 EARLY, EPISODES, LAST, MAX_STEPS = 2_500, 7_500, 500, 1_000
@@ -106,15 +107,14 @@ def return_of(schedule: am.Schedule, model: am.Model) -> float:
 
 def timed(spent: list[float]) -> AbstractContextManager[object]:
     """Within this block, all planning adds its seconds of computing to `spent`."""
-    plain = foresight.solve_by_work
 
-    def solve_by_work(*arguments: Any, **settings: Any) -> am.Solution:
+    def solve(*arguments: Any, **settings: Any) -> am.Solution:
         begun = time.process_time()
-        solution = plain(*arguments, **settings)
+        solution = solve_by_work(*arguments, **settings)
         spent.append(time.process_time() - begun)
         return solution
 
-    return patch.object(foresight, "solve_by_work", solve_by_work)
+    return patch.object(foresight, "solve_by_work", solve)
 
 
 def study(size: int, seed: int, episodes: int, early: int) -> Row:
