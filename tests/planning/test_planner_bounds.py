@@ -158,6 +158,51 @@ def test_act_then_measure_comes_to_an_end(seed):
     assert solution.value == pytest.approx(am.solve(model, "never").value, abs=SETTLED)
 
 
+def equations_have_their_values(model, seed):
+    """Check the values of random choices: blind ones to other nodes, in cycles and to nodes outside, looks, and ends."""
+    rng = np.random.default_rng(seed)
+    search = Search(model, Budget(work=500))
+    search.run(1e-9)
+    graph = search._graph
+    expanded = np.flatnonzero(graph.expanded[: search.nodes])
+    nodes = expanded[rng.random(len(expanded)) < rng.choice([0.5, 0.9, 1.0])]
+    if len(nodes) == 0:
+        return
+    equations = optimal._OptimalityEquations.of(graph, search.bounds, model.discount, nodes)
+    if rng.random() < 0.5:
+        equations.choose_shown(graph.upper[nodes])
+    choices = rng.integers(2 * model.n_actions, size=len(nodes))
+    if rng.random() < 0.5:
+        choices -= choices % 2  # blind everywhere
+    if rng.random() < 0.5:
+        choices %= 2  # always the first action
+    values = equations.evaluate(choices)
+    every, actions, pays = np.arange(len(nodes)), choices // 2, choices % 2 == 1
+    shown, unseen = equations._if_shown(values)[every, actions], equations._unseen(values)[every, actions]
+    ahead = np.where(pays | equations.counts_as_shown[every, actions], shown, unseen)
+    expected = equations.rewards[every, actions] - pays * equations.costs[every, actions]
+    expected += equations.factors[every, actions] * ahead
+    np.testing.assert_allclose(values, expected, rtol=1e-9, atol=1e-9 * (1 + np.abs(values).max()))
+
+
+@given(models(discounts=(0.5, 0.9, 0.99)), st.integers(0, 2**32 - 1))
+@examples(60)
+def test_policy_iteration_evaluates_choices_exactly(model, seed):
+    equations_have_their_values(model, seed)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_policy_iteration_evaluates_cycles_of_beliefs_exactly(seed):
+    """On a ring of 12 states the two actions move a hidden start to and fro, so blind choices lead round in cycles."""
+    rng = np.random.default_rng(seed)
+    P = np.stack([np.roll(np.eye(12), step, axis=1) for step in (1, -1)], axis=1)
+    model = am.Model.from_arrays(
+        P, rng.normal(size=(12, 2)), measuring_cost=5.0, discount=0.99, initial=[0.5, 0.3, *[0.0] * 9, 0.2],
+        reveal_start=False,
+    )  # fmt: skip
+    equations_have_their_values(model, seed)
+
+
 def test_policy_iteration_ends_where_choices_of_equal_value_take_turns(monkeypatch):
     steps = []
     solve, evaluate = optimal._OptimalityEquations.solve, optimal._OptimalityEquations.evaluate

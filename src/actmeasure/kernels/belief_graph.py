@@ -65,6 +65,7 @@ class Graph(NamedTuple):
     reward: Any  # float64 (capacity, A), rounded up
     cost: Any  # float64 (capacity, A), rounded down
     error: Any  # float64 (capacity, A): relative error of the child's weights and of a back-up, times discount and `running`
+    largest_error: Any  # float64 (1,): of the weights of a child
     margin: Any  # float64 (capacity, A): what is added to upper bounds for that error
     scale: Any  # float64 (capacity,): mean of `ceiling` over the node's states
     exit_choice: Any  # int32 (capacity,): the choice that leaves a cycle that was solved, or -1
@@ -357,6 +358,7 @@ def expand(graph: Graph, model: Dynamics, bounds: Bounds, scratch: Scratch, disc
             error += relative_error(terms)
         if discount < 1 or ends or magnitude > 0:
             error += relative_error(0)
+        graph.largest_error[0] = max(graph.largest_error[0], error)
         graph.error[node, action] = error * discount * graph.running[node, action]
         graph.margin[node, action] = _margin(graph, node, action)
     graph.expanded[node] = True

@@ -40,9 +40,9 @@ of them is another belief, and its states, were they known, are worth much more.
 
 Rounding: along each path from one stored belief to the next, weights have the relative error e of `kernels/belief_graph.py`, and
 so has the probability to run on. The two sides above then differ by a factor of at most 1 + E in each state, E = 2 (sum of e from
-p to n + the largest sum of e from an s to n_s) and second-order terms, and the best plan at n has sum_i n_i |v_i| <= 2 scale(n)
-+ max(0, -V(n)), which gives what is added. Weights that were dropped there are worth less than `DROPPED` here too, as M is not
-below `LEAST_MASS`.
+p to n + the largest sum of e from an s to n_s) <= 4 k (the largest e of the graph) and second-order terms, and the best plan at n
+has sum_i n_i |v_i| <= 2 scale(n) + max(0, -V(n)), which gives what is added. Weights that were dropped there are worth less than
+`DROPPED` here too, as M is not below `LEAST_MASS`.
 """
 
 from __future__ import annotations
@@ -201,7 +201,7 @@ def lower_by_mixture(graph: Graph, bounds: Bounds, mixing: Mixing, discount: flo
 
     Returns the node whose gap contributes most to the bound found, whether that is below the one there was or not, or -1.
     """
-    top, mass, path_error = node, 1.0, 0.0
+    top, mass = node, 1.0
     least, loosest = np.inf, NONE
     for back in range(MOST_BACK):
         parent, action = graph.parent[top], graph.parent_action[top]
@@ -212,10 +212,9 @@ def lower_by_mixture(graph: Graph, bounds: Bounds, mixing: Mixing, discount: flo
         mass *= graph.running[top, action]
         if mass < LEAST_MASS:
             break
-        path_error += graph.error[top, action] / (discount * graph.running[top, action])
         size = graph.offsets[top + 1] - graph.offsets[top]
         if size <= FEW_STATES or (back < FARTHEST and back & (back + 1) == 0):
-            bound, part = _mixture(graph, bounds, mixing, discount, node, top, back + 1, mass, path_error)
+            bound, part = _mixture(graph, bounds, mixing, discount, node, top, back + 1, mass)
             if bound < least:
                 least, loosest = bound, part
     graph.upper[node] = min(graph.upper[node], least)
@@ -224,24 +223,22 @@ def lower_by_mixture(graph: Graph, bounds: Bounds, mixing: Mixing, discount: flo
 
 @no_refcount
 def _mixture(
-    graph: Graph, bounds: Bounds, mixing: Mixing, discount: float, node: int, top: int, length: int, mass: float,
-    path_error: float,
-) -> tuple[float, int]:  # fmt: skip
+    graph: Graph, bounds: Bounds, mixing: Mixing, discount: float, node: int, top: int, length: int, mass: float
+) -> tuple[float, int]:
     """Return the bound at `node` from the known states at `top`, `length` actions before, and the part with the largest gap."""
-    total, magnitude, largest_error = 0.0, 0.0, 0.0
+    total, magnitude = 0.0, 0.0
     loosest, largest_gap = NONE, 0.0
     for entry in range(graph.offsets[top], graph.offsets[top + 1]):
         at = graph.node_of_state[graph.states[entry]]
         if at < 0:
             return np.inf, NONE
-        weight, error, left = graph.probabilities[entry], 0.0, length
+        weight, left = graph.probabilities[entry], length
         while left > 0 and at >= 0 and graph.expanded[at]:
             left -= 1
             action = mixing.actions_back[left]
             child = graph.child[at, action]
             if child >= 0:
                 weight *= graph.running[at, action]
-                error += graph.error[at, action] / (discount * graph.running[at, action])
             at = child
         if at < 0:  # the episode is over
             continue
@@ -250,12 +247,11 @@ def _mixture(
             weight /= discount
         total += weight * upper
         magnitude += weight * (abs(graph.upper[at]) + left * bounds.loss[0])
-        largest_error = max(largest_error, error)
         gap = weight * (graph.upper[at] - graph.lower[at])
         if gap > largest_gap:
             loosest, largest_gap = at, gap
     rounding = relative_error(graph.offsets[top + 1] - graph.offsets[top] + 4 * length)
-    difference = 2.02 * (path_error + largest_error) + rounding
+    difference = 4.04 * length * graph.largest_error[0] + rounding
     if difference > MOST_ERROR or graph.lower[node] == -np.inf:
         return np.inf, NONE
     added = difference * (2 * graph.scale[node] + max(0.0, -graph.lower[node])) + DROPPED

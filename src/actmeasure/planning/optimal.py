@@ -47,7 +47,7 @@ IntArray = npt.NDArray[np.int64]
 # Planning methods.
 
 #: Act-then-measure joins a search that is still open after this share of the time, or this many seconds.
-HEAD_SHARE, HEAD_SECONDS = 0.25, 1.0
+HEAD_SHARE, HEAD_SECONDS = 0.25, 2.0
 #: Share of the remaining time that act-then-measure may take.
 ATM_SHARE = 2 / 3
 #: Share of the time, and most seconds, for the search at a discount slightly below 1 where the model has none.
@@ -537,6 +537,7 @@ def _allocate(n_states: int, n_actions: int, capacity: int, entries: int) -> Gra
         reward=floats(capacity, n_actions),
         cost=floats(capacity, n_actions),
         error=floats(capacity, n_actions),
+        largest_error=np.zeros(1),
         margin=floats(capacity, n_actions),
         scale=floats(capacity),
         exit_choice=np.full(capacity, -1, np.int32),
@@ -568,7 +569,13 @@ def _with_more_room(graph: Graph, most_bytes: int) -> Graph | None:
     larger = graph
     if more_nodes:
         larger = _allocate(len(graph.node_of_state), n_actions, 2 * capacity, 0)
-        used = {"counts": 4, "offsets": n_nodes + 1, "node_of_state": len(graph.node_of_state), "table": 0}
+        used = {
+            "counts": 4,
+            "offsets": n_nodes + 1,
+            "node_of_state": len(graph.node_of_state),
+            "table": 0,
+            "largest_error": 1,
+        }
         for name, array in (
             graph._replace(states=graph.states[:0], probabilities=graph.probabilities[:0])._asdict().items()
         ):
@@ -892,20 +899,65 @@ class _OptimalityEquations:
         return both[np.arange(len(values)), choices], choices
 
     def evaluate(self, choices: IntArray) -> FloatArray:
-        """Return the values of the nodes, shape (n,), if these choices are always made; NaN where rounding leaves none."""
+        """Return the values of the nodes, shape (n,), if these choices are always made; NaN where rounding leaves none.
+
+        Blind choices lead from node to node, up to a look, an end or a bound from outside. With these chains followed, the
+        unknowns of the linear system are only the nodes that a look may show, and a node of every cycle of blind choices.
+        """
         n_nodes = len(choices)
         every, actions, pays = np.arange(n_nodes), choices // 2, choices % 2 == 1
         looks = pays | self.counts_as_shown[every, actions]
         factors, beliefs, blind = self.factors[every, actions], self.beliefs[every, actions], self.blind[every, actions]
         constants = self.rewards[every, actions] - np.where(pays, self.costs[every, actions], 0.0)
         constants += np.where(looks, 0.0, factors * self.blind_constants[every, actions])
-        going = np.flatnonzero(~looks & (blind >= 0))
-        moves = sparse.csr_array((factors[going], (going, blind[going])), shape=(n_nodes, n_nodes))
-        looking = np.flatnonzero(looks & (beliefs >= 0))
+        goes_on = ~looks & (blind >= 0)
+        onward = np.where(goes_on, blind, every)
+        is_unknown = np.zeros(n_nodes, dtype=bool)
+        is_unknown[self.shown.indices] = True
+        ends = _follow(np.where(is_unknown, every, onward))[0]
+        is_unknown[ends[goes_on[ends]]] = True  # on cycles
+        stays = is_unknown | ~goes_on
+        ends, totals, shares = _follow(
+            np.where(stays, every, onward), np.where(stays, 0.0, constants), np.where(stays, 1.0, factors)
+        )
+        # Each unknown is `total + share` times the value of the end of its chain: another unknown, or one that does not go on.
+        unknowns = np.flatnonzero(is_unknown)
+        after, goes = onward[unknowns], goes_on[unknowns]
+        end = ends[after]
+        total = np.where(goes, constants[unknowns] + factors[unknowns] * totals[after], 0.0)
+        share = np.where(goes, factors[unknowns] * shares[after], 1.0)
+        looking = looks & (beliefs >= 0)
         constants[looking] += factors[looking] * self.shown_constants[beliefs[looking]]
-        spread = sparse.csr_array((factors[looking], (looking, beliefs[looking])), shape=(n_nodes, self.shown.shape[0]))
-        matrix = sparse.eye_array(n_nodes) - moves - spread @ self.shown
+        total += np.where(goes_on[end], 0.0, share * constants[end])
+        number = np.cumsum(is_unknown) - 1
+        to_unknown, to_look = np.flatnonzero(goes_on[end]), np.flatnonzero(looking[end])
+        shape = (len(unknowns), self.shown.shape[0])
+        spread = sparse.csr_array(
+            (share[to_look] * factors[end[to_look]], (to_look, beliefs[end[to_look]])), shape=shape
+        )
+        moves = sparse.csr_array((share[to_unknown], (to_unknown, number[end[to_unknown]])), shape=(len(unknowns),) * 2)
+        matrix = sparse.eye_array(len(unknowns)) - moves - (spread @ self.shown)[:, unknowns]
+        values = np.zeros(n_nodes)
         try:
-            return np.asarray(linalg.splu(sparse.csc_array(matrix)).solve(constants))
+            values[unknowns] = linalg.splu(sparse.csc_array(matrix)).solve(total)
         except RuntimeError:  # "exactly singular", by rounding
             return np.full(n_nodes, np.nan)
+        seen = self.shown @ values
+        values[~goes_on] = constants[~goes_on]
+        values[looking] += factors[looking] * seen[beliefs[looking]]
+        return np.asarray(totals + shares * values[ends])
+
+
+def _follow(onward: IntArray, *sums: FloatArray) -> tuple[Any, ...]:
+    """Return where chains of nodes end, each node leading to one other or to itself, and on the way the sum and the product.
+
+    Each round doubles the steps that were taken. Chains that enter a cycle end somewhere on it.
+    """
+    for _ in range(len(onward).bit_length()):
+        if sums:
+            totals, shares = sums
+            sums = totals + shares * totals[onward], shares * shares[onward]
+        before, onward = onward, onward[onward]
+        if np.array_equal(before, onward):
+            break
+    return onward, *sums
