@@ -1,7 +1,11 @@
-"""Certified optima of lakes, and values when looking is free on a million states. Warm, on one core."""
+"""Certified optima of lakes, and values when looking is free on a million states. Warm, on one core.
+
+`python -m benchmarks.planning 100-139 735` prints the slowest of chosen lakes.
+"""
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterable
 
@@ -59,12 +63,17 @@ def _twenty() -> list[Goal]:
 
 def _seconds(seeds: Iterable[int], discount: float) -> list[float]:
     """Seconds to close each lake, ascending; infinite where it stays open for `LIMIT`."""
+    return [seconds for seconds, _ in _slowest(seeds, discount)][::-1]
+
+
+def _slowest(seeds: Iterable[int], discount: float) -> list[tuple[float, int]]:
+    """Seconds to close each lake and its seed, the slowest first; infinite where it stays open for `LIMIT`."""
     found = []
     for seed in seeds:
         lake = am.problems.frozen_lake(20, measuring_cost=0.05, discount=discount, seed=seed)
         seconds, solution = timed(lake, 1e-5, time_limit=LIMIT)
-        found.append(seconds if solution.gap <= 1e-5 else float("inf"))
-    return sorted(found)
+        found.append((seconds if solution.gap <= 1e-5 else float("inf"), seed))
+    return sorted(found, reverse=True)
 
 
 def _slippery() -> Goal:
@@ -80,3 +89,18 @@ def _free_values() -> list[Goal]:
             "the same: extra memory, as a multiple of the model's arrays", measured["extra"] / measured["model"], 2, "x"
         ),
     ]
+
+
+def chosen_lakes(words: list[str]) -> None:
+    """Print the slowest lakes of each range of seeds, such as "100-139", or of one seed."""
+    timed(am.problems.frozen_lake(20, measuring_cost=0.05, discount=0.99, seed=109), 1e-5)  # compiles
+    for word in words:
+        first, _, last = word.partition("-")
+        for discount in (0.95, 0.99):
+            slowest = _slowest(range(int(first), int(last or first) + 1), discount)
+            text = ", ".join(f"{seconds:.2f} s (seed {seed})" for seconds, seed in slowest[:3])
+            print(f"lakes {word} at {discount}, the slowest of {len(slowest)}: {text}", flush=True)
+
+
+if __name__ == "__main__":
+    chosen_lakes(sys.argv[1:] or ["100-139", "200-239"])

@@ -222,3 +222,24 @@ def test_policy_iteration_ends_where_choices_of_equal_value_take_turns(monkeypat
     Search(lake, Budget(work=20_000)).run(1e-5)
     assert len(steps) > 3
     assert max(steps) < optimal.MOST_STEPS // 2
+
+
+def test_a_search_does_not_give_up_while_bounds_inside_the_graph_fall():
+    """Near discount 1 many rounds pass before the start's bound follows: it ended here as `exhausted` after 516,168."""
+    search = Search(am.problems.frozen_lake(4, measuring_cost=0.05, discount=0.99999), Budget(work=520_000))
+    assert search.run(1e-4) == "beliefs"
+
+
+def test_policy_iteration_takes_at_most_as_much_work_as_the_rounds_between(monkeypatch):
+    """On this lake nine calls in a row took longer than all rounds until then: a call takes the work of some 24,000 beliefs."""
+    calls = []
+    settle = Search._settle
+
+    def recorded(self, threshold):
+        calls.append(self.work)
+        settle(self, threshold)
+
+    monkeypatch.setattr(Search, "_settle", recorded)
+    lake = am.problems.frozen_lake(20, measuring_cost=0.05, discount=0.99, seed=801)
+    Search(lake, Budget(work=40_000)).run(1e-5)
+    assert len(calls) == 1  # the second comes later

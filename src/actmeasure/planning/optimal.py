@@ -226,7 +226,7 @@ NODES_PER_CHECK = 256
 #: Rounds before `_settle` is first called: at a discount of at least `NEAR_ONE`, and below. A call takes as long as several
 #: rounds.
 NEAR_ONE, FIRST_NEAR_ONE, FIRST_BELOW = 0.998, 16, 64
-#: Largest number of rounds between two calls of `_settle`.
+#: Largest number of rounds between two calls of `_settle`. Below `NEAR_ONE` they take at least as much work as the call before.
 MOST_BETWEEN = 1024
 #: `_settle` is called sooner again if it left less than this fraction of the gap, and later otherwise.
 WORTH_SETTLING = 0.95
@@ -281,11 +281,12 @@ class Search:
         #: Why the search can go no further, if so.
         self._stop: Stopped | None = None
         self._between = FIRST_NEAR_ONE if model.discount >= NEAR_ONE else FIRST_BELOW
-        self._settle_at = self._between
+        self._settle_at, self._settle_work = self._between, 0.0
         self._best: tuple[float, Schedule] | None = None
         #: Plans of known states that bound other beliefs from below: their columns are the last of `bounds.lower_vectors`.
         self._plans: list[tuple[int, ...]] = []
         self._share_plans_at = 0.0
+        self._upper_before = np.empty(0)
         budget.note(self.lower, self.upper)
 
     @property
@@ -335,7 +336,7 @@ class Search:
                 gap = self.upper - self.lower
                 expanded = self._round(threshold, gap)
                 self.rounds += 1
-                if self.rounds >= self._settle_at and self.model.discount < 1:
+                if self.rounds >= self._settle_at and self.work >= self._settle_work and self.model.discount < 1:
                     self._settle(threshold)
                 if self._graph.counts[belief_graph.EXPANDED] > max(2 * self.mixes_above, self._share_plans_at):
                     self._share_plans()
@@ -346,8 +347,15 @@ class Search:
                 if slow >= MOST_SLOW and threshold > least:
                     threshold, slow, stalled = max(0.3 * threshold, least), 0, 0
                 elif stalled >= MOST_STALLED:
-                    self._stop = "exhausted"
+                    self._stop, stalled = (None, 0) if self._has_lowered_bounds(gap) else ("exhausted", 0)
         return stopped
+
+    def _has_lowered_bounds(self, gap: float) -> bool:
+        """Return whether an upper bound in the graph fell noticeably since the last call, or this is the first."""
+        upper, before = self._graph.upper[: self.nodes].copy(), self._upper_before
+        self._upper_before = upper
+        fell = np.max(before - upper[: len(before)], initial=0.0)
+        return len(upper) > len(before) or fell > (1 - STALLED) * gap
 
     def schedule(self) -> Schedule:
         """Return the schedule behind the lower bound."""
@@ -409,7 +417,7 @@ class Search:
         before = int(graph.counts[belief_graph.STAMP])
         self._frontier(threshold)
         on_the_way = (graph.mark[: self.nodes] > before) & graph.expanded[: self.nodes]
-        _lower_upper_bounds(graph, self.bounds, self.model.discount, np.flatnonzero(on_the_way))
+        spent = _lower_upper_bounds(graph, self.bounds, self.model.discount, np.flatnonzero(on_the_way))
         schedule = _extract_schedule(self.model, graph, self.bounds, self._starts, self._scratch, self._plans)
         evaluation = evaluate(self.model, schedule)
         if self._best is None or evaluation.discounted_return > self._best[0]:
@@ -422,6 +430,7 @@ class Search:
         left = (self.upper - self.lower) / gap if gap > 0 else 1.0
         self._between = max(1, self._between // 4) if left < WORTH_SETTLING else min(2 * self._between, MOST_BETWEEN)
         self._settle_at = self.rounds + self._between
+        self._settle_work = self.work + spent if self.model.discount < NEAR_ONE else 0.0
 
     def _share_plans(self) -> None:
         """Bound all beliefs from below by the plans of known states, and raise the lower bounds that follow."""
@@ -774,16 +783,18 @@ def _successors(graph: Graph, model: Model, node: int, action: int) -> list[int]
 
 #: Most steps of policy iteration, and most restarts with other bounds for blind choices; usually a handful of each.
 MOST_STEPS, MOST_ROUNDS = 50, 5
+#: Work of a step of policy iteration, in beliefs: about as long as it takes to add that many; and for each of its nodes.
+STEP_WORK, NODE_WORK = 60, 0.1
 #: Relative change of the values that ends policy iteration.
 SETTLED = 1e-14
 #: A part of the graph with more entries of beliefs than this is left to backing up.
 MOST_BELIEF_ENTRIES = 200_000
 
 
-def _lower_upper_bounds(graph: Graph, bounds: Bounds, discount: float, on_the_way: IntArray) -> None:
+def _lower_upper_bounds(graph: Graph, bounds: Bounds, discount: float, on_the_way: IntArray) -> float:
     """Lower the upper bounds of all expanded nodes by policy iteration, or of some, shape (n,), if all are too many.
 
-    The discount is below 1.
+    The discount is below 1. Returns the work, as that of `Search.work`.
     """
     n_nodes = int(graph.counts[belief_graph.NODES])
     for nodes in (np.flatnonzero(graph.expanded[:n_nodes]), on_the_way):
@@ -791,7 +802,7 @@ def _lower_upper_bounds(graph: Graph, bounds: Bounds, discount: float, on_the_wa
         if equations is not None:
             break
     else:
-        return
+        return 0.0
     proved = graph.upper[nodes].copy()
     for _ in range(MOST_ROUNDS):
         equations.choose_shown(proved)
@@ -803,6 +814,7 @@ def _lower_upper_bounds(graph: Graph, bounds: Bounds, discount: float, on_the_wa
     graph.upper[nodes] = np.minimum(graph.upper[nodes], proved)
     known = nodes[graph.known[nodes] >= 0]
     bounds.upper[graph.known[known]] = graph.upper[known]
+    return equations.steps * (STEP_WORK + NODE_WORK * len(nodes))
 
 
 class _OptimalityEquations:
@@ -816,9 +828,12 @@ class _OptimalityEquations:
         self.rewards, self.costs, self.factors = rewards, costs, factors  # (n, A)
         self.blind, self.blind_constants = blind, blind_constants  # (n, A): the part's node, or -1 and its bound
         self.shown, self.shown_constants = shown, shown_constants  # (m, n), (m,): mean over the states of a belief
+        self.may_be_shown = np.unique(shown.indices)
         self.roundings, self.scales = roundings, scales  # (m,)
         self.beliefs = beliefs  # (n, A): the belief's number, or -1 where the episode is over
         self.counts_as_shown = np.zeros(beliefs.shape, dtype=bool)
+        #: Steps of policy iteration so far.
+        self.steps = 0
 
     @classmethod
     def of(cls, graph: Graph, bounds: Bounds, discount: float, nodes: IntArray) -> _OptimalityEquations | None:
@@ -875,6 +890,7 @@ class _OptimalityEquations:
         proved = np.full(len(values), np.inf)
         _, choices = self.back_up(values)
         for _ in range(MOST_STEPS):
+            self.steps += 1
             before, former, values = choices, values, self.evaluate(choices)
             if not np.isfinite(values).all():
                 break
@@ -901,51 +917,53 @@ class _OptimalityEquations:
     def evaluate(self, choices: IntArray) -> FloatArray:
         """Return the values of the nodes, shape (n,), if these choices are always made; NaN where rounding leaves none.
 
-        Blind choices lead from node to node, up to a look, an end or a bound from outside. With these chains followed, the
-        unknowns of the linear system are only the nodes that a look may show, and a node of every cycle of blind choices.
+        Blind choices lead from node to node, up to a look, an end or a bound from outside. These chains are followed first, so
+        that the linear system only has the nodes that a look may show, those on cycles of blind choices, and the ends of chains
+        that begin there.
         """
         n_nodes = len(choices)
         every, actions, pays = np.arange(n_nodes), choices // 2, choices % 2 == 1
         looks = pays | self.counts_as_shown[every, actions]
         factors, beliefs, blind = self.factors[every, actions], self.beliefs[every, actions], self.blind[every, actions]
+        goes_on, looking = ~looks & (blind >= 0), looks & (beliefs >= 0)
         constants = self.rewards[every, actions] - np.where(pays, self.costs[every, actions], 0.0)
         constants += np.where(looks, 0.0, factors * self.blind_constants[every, actions])
-        goes_on = ~looks & (blind >= 0)
-        onward = np.where(goes_on, blind, every)
-        is_unknown = np.zeros(n_nodes, dtype=bool)
-        is_unknown[self.shown.indices] = True
-        ends = _follow(np.where(is_unknown, every, onward))[0]
-        is_unknown[ends[goes_on[ends]]] = True  # on cycles
-        stays = is_unknown | ~goes_on
-        ends, totals, shares = _follow(
-            np.where(stays, every, onward), np.where(stays, 0.0, constants), np.where(stays, 1.0, factors)
-        )
-        # Each unknown is `total + share` times the value of the end of its chain: another unknown, or one that does not go on.
-        unknowns = np.flatnonzero(is_unknown)
-        after, goes = onward[unknowns], goes_on[unknowns]
-        end = ends[after]
-        total = np.where(goes, constants[unknowns] + factors[unknowns] * totals[after], 0.0)
-        share = np.where(goes, factors[unknowns] * shares[after], 1.0)
-        looking = looks & (beliefs >= 0)
         constants[looking] += factors[looking] * self.shown_constants[beliefs[looking]]
-        total += np.where(goes_on[end], 0.0, share * constants[end])
-        number = np.cumsum(is_unknown) - 1
-        to_unknown, to_look = np.flatnonzero(goes_on[end]), np.flatnonzero(looking[end])
-        shape = (len(unknowns), self.shown.shape[0])
-        spread = sparse.csr_array(
-            (share[to_look] * factors[end[to_look]], (to_look, beliefs[end[to_look]])), shape=shape
+        # A node's value is `totals` + `shares` times that of the node at which its chain ends.
+        onward, ends_here = np.where(goes_on, blind, every), ~goes_on
+        ends_here[self.may_be_shown] = True
+        ends = _follow(np.where(ends_here, every, onward))[0]
+        ends_here[ends] = True  # nodes on cycles
+        ends, totals, shares = _follow(
+            np.where(ends_here, every, onward), np.where(ends_here, 0.0, constants), np.where(ends_here, 1.0, factors)
         )
-        moves = sparse.csr_array((share[to_unknown], (to_unknown, number[end[to_unknown]])), shape=(len(unknowns),) * 2)
+        begins = np.flatnonzero(ends_here & goes_on)
+        after = onward[begins]
+        is_unknown = np.zeros(n_nodes, dtype=bool)
+        is_unknown[self.may_be_shown], is_unknown[begins], is_unknown[ends[after]] = True, True, True
+        unknowns, number = np.flatnonzero(is_unknown), np.cumsum(is_unknown) - 1
+        moves = _matrix(
+            factors[begins] * shares[after], number[begins], number[ends[after]], len(unknowns), len(unknowns)
+        )
+        seeing = unknowns[looking[unknowns]]
+        spread = _matrix(factors[seeing], number[seeing], beliefs[seeing], len(unknowns), self.shown.shape[0])
         matrix = sparse.eye_array(len(unknowns)) - moves - (spread @ self.shown)[:, unknowns]
+        right = constants.copy()
+        right[begins] += factors[begins] * totals[after]
         values = np.zeros(n_nodes)
         try:
-            values[unknowns] = linalg.splu(sparse.csc_array(matrix)).solve(total)
+            values[unknowns] = linalg.splu(sparse.csc_array(matrix)).solve(right[unknowns])
         except RuntimeError:  # "exactly singular", by rounding
             return np.full(n_nodes, np.nan)
-        seen = self.shown @ values
+        seen = np.asarray(self.shown @ values)
         values[~goes_on] = constants[~goes_on]
         values[looking] += factors[looking] * seen[beliefs[looking]]
         return np.asarray(totals + shares * values[ends])
+
+
+def _matrix(entries: FloatArray, rows: IntArray, columns: IntArray, height: int, width: int) -> Any:
+    """Return a sparse matrix of these entries."""
+    return sparse.csr_array((entries, (rows, columns)), shape=(height, width))
 
 
 def _follow(onward: IntArray, *sums: FloatArray) -> tuple[Any, ...]:
