@@ -175,7 +175,7 @@ def evaluate(
         pairs = (chain.nodes, chain.states, values[:, RETURN], (chain.n_graph_nodes, model.n_states))
     return Evaluation(
         discounted_return=float(first[RETURN]),
-        discounted_error=_rounding(chain, values[:, RETURN], model.discount),
+        discounted_error=_rounding(chain, recurrent, values[:, RETURN], model.discount),
         discounted_reward=float(first[REWARD]),
         discounted_measurements=float(first[MEASUREMENTS]),
         scalarized_return=float(sums[RETURN]),
@@ -240,14 +240,15 @@ def _over_all_time(chain: PlanChain, recurrent: markov.Recurrence, totals: Float
         return np.full(totals.shape[1], np.nan)
 
 
-def _rounding(chain: PlanChain, values: FloatArray, discount: float) -> float:
-    """Return a bound on the rounding error of the discounted returns, `values` of shape (n_nodes,), and so of their mean.
+def _rounding(chain: PlanChain, recurrent: markov.Recurrence, values: FloatArray, discount: float) -> float:
+    """Return a bound on the rounding error of the mean of the discounted returns, `values` of shape (n_nodes,), from the start.
 
     With v = t + F v the equations of the chain, F contracting by the discount, an error d in each equation means one of
-    d / (1 - discount) at most in v. The terms t and F have themselves been added up in as many steps as a node lasts.
+    d / (1 - discount) at most in v, and without discount the sum of d over the visits to each node. The terms t and F have
+    themselves been added up in as many steps as a node lasts.
     """
-    if discount == 1:
-        return 0.0
+    if not np.isfinite(values).all():
+        return 0.0  # only without discount, where the return is not finite either
     factors = np.float64(discount) ** chain.durations
     ahead = factors * (chain.moves @ values)
     totals = chain.totals(discount)[:, RETURN]
@@ -257,9 +258,16 @@ def _rounding(chain: PlanChain, values: FloatArray, discount: float) -> float:
         + factors * (chain.moves @ np.abs(values))
         + np.abs(values)
     )
-    per_step = relative_error(np.diff(chain.moves.indptr) + chain.start.size * (chain.start > 0) + chain.outcome_terms)
-    errors = np.abs(values - totals - ahead) + per_step * chain.durations * sizes
-    return float(errors.max() / (1 - discount)) * 1.01
+    terms = np.diff(chain.moves.indptr) + chain.start.size * (chain.start > 0) + chain.outcome_terms
+    relative = relative_error(terms) * chain.durations
+    errors = np.abs(values - totals - ahead) + relative * sizes
+    if discount < 1:
+        return float(errors.max() / (1 - discount)) * 1.01
+    magnitudes = chain.per_node(np.abs(chain.step_rewards)) + chain.costs
+    bounds = markov.errors_of_undiscounted(
+        chain.moves, recurrent, errors, magnitudes, float(relative.max()), chain.krylov
+    )
+    return float(_from_start(chain, bounds[:, None])[0])
 
 
 def _from_start(chain: PlanChain, values: FloatArray) -> FloatArray:

@@ -3,6 +3,7 @@
 import dataclasses
 import io
 import json
+import re
 import zipfile
 
 import numpy as np
@@ -284,6 +285,27 @@ def test_an_unknown_test_of_the_goodness_is_refused_when_it_is_loaded(tmp_path, 
         am.Fit.load(path)
 
 
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"default_action": "nonsense"}, "'default_action' is 'nonsense', which does not fit its actions"),
+        ({"structure": ["nonsense", "any"]}, "'structure' names 'nonsense', which is none"),
+        ({"structure": ["any", "any+nonsense"]}, "'structure' names 'nonsense', which is none"),
+        (
+            {"notes": [{"code": "states-sorted", "severity": "info", "numbers": {}, "names": {"states": "nonsense"}}]},
+            "the diagnostic 'states-sorted' is not one that a fit has",
+        ),
+    ],
+)
+def test_texts_that_no_fit_has_are_refused_when_they_are_loaded(tmp_path, fit, changes, reason):
+    path = tmp_path / "fit.npz"
+    fit.save(path)
+    about, members = told(path)
+    write(path, about | changes, members)
+    with pytest.raises(am.FitError, match=re.escape(reason)):
+        am.Fit.load(path)
+
+
 EVIL = "\u202eevil\x1b[31m\x00\n\u2028"
 
 
@@ -291,8 +313,9 @@ def test_control_characters_in_names_are_shown_escaped(tmp_path, fit):
     path = tmp_path / "fit.npz"
     fit.save(path)
     about, members = told(path)
-    for name in ("state_names", "action_names", "structure"):
+    for name in ("state_names", "action_names"):
         about[name] = [text + EVIL for text in about[name]]
+    about["default_action"] += EVIL
     evil = {"code": "stored-text", "severity": "info", "numbers": {}, "names": {"text": EVIL}}
     about |= {"warnings": [evil], "notes": [evil], "identifiability": [evil]}
     about |= {"noticed": ["4" + EVIL], "dropped": [EVIL], "period": "year" + EVIL}

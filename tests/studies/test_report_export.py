@@ -148,7 +148,7 @@ def test_what_latex_would_read_otherwise_is_written_so_that_it_does_not():
     assert not text.startswith("%")
     for printed in (
         "{[}first{]} of a row", "-{}-flag ?\\textasciigrave{} '{}' ,{},", r"$\gamma$ $\le$ $\infty$", "Caf\u00e9",
-        "bell ?, nul ?",
+        "bell \\textbackslash{}x07, nul \\textbackslash{}x00",
     ):  # fmt: skip
         assert printed in text
     assert latex_table(Table("\u4e2d \u6587", ["name"], [], [False]), 1).startswith("% Compile with LuaLaTeX")

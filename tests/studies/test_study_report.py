@@ -19,13 +19,13 @@ from synthetic import own_study, results_of
 
 from actmeasure.errors import StudyError
 from actmeasure.studies import AgentSpec, LocalEngine, Part, ProblemSpec, Study, report, run_study
-from actmeasure.studies.report import figures, tables
+from actmeasure.studies.report import export, figures, tables
 from actmeasure.studies.report import study_report as study_report_module
 from actmeasure.studies.report.document import Column, Commands, render, table_of
 from actmeasure.studies.report.study_report import study_report
 from actmeasure.text import number_text
 
-EVIL = "<script>alert(1)</script> & \"quotes\" 'n' $\\frac{$ 1\x07 =cmd"
+EVIL = "<script>alert(1)</script> & \"quotes\" 'n' $\\frac{$ 1\x07 a\u202eb =cmd"
 
 
 @pytest.fixture(scope="module")
@@ -99,6 +99,23 @@ def test_names_are_text_everywhere(without_pictures):
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
     assert page.count("<script") == 1
     assert b"<script" not in outputs.contents("curves-first-1.svg")
+
+
+def test_control_characters_and_invisible_ones_are_shown_escaped_everywhere():
+    results = results_of(own_study(problem=EVIL, agent=EVIL, title=EVIL))
+    document, outputs = study_report(results, Path("results/mine"))
+    export.add_latex(document, outputs)
+    export.add_markdown(document, outputs)
+    outputs.add("methods.md", export.methods_text(results.study).encode())
+    outputs.add("report.html", render(document).encode())
+    texts = {
+        name: outputs.contents(name).decode()
+        for name in outputs.names
+        if name.endswith((".html", ".md", ".tex", ".svg"))
+    }
+    assert not [name for name, text in texts.items() if re.search("[\x07\u202e]", text)]
+    assert r"1\x07 a\u202eb" in texts["report.html"]
+    assert r"1\\x07 a\\u202eb" in texts["methods.md"]
 
 
 def test_the_page_can_load_nothing(folder):

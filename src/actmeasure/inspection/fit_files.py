@@ -18,6 +18,7 @@ from actmeasure.files.checks import FIT_FORMAT, FIT_VERSION
 from actmeasure.inspection.diagnostics import SEVERITIES, Diagnostic
 from actmeasure.inspection.fit_result import Fit, age_names
 from actmeasure.inspection.goodness import Goodness, GoodnessTest
+from actmeasure.inspection.structures import AND, MASK, STRUCTURES
 from actmeasure.settings import LARGEST_EXACT
 
 __all__ = ["load_fit", "save_fit"]
@@ -58,6 +59,10 @@ Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)]
 Finite = Annotated[float, msgspec.Meta(ge=-1e300, le=1e300)]
 
 
+#: Details of diagnostics that are lists of texts.
+LISTS = ("states", "columns", "texts", "recorded")
+
+
 class _StoredDiagnostic(msgspec.Struct, forbid_unknown_fields=True):
     """A `Diagnostic` in a file."""
 
@@ -69,8 +74,9 @@ class _StoredDiagnostic(msgspec.Struct, forbid_unknown_fields=True):
     def diagnostic(self) -> Diagnostic:
         """Return the diagnostic; raise a `FitError` if there is none with this code, or its sentence lacks a detail."""
         diagnostic = Diagnostic(self.code, self.severity, self.numbers, self.names)
+        has_lists = not any(isinstance(self.names.get(name), str) for name in LISTS)
         try:
-            if SEVERITIES[self.code] == self.severity or self.code == "stored-text":
+            if has_lists and (SEVERITIES[self.code] == self.severity or self.code == "stored-text"):
                 str(diagnostic)
                 return diagnostic
         except (KeyError, IndexError, TypeError, ValueError, OverflowError):
@@ -248,6 +254,9 @@ def _check_names(about: _FitDescription) -> None:
         raise FitError(
             f"'structure' has {len(about.structure)} entries for {len(actions)} actions; the file is damaged"
         )
+    for name in {part.strip() for structure in about.structure if structure != MASK for part in structure.split(AND)}:
+        if name not in STRUCTURES:
+            raise FitError(f"'structure' names {quoted(name)}, which is none; the file is damaged")
     if len(set(about.noticed)) < len(about.noticed) or not set(about.noticed) <= set(states):
         raise FitError(
             f"'noticed' is {quoted(list(about.noticed))}, which does not fit its states; the file is damaged"
@@ -275,6 +284,10 @@ def _check_kind(about: _FitDescription, arrays: Arrays) -> None:
             raise FitError("its actions do not have the names of its intervals of age; the file is damaged")
     else:
         plain = list(about.action_names)
+    if about.default_action not in (None, *plain, *about.dropped):
+        raise FitError(
+            f"'default_action' is {quoted(about.default_action)}, which does not fit its actions; the file is damaged"
+        )
     if not set(about.at_once) <= set(plain) or (about.at_once and about.default_action not in plain):
         raise FitError(
             f"'at_once' is {quoted(list(about.at_once))}, which does not fit its actions; the file is damaged"

@@ -38,8 +38,9 @@ SAME_NODE = 1e-13
 GRID = 1e-12
 #: Relative difference below which two upper bounds are a tie.
 BOUND_TIE = 1e-12
-#: A weight below this is dropped before it loses digits; its value is less than `DROPPED`, as models have no values above 1e100.
-LEAST_WEIGHT, DROPPED = 1e-290, 1e-150
+#: A weight below this is raised to it, before it loses digits: its state stays possible, so that a known state is known. That
+#: changes a value by less than `RAISED`, as models have no values above 1e100.
+LEAST_WEIGHT, RAISED = 1e-290, 1e-150
 #: A margin above this is due to a child without a lower bound, and is computed again when it may have one.
 NO_MARGIN = 1e200
 NODES, ENTRIES, EXPANDED, STAMP = 0, 1, 2, 3
@@ -309,7 +310,7 @@ def expand(graph: Graph, model: Dynamics, bounds: Bounds, scratch: Scratch, disc
     for action in range(model.n_actions):
         size, terms, reward, magnitude, cost, mass = 0, 0, 0.0, 0.0, 0.0, 0.0
         exact, ends = True, False  # whether no product or sum is rounded, and whether the episode may end
-        dropped = 0.0
+        raised = 0.0
         for entry in range(graph.offsets[node], graph.offsets[node + 1]):
             row = graph.states[entry] * model.n_actions + action
             weight = graph.probabilities[entry]
@@ -323,8 +324,7 @@ def expand(graph: Graph, model: Dynamics, bounds: Bounds, scratch: Scratch, disc
                     continue
                 arriving = weight * probability
                 if arriving < LEAST_WEIGHT:
-                    ends, dropped = True, DROPPED
-                    continue
+                    arriving, raised, exact = LEAST_WEIGHT, RAISED, False
                 exact = exact and (weight == 1.0 or probability == 1.0)
                 mass += arriving
                 terms += 1
@@ -343,7 +343,7 @@ def expand(graph: Graph, model: Dynamics, bounds: Bounds, scratch: Scratch, disc
                 scratch.weights[i] /= mass
         if n_entries > 1 or size > 0:  # otherwise nothing is added up
             reward += relative_error(n_entries) * magnitude
-        graph.reward[node, action] = reward + dropped
+        graph.reward[node, action] = reward + raised
         graph.cost[node, action] = cost * (1 - relative_error(n_entries))
         graph.running[node, action] = mass if ends else 1.0
         n_before = graph.counts[NODES]

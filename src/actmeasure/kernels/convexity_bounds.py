@@ -41,8 +41,8 @@ of them is another belief, and its states, were they known, are worth much more.
 Rounding: along each path from one stored belief to the next, weights have the relative error e of `kernels/belief_graph.py`, and
 so has the probability to run on. The two sides above then differ by a factor of at most 1 + E in each state, E = 2 (sum of e from
 p to n + the largest sum of e from an s to n_s) <= 4 k (the largest e of the graph) and second-order terms, and the best plan at n
-has sum_i n_i |v_i| <= 2 scale(n) + max(0, -V(n)), which gives what is added. Weights that were dropped there are worth less than
-`DROPPED` here too, as M is not below `LEAST_MASS`.
+has sum_i n_i |v_i| <= 2 scale(n) + max(0, -V(n)), which gives what is added. What raising the smallest weights changes is
+less than `RAISED` here too, as M is not below `LEAST_MASS`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from actmeasure.kernels.belief_graph import DROPPED, NODES, NONE, Bounds, Graph, Scratch
+from actmeasure.kernels.belief_graph import NODES, NONE, RAISED, Bounds, Graph, Scratch
 from actmeasure.kernels.dynamics import EPSILON, relative_error
 from actmeasure.kernels.jit import no_refcount
 
@@ -254,5 +254,5 @@ def _mixture(
     difference = 4.04 * length * graph.largest_error[0] + rounding
     if difference > MOST_ERROR or graph.lower[node] == -np.inf:
         return np.inf, NONE
-    added = difference * (2 * graph.scale[node] + max(0.0, -graph.lower[node])) + DROPPED
+    added = difference * (2 * graph.scale[node] + max(0.0, -graph.lower[node])) + RAISED
     return (total + rounding * magnitude) / mass + 1.01 * added, loosest

@@ -22,15 +22,18 @@ BoolArray = npt.NDArray[np.bool_]
 
 #: Smallest long-run average reward of a cycle that counts as positive, relative to its largest reward.
 PAYING_AVERAGE = 1e-8
+#: Number of steps in which rewards must not add up to too much at discount 1: more than 1 / (1 - `planning.bounds.ALMOST_ONE`).
+UNDISCOUNTED_STEPS = 1001.0
 
 
 def check_returns(model: Model) -> None:
     """Raise a `ModelError` if returns or prices can exceed the limits of `actmeasure.settings`.
 
-    With a discount below 1, a return is at most the largest reward divided by 1 - discount; prices likewise.
+    With a discount below 1, a return is at most the largest reward divided by 1 - discount; prices likewise. Planning at
+    discount 1 begins with a discount slightly below, so that `UNDISCOUNTED_STEPS` count there.
     """
     paid = model.rewards if model.transition_rewards is None else model.transition_rewards
-    steps = 1 / (1 - model.discount) if model.discount < 1 else 1.0
+    steps = 1 / (1 - model.discount) if model.discount < 1 else UNDISCOUNTED_STEPS
     prices = np.array([np.max(measurement.cost) for measurement in model.measurements])
     for what, values, limit in (("reward", paid, LARGEST_RETURN), ("price of a look", prices, LARGEST_PRICE)):
         largest = float(np.abs(values).max(initial=0.0))
@@ -38,7 +41,8 @@ def check_returns(model: Model) -> None:
         largest = max(largest, float(np.abs(model.rewards).max())) if values is paid else largest
         if not largest * steps <= limit:
             together = f"{largest * steps:.3g}" if np.isfinite(largest * steps) else "more than 1e308"
-            adds_up = f", which adds up to {together} at discount {float(model.discount)!r}" * (steps > 1)
+            over = f"at discount {float(model.discount)!r}" if model.discount < 1 else f"in {steps:,.0f} steps"
+            adds_up = f", which adds up to {together} {over}" * (steps > 1)
             raise ModelError(
                 f"the largest {what} is {largest:.6g} in size{adds_up}, expected at most {limit:g}: larger values cannot be "
                 "computed with; divide all rewards and prices by the same number"

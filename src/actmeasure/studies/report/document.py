@@ -15,7 +15,7 @@ import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from matplotlib.figure import Figure
 
-from actmeasure.errors import StudyError
+from actmeasure.errors import StudyError, shown
 from actmeasure.file_access import explain, replacing
 from actmeasure.studies.report.figures import pictures
 from actmeasure.text import number_text
@@ -216,12 +216,19 @@ def interval_suffix(low: float, high: float, digits: int, runs: int) -> str:
 def render(document: Document) -> str:
     """Return the document as an HTML page that loads nothing from elsewhere; all text is escaped by Jinja2."""
     environment = Environment(
-        loader=PackageLoader(PACKAGE, FOLDER), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=PackageLoader(PACKAGE, FOLDER), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+        finalize=_visible,
     )  # fmt: skip
     style, script = _asset("report.css"), _asset("sort.js")
     return environment.get_template("report.html").render(
         document=document, style=style, script=script, policy=_policy(style, script)
     )
+
+
+def _visible(value: object) -> object:
+    """Return what a template prints: in text, control characters and invisible ones are escaped; markup is our own."""
+    is_text = isinstance(value, str) and not hasattr(value, "__html__")
+    return shown(str(value), keep="\n") if is_text else value
 
 
 def _asset(name: str) -> str:

@@ -8,6 +8,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from actmeasure.errors import shown
 from actmeasure.statistics import LAST, LEVEL
 from actmeasure.studies.report.common import machine_facts
 from actmeasure.studies.report.document import JOINED, NOTHING, Cell, Document, Outputs, Table
@@ -122,10 +123,10 @@ def _latex_cell(cell: Cell) -> str:
 
 
 def _latex(text: str) -> str:
-    """Return text for LaTeX: a character that cannot be printed is a question mark, and `--` stays two characters."""
+    """Return text for LaTeX: characters that cannot be printed are escaped, or a question mark, and `--` stays two characters."""
     line = "".join(sign if sign.isprintable() or sign == JOINED else "?" for sign in _in_one_line(text))
     apart = re.sub(r"([-',])(?=\1)", rf"\1{BREAK}", line)
-    return _escaped(apart, LATEX | {BREAK: "{}"})
+    return _replaced(apart, LATEX | {BREAK: "{}"})
 
 
 def markdown_table(table: Table, number: int) -> str:
@@ -148,11 +149,16 @@ def _markdown_cell(cell: Cell) -> str:
 
 def _escaped(text: str, signs: dict[str, str]) -> str:
     """Return text in which every sign with a meaning is printed as it is, in one line."""
-    return "".join(signs.get(sign, sign) for sign in _in_one_line(text))
+    return _replaced(_in_one_line(text), signs)
+
+
+def _replaced(text: str, signs: dict[str, str]) -> str:
+    return "".join(signs.get(sign, sign) for sign in text)
 
 
 def _in_one_line(text: str) -> str:
-    return re.sub(rf"[^\S{JOINED}]+", " ", text)
+    """Return text in one line, with control characters and invisible ones escaped."""
+    return shown(re.sub(rf"[^\S{JOINED}]+", " ", text))
 
 
 def methods_text(study: dict[str, Any]) -> str:
@@ -206,8 +212,8 @@ def _item_rows(items: Sequence[dict[str, Any]], defaults: dict[str, Any], what: 
         fixed = ("measuring_cost", "discount", "grid", "seeds", "episodes", "content")
         own = {key: item[key] for key in fixed if item.get(key) is not None}
         settings = ((defaults.get(what) or {}).get(item["label"]) or {}) | item["settings"] | own
-        shown = ", ".join(f"{key} = {json.dumps(value)}" for key, value in settings.items()) or "none"
-        rows.append(f"| {' | '.join(_escaped(text, MARKDOWN) for text in (item['label'], item['name'], shown))} |")
+        words = ", ".join(f"{key} = {json.dumps(value)}" for key, value in settings.items()) or "none"
+        rows.append(f"| {' | '.join(_escaped(text, MARKDOWN) for text in (item['label'], item['name'], words))} |")
     return rows
 
 

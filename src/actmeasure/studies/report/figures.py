@@ -11,6 +11,8 @@ import matplotlib as mpl
 import pandas as pd
 from matplotlib.figure import Figure
 
+from actmeasure.errors import shown
+
 __all__ = [
     "BEST_KNOWN",
     "LOOKS",
@@ -268,9 +270,9 @@ def pdf(figure: Figure) -> bytes:
 
 
 def plain(label: str, longest: int = 60) -> str:
-    """Return a label for a figure: characters that cannot be printed are replaced, and a very long label is cut."""
-    shown = "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in label)
-    return shown if len(shown) <= longest else shown[: longest - 1] + "…"
+    """Return a label for a figure: control characters and invisible ones are escaped, and a very long label is cut."""
+    text = shown(label)
+    return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
 def legend(figure: Figure, panels: Sequence[Any]) -> None:
