@@ -48,12 +48,12 @@ def timed(model: am.Model, tolerance: float, time_limit: float | None = None) ->
 
 
 def _twenty() -> list[Goal]:
-    """The first ten lakes, by which the search was tuned; forty on which it was seen to be slow; and forty never looked at."""
+    """The first ten lakes, by which the search was tuned; eighty of which 109 and 236 were slow; forty never looked at."""
     goals = []
     for discount in (0.95, 0.99):
         tuned = _seconds(range(10), discount)
         goals.append(Goal(f"slowest of 10 lakes 20x20 at {discount} to 1e-5", tuned[-1], GOAL, "s"))
-        for first in (100, 200):
+        for first in (100, 200, 1000):
             others = _seconds(range(first, first + 40), discount)
             within = sum(seconds <= OTHERS for seconds in others)
             name = f"lakes {first}-{first + 39} at {discount}: {within} of 40 within {OTHERS:g} s; the slowest"
@@ -96,6 +96,8 @@ def chosen_lakes(words: list[str]) -> None:
     timed(am.problems.frozen_lake(20, measuring_cost=0.05, discount=0.99, seed=109), 1e-5)  # compiles
     for word in words:
         first, _, last = word.partition("-")
+        if not (first + last).isdigit() or int(last or first) < int(first):
+            sys.exit(f"{word!r} is no range of seeds, expected one such as 100-139, or a seed")
         for discount in (0.95, 0.99):
             slowest = _slowest(range(int(first), int(last or first) + 1), discount)
             text = ", ".join(f"{seconds:.2f} s (seed {seed})" for seconds, seed in slowest[:3])

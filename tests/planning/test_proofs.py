@@ -110,6 +110,43 @@ def test_without_discount_ends_may_be_next_to_impossible(method, end):
     assert solution.value == 0 or method == "always"
 
 
+@pytest.mark.parametrize("end", [1e-3, 1e-6, 2e-6, 1e-5, 1e-9, 1e-12, 1e-15])
+def test_without_discount_the_lower_bound_is_below_what_the_schedule_earns(end):
+    """A look every second step, until the end: -price * x / (1 - x^2), with x the exact chance to run on for a step."""
+    P = [[[1 - end, end]], [[0, 1]]]
+    model = am.Model.from_arrays(P, [[0], [0]], measuring_cost=0.1, discount=1, terminal=[False, True])
+    stays, ends = Fraction(1 - end), Fraction(end)
+    x = stays / (stays + ends)
+    exact = -Fraction(0.1) * x / (1 - x * x)
+    lower = Fraction(am.solve(model, "every-2").lower)
+    assert lower <= exact
+    assert exact - lower <= Fraction(1e-7) * -exact
+
+
+@pytest.mark.parametrize("method", ["optimal", "never"])
+@pytest.mark.parametrize("chance", [1e-6, 3e-10, 1e-12])
+def test_states_that_are_next_to_impossible_stay_possible(method, chance):
+    """Blind steps lead to state 0 but for a chance that falls below 1e-290: it is not known, as a plan said that was refused."""
+    model = am.Model.from_arrays(
+        [[[1, 0]], [[1 - chance, chance]]], [[0], [1]], measuring_cost=0.1, discount=1 - 1e-9, initial=[0.9, 0.1],
+        reveal_start=False,
+    )  # fmt: skip
+    solution = am.solve(model, method, time_limit=10)
+    exact = 0.1 / (1 - model.discount * chance)
+    assert solution.lower <= exact * (1 + 1e-12)
+    assert solution.upper >= exact * (1 - 1e-12)
+    assert solution.lower >= 0.999 * exact
+
+
+def test_closed_means_that_the_proved_bounds_are_within_the_tolerance():
+    model = am.Model.from_arrays(
+        [[[1, 0]], [[1 - 1e-6, 1e-6]]], [[0], [1]], measuring_cost=0.1, discount=1 - 1e-9, initial=[0.9, 0.1],
+        reveal_start=False,
+    )  # fmt: skip
+    solution = am.solve(model)
+    assert solution.stopped == ("closed" if solution.gap <= 1e-6 else "exhausted")
+
+
 def test_beliefs_that_differ_little_are_told_apart_where_rewards_are_huge():
     e = 1e-13
     P = np.zeros((4, 2, 4))

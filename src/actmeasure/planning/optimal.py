@@ -193,11 +193,16 @@ class _Best:
 
     def plan(self, upper: float, method_upper: float | None = None) -> Plan:
         """Return the best schedule with what is known about it."""
+        schedule, stopped = self.schedule, self.stopped
+        if stopped == "closed" and self._evaluation is not None:
+            proved = self.value - self._evaluation.discounted_error
+            if not _is_within(proved, self.search.upper, self.tolerance, self.relative):
+                stopped = "exhausted"  # by rounding in what the schedule earns
         return Plan(
-            schedule=self.schedule,
+            schedule=schedule,
             upper=upper,
             values=self.search.bounds.lower,
-            stopped=self.stopped,
+            stopped=stopped,
             method_upper=method_upper,
             evaluation=self._evaluation,
         )
@@ -226,7 +231,8 @@ NODES_PER_CHECK = 256
 #: Rounds before `_settle` is first called: at a discount of at least `NEAR_ONE`, and below. A call takes as long as several
 #: rounds.
 NEAR_ONE, FIRST_NEAR_ONE, FIRST_BELOW = 0.998, 16, 64
-#: Largest number of rounds between two calls of `_settle`. Below `NEAR_ONE` they take at least as much work as the call before.
+#: Rounds between two calls of `_settle` are doubled up to this number. Below `NEAR_ONE` there are as many more as it takes until
+#: they have done as much work as the last call did.
 MOST_BETWEEN = 1024
 #: `_settle` is called sooner again if it left less than this fraction of the gap, and later otherwise.
 WORTH_SETTLING = 0.95
@@ -306,8 +312,7 @@ class Search:
 
     def is_closed(self, tolerance: float, relative: float = 0.0) -> bool:
         """Return whether upper - lower is at most `tolerance`, or the share `relative` of the smaller of |lower| and |upper|."""
-        lower, upper = self.lower, self.upper
-        return upper - lower <= max(tolerance, relative * min(abs(lower), abs(upper)))
+        return _is_within(self.lower, self.upper, tolerance, relative)
 
     @property
     def is_at_rounding(self) -> bool:
@@ -347,11 +352,13 @@ class Search:
                 if slow >= MOST_SLOW and threshold > least:
                     threshold, slow, stalled = max(0.3 * threshold, least), 0, 0
                 elif stalled >= MOST_STALLED:
-                    self._stop, stalled = (None, 0) if self._has_lowered_bounds(gap) else ("exhausted", 0)
+                    stalled = 0
+                    if not self._fell_since_last_asked(gap):
+                        self._stop = self._stop or "exhausted"
         return stopped
 
-    def _has_lowered_bounds(self, gap: float) -> bool:
-        """Return whether an upper bound in the graph fell noticeably since the last call, or this is the first."""
+    def _fell_since_last_asked(self, gap: float) -> bool:
+        """Return whether an upper bound fell noticeably, or beliefs were added, since the last call; the first call says so."""
         upper, before = self._graph.upper[: self.nodes].copy(), self._upper_before
         self._upper_before = upper
         fell = np.max(before - upper[: len(before)], initial=0.0)
@@ -502,6 +509,11 @@ class Search:
                 return False
             self._graph = larger
         return True
+
+
+def _is_within(lower: float, upper: float, tolerance: float, relative: float) -> bool:
+    """Return whether bounds differ by at most `tolerance`, or the share `relative` of the smaller of their sizes."""
+    return upper - lower <= max(tolerance, relative * min(abs(lower), abs(upper)))
 
 
 def _pieces(items: IntArray) -> list[IntArray]:
@@ -794,7 +806,7 @@ MOST_BELIEF_ENTRIES = 200_000
 def _lower_upper_bounds(graph: Graph, bounds: Bounds, discount: float, on_the_way: IntArray) -> float:
     """Lower the upper bounds of all expanded nodes by policy iteration, or of some, shape (n,), if all are too many.
 
-    The discount is below 1. Returns the work, as that of `Search.work`.
+    The discount is below 1. Returns the work, in the unit of `Search.work`, which it is not part of.
     """
     n_nodes = int(graph.counts[belief_graph.NODES])
     for nodes in (np.flatnonzero(graph.expanded[:n_nodes]), on_the_way):
@@ -932,7 +944,7 @@ class _OptimalityEquations:
         # A node's value is `totals` + `shares` times that of the node at which its chain ends.
         onward, ends_here = np.where(goes_on, blind, every), ~goes_on
         ends_here[self.may_be_shown] = True
-        ends = _follow(np.where(ends_here, every, onward))[0]
+        ends = _follow(np.where(ends_here, every, onward), constants, factors)[0]
         ends_here[ends] = True  # nodes on cycles
         ends, totals, shares = _follow(
             np.where(ends_here, every, onward), np.where(ends_here, 0.0, constants), np.where(ends_here, 1.0, factors)
@@ -966,16 +978,14 @@ def _matrix(entries: FloatArray, rows: IntArray, columns: IntArray, height: int,
     return sparse.csr_array((entries, (rows, columns)), shape=(height, width))
 
 
-def _follow(onward: IntArray, *sums: FloatArray) -> tuple[Any, ...]:
-    """Return where chains of nodes end, each node leading to one other or to itself, and on the way the sum and the product.
+def _follow(onward: IntArray, totals: FloatArray, shares: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:
+    """Return where chains of nodes end, each node leading to one other or to itself, and discounted sums and products on the way.
 
     Each round doubles the steps that were taken. Chains that enter a cycle end somewhere on it.
     """
     for _ in range(len(onward).bit_length()):
-        if sums:
-            totals, shares = sums
-            sums = totals + shares * totals[onward], shares * shares[onward]
+        totals, shares = totals + shares * totals[onward], shares * shares[onward]
         before, onward = onward, onward[onward]
         if np.array_equal(before, onward):
             break
-    return onward, *sums
+    return onward, totals, shares
