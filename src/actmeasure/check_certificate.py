@@ -39,6 +39,7 @@ import json
 import math
 import struct
 import sys
+import tokenize
 import zipfile
 import zlib
 from itertools import pairwise
@@ -770,6 +771,8 @@ def read_certificate(contents: bytes) -> tuple[dict[str, Any], dict[str, Array]]
         OverflowError,
         NotImplementedError,
         RuntimeError,
+        SyntaxError,
+        tokenize.TokenError,  # as the header of an array is Python
     ) as error:
         raise BadInputError(f"it is not a sound certificate ({error or 'it ends too early'}); make it again") from error
     about = _parse(text)

@@ -30,6 +30,8 @@ def replacing(path: Path, durable: bool = True) -> Iterator[BinaryIO]:
     target = Path(os.path.realpath(path))  # follow a symbolic link, as an ordinary write does
     if target.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if target.exists() and not target.is_file():  # a device or a pipe would be gone
+        raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP), str(path))
     if target.exists() and not os.access(target, os.W_OK):  # replacing a file needs permission for its folder only
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
     temporary = target.with_name(f".actmeasure-{os.getpid()}-{secrets.token_hex(8)}.tmp")
@@ -78,6 +80,8 @@ def explain(error: OSError, path: Path, doing: str) -> ModelError:
             reason = "its folder does not exist; create it first"
         case errno.EISDIR:
             reason = "it is a folder; give the name of a file in it"
+        case errno.EOPNOTSUPP:
+            reason = "it is a device or a pipe, which only a whole file could replace; give the name of a file"
         case errno.EACCES | errno.EPERM | errno.EROFS:
             reason = f"there is no permission to {doing} it; change the permissions or choose another place"
         case errno.ENOSPC | errno.EDQUOT | errno.EFBIG:
@@ -119,6 +123,8 @@ def check_writable(path: Path, what: str, error: type[ActMeasureError]) -> None:
     """Raise `error` if `what`, such as "the picture", cannot be written to a path."""
     if path.is_dir():
         raise error(f"{what} {str(path)!r} cannot be written, it is a folder; name a file in it")
+    if path.exists() and not path.is_file():
+        raise error(f"{what} {str(path)!r} cannot be written, it is a device or a pipe; give the name of a file")
     if not path.parent.is_dir():
         raise error(f"{what} {str(path)!r} cannot be written, there is no folder {str(path.parent)!r}; make it")
     if not os.access(path if path.exists() else path.parent, os.W_OK):

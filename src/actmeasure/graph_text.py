@@ -96,7 +96,7 @@ def outcome_list(model: Model, measurement: int, outcomes: tuple[int, ...]) -> s
 def decision_text(model: Model, action: int, measurement: int) -> str:
     """Return a decision in words: `wait, with visual`."""
     name = model.action_name(action)
-    return name if measurement == 0 else f"{name}, with {shown(model.measurements[measurement - 1].name)}"
+    return name if measurement == 0 else f"{name}, with {model.measurement_name(measurement)}"
 
 
 def describe(graph: PolicyGraph, model: Model, period: str) -> str:
@@ -180,7 +180,7 @@ def to_pandas(graph: PolicyGraph, model: Model | None) -> pd.DataFrame:
         if model is not None:
             action = model.action_name(decision.action)
             made = decision.measurement
-            measurement = shown(model.measurements[made - 1].name) if made else None
+            measurement = model.measurement_name(made) if made else None
         for outcome, target in edges.items() or [(None, None)]:
             seen = shown(outcome) if isinstance(outcome, str) else outcome
             if model is not None and isinstance(outcome, int):

@@ -5,6 +5,8 @@ import json
 import pytest
 from command_line import actmeasure
 
+import actmeasure as am
+
 
 def test_a_random_agent_acts():
     words = ("--problem", "inspection", "--agent", "random", "--episodes", "3", "--max-steps", "9", "--json")
@@ -78,3 +80,51 @@ def test_solve_over_a_finite_life(discount):
 
 def test_periods_must_be_a_count():
     assert "--periods" in actmeasure("solve", "maintenance", "--periods", "0", code=2).stderr
+
+
+NAME = "gauge\u202e\x07"
+
+
+def test_names_of_measurements_and_outcomes_are_shown_escaped(tmp_path):
+    path = tmp_path / "model.json"
+    P = [[[0.7, 0.3, 0], [1, 0, 0]], [[0, 0.7, 0.3], [1, 0, 0]], [[0, 0, 1], [1, 0, 0]]]
+    gauge = am.Measurement.noisy(
+        NAME, cost=0.2, outcomes=("o", "k\u202e"), probabilities=[[0.9, 0.1], [0.5, 0.5], [0.1, 0.9]]
+    )
+    am.Model.from_arrays(P, [[0, -2], [0, -2], [-3, -4]], measurements=[gauge], discount=0.9).save(path)
+    for words in (
+        ("solve", path, "--explain", "--nodes", "3"),
+        ("plan", path, "--nodes", "3", "--time-limit", "10"),
+        ("tradeoff", path, "--measurement", NAME, "--time-limit", "5"),
+        ("tradeoff", path, "--measurement", NAME, "--quality", "--time-limit", "5"),
+    ):
+        text = actmeasure(*words).stdout
+        assert "\u202e" not in text
+        assert "\x07" not in text
+        assert r"gauge\u202e\x07" in text
+
+
+@pytest.mark.parametrize(
+    "setting", ["chain n=1000000000", "inventory capacity=1000000000000", "drone top_speed=1000000000000"]
+)
+def test_problems_too_large_for_any_machine_are_refused(setting):
+    name, value = setting.split()
+    message = actmeasure("solve", name, "--set", value, code=2).stderr
+    assert f"the problem '{name}' is too large with these settings" in message
+    assert "choose smaller ones" in message
+
+
+def test_lakes_have_a_largest_size():
+    message = actmeasure("solve", "frozen-lake", "--set", "size=6000", code=2).stderr
+    assert "size is 6000, expected a whole number of cells from 2 to 3000" in message
+
+
+@pytest.mark.parametrize("text", ["inspection = {}", 'currency = "EUR"\nperiod = "year"\ninspection = {}'])
+def test_numbers_of_too_many_digits_are_refused(text, tmp_path):
+    prices = tmp_path / "prices.toml"
+    prices.write_text(text.format("9" * 5000))
+    with pytest.raises(am.FitError, match="a number of too many digits"):
+        am.Economics.load(prices)
+    study = tmp_path / "study.toml"
+    study.write_text('name = "x"\n[[part]]\nname = "p"\nseeds = ' + "9" * 5000)
+    assert "a number of too many digits" in actmeasure("run", study, "--out", tmp_path / "out", code=2).stderr

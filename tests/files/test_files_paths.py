@@ -211,3 +211,15 @@ def test_new_files_have_ordinary_permissions(tmp_path):
 def test_other_errors_are_sentences(code, message):
     error = OSError("odd") if code is None else OSError(code, os.strerror(code))
     assert message in str(file_access.explain(error, Path("model.json"), "write"))
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names")
+def test_a_pipe_or_device_is_not_replaced(tmp_path):
+    path = tmp_path / "model.json"
+    os.mkfifo(path)
+    with pytest.raises(am.ModelError, match="it is a device or a pipe, which only a whole file could replace"):
+        MODEL.save(path)
+    with pytest.raises(am.PlanError, match="it is a device or a pipe; give the name of a file"):
+        file_access.check_writable(path, "the picture", am.PlanError)
+    assert path.is_fifo()
+    assert list(tmp_path.iterdir()) == [path]

@@ -266,3 +266,18 @@ def test_help_and_bad_names(tiger, tmp_path, capsys):
     with pytest.raises(am.PlanError, match="Solution"):
         am.certificate(am.problems.tiger())
     assert np.isfinite(tiger[1].lower)
+
+
+@pytest.mark.parametrize("sign", [b")", b"}", b"'"])
+def test_a_damaged_header_of_an_array_is_bad_input(tmp_path, sign, capsys):
+    """NumPy reads the header as Python, with errors of its tokenizer and parser."""
+    saved(am.problems.tiger(), tmp_path, time_limit=1)
+    with zipfile.ZipFile(tmp_path / "proof.npz") as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    name = next(name for name in members if not name.startswith("about"))
+    members[name] = members[name].replace(sign, b" ", 1)
+    with zipfile.ZipFile(tmp_path / "bad.npz", "w") as archive:
+        for member, contents in members.items():
+            archive.writestr(member, contents)
+    assert checker.main([str(tmp_path / "model.json"), str(tmp_path / "bad.npz")]) == checker.BAD_INPUT
+    assert "it is not a sound certificate" in capsys.readouterr().err

@@ -655,7 +655,7 @@ class _RuleSearch:
             after = own.actions(entries[:n_own])
             shown = free.actions(entries[n_own:]) if m else after
             named = self._named(m, after) | (self._named(0, shown) if m else {})
-            name = self.model.measurements[m - 1].name if m else None
+            name = self.model.measurement_name(m) if m else None
             by_component = own.names is not None
             return self.offer(
                 graph_of(after, shown), details | {"measurement": name, "actions": named, "by_component": by_component}
@@ -851,14 +851,14 @@ class _RuleSearch:
 
         graph = _graph(label_of(plans[None]), step)
         named = [("", "", *self._plan_names(plans[None]))] + [
-            (self.model.measurements[m - 1].name, self.model.outcome_name(m, o), *self._plan_names(plans[m, o]))
+            (self.model.measurement_name(m), self.model.outcome_name(m, o), *self._plan_names(plans[m, o]))
             for m, o in sorted(used)
         ]
         return self.offer(graph, {"plans": tuple(named), "actions": self._named(0, free)})
 
     def _plan_names(self, plan: tuple[int, int, int]) -> tuple[str, int, str]:
         action, wait, m = plan
-        return self.model.action_name(action), wait, self.model.measurements[m - 1].name
+        return self.model.action_name(action), wait, self.model.measurement_name(m)
 
 
 # Thresholds on the believed probability of failure
@@ -1113,7 +1113,7 @@ class _Thresholds:
             if len(starts) > 1:
                 begin = {int(s): number[b, None] for s, b in zip(self.rules.model.initial_states, starts, strict=True)}
             details: dict[str, Any] = {
-                "measurement": self.model.measurements[m - 1].name,
+                "measurement": self.model.measurement_name(m),
                 "thresholds": pair if act is not None else pair[:1],
                 "actions": {"": self.model.action_name(act)} if act is not None else self.rules._named(m, after),  # type: ignore[arg-type]
                 "by_component": act is None and self.rules.assignments[m].names is not None,

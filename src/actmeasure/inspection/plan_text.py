@@ -188,7 +188,7 @@ def step_words(advice: Advice, step: PlanStep) -> str:
     if step.plan.then != "measure":
         return words
     done, _, later = words.rpartition("then inspect")
-    name = "see what is shown" if not step.measurement else shown(base.measurements[step.measurement - 1].name)
+    name = "see what is shown" if not step.measurement else base.measurement_name(step.measurement)
     return f"{done}then {name}{later}"
 
 

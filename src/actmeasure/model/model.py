@@ -357,6 +357,10 @@ class Model:
             return 0
         return self.n_states if shows.law is None else shows.law.n_outcomes
 
+    def measurement_name(self, measurement: int) -> str:
+        """Return the name of a measurement, 1 to k, for display; escaped likewise."""
+        return shown(self.measurements[measurement - 1].name)
+
     def outcome_name(self, measurement: int, outcome: int) -> str:
         """Return the name of an outcome for display, or its number; a state's name where the measurement is exact."""
         shows = self.shown_by(measurement)

@@ -224,7 +224,7 @@ class BeliefExplanation:
         return frame
 
     def _measurement(self, decision: Decision) -> str:
-        return self.model.measurements[decision.measurement - 1].name if decision.measurement else ""
+        return self.model.measurement_name(decision.measurement) if decision.measurement else ""
 
     def _words(self, decision: Decision) -> str:
         with_it = f", with {self._measurement(decision)}" if decision.measurement else ""

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
-from actmeasure.errors import PlanError, import_extra, quoted
+from actmeasure.errors import PlanError, import_extra, quoted, shown
 from actmeasure.evaluation import evaluate
 from actmeasure.model import Measurement, Model
 from actmeasure.model.finite_life import Lifetime
@@ -138,7 +138,7 @@ class MeasurementTradeoff:
 
     def __str__(self) -> str:
         is_one_price = one_price(self.model, self.model.measurement_number(self.measurement)) is not None
-        price = f"price of {self.measurement}" if is_one_price else "price (times the costs)"
+        price = f"price of {shown(self.measurement)}" if is_one_price else "price (times the costs)"
         rows = [
             tuple(plain_number(value) for value in row)
             for row in zip(self.prices, self.lower, self.upper, self.looks, strict=True)
@@ -147,8 +147,8 @@ class MeasurementTradeoff:
         lines = [
             *text_table((price, "worth", "at most", "discounted uses"), rows, ">>>>"),
             "",
-            f"Without {self.measurement}: {plain_number(low)}, at most {plain_number(high)}.",
-            break_even_text(*self.break_even, what=self.measurement),
+            f"Without {shown(self.measurement)}: {plain_number(low)}, at most {plain_number(high)}.",
+            break_even_text(*self.break_even, what=shown(self.measurement)),
         ]
         most = f"Nothing is better by more than {self.gap:.2g} at any price"
         if self.closed:
@@ -244,9 +244,10 @@ class QualityTradeoff:
         ]
         head = ("quality", "worth", "at most", "may cost at least", "and at most")
         text = text_table(head, rows, ">>>>>")
+        name = shown(self.measurement)
         about = (
-            f"Quality multiplies the chance of every outcome of {self.measurement} but the first. An instrument that costs less "
-            f"than the last columns say is better than {self.measurement} at {plain_number(self.price)}."
+            f"Quality multiplies the chance of every outcome of {name} but the first. An instrument that costs less "
+            f"than the last columns say is better than {name} at {plain_number(self.price)}."
         )
         return "\n".join([*text, "", about, *([self.note] if self.note else [])])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from actmeasure.errors import ModelError, quoted
+from actmeasure.errors import ActMeasureError, ModelError, quoted
 from actmeasure.model import Model
 from actmeasure.problems.chain import chain
 from actmeasure.problems.component_line import component_line
@@ -87,7 +87,15 @@ def make(name: str, **settings: Any) -> Model:
     >>> make("frozen-lake", size=8, variant="slippery")
     Model(64 states, 4 actions, measuring_cost=0.05, discount=0.95, 11 terminal)
     """
-    made = make_by_name("problem", name, PROBLEMS, settings, ModelError)
+    try:
+        made = make_by_name("problem", name, PROBLEMS, settings, ModelError)
+    except ActMeasureError:
+        raise
+    except (MemoryError, ValueError, OverflowError) as error:  # "array is too big", or a dimension that is
+        raise ModelError(
+            f"the problem {name!r} is too large with these settings ({error or 'the memory of this machine is full'}); choose "
+            "smaller ones"
+        ) from error
     if not isinstance(made, Model):
         raise ModelError(f"the problem {name!r} returned {quoted(made)}, expected a Model")
     return made

@@ -21,6 +21,8 @@ CharArray = npt.NDArray[np.str_]
 HOLE_PROBABILITY = 0.2
 #: Gymnasium's order of actions, each with its move (rows, columns).
 ACTIONS = {"left": (0, -1), "down": (1, 0), "right": (0, 1), "up": (-1, 0)}
+#: Largest number of cells along a side: nine million states take some 5 GiB.
+LARGEST_SIZE = 3000
 VARIANTS = ("deterministic", "slippery", "semi-slippery")
 
 
@@ -101,7 +103,7 @@ def lake_map(size: int | None, given: Sequence[str] | None, seed: int | None) ->
         if size is not None or seed is not None:
             raise ModelError("give either a map, or a size (with a seed for a random map), not both")
         return _checked(given)
-    size = 4 if size is None else whole(size, "size", 2, what="a whole number of cells")
+    size = 4 if size is None else whole(size, "size", 2, LARGEST_SIZE, what="a whole number of cells")
     if seed is not None:
         return _random(size, whole(seed, "seed"))
     from gymnasium.envs.toy_text.frozen_lake import MAPS
