@@ -24,11 +24,13 @@ def warm() -> None:
 
 def _plan() -> None:
     """Compile the kernels of planning, evaluation and fitting."""
+    import numpy as np
+
     from actmeasure import problems
     from actmeasure.belief import Belief
     from actmeasure.evaluation import evaluate
     from actmeasure.inspection import fit
-    from actmeasure.kernels import graph_search
+    from actmeasure.kernels import belief_graph, graph_search
     from actmeasure.planning import POMCP, solve
     from actmeasure.planning.budget import Budget
     from actmeasure.planning.optimal import Search
@@ -46,6 +48,7 @@ def _plan() -> None:
     search.mixes_above = 0
     search.run(tolerance=1e-6)
     graph_search.raise_lower_bounds(search._graph, search.bounds, lake.discount, 1)
+    belief_graph.fill_table(search._graph._replace(table=np.full_like(search._graph.table, -1)))  # what a larger graph needs
     POMCP(model, simulations=10).decide(Belief.at(0))
     simulate(POMCP(problems.inspection(), simulations=10), episodes=1, max_steps=2)
     seen = {"unit": [1, 1, 1], "time": [0, 1, 3], "state": ["good", "worn", "worn"], "action": ["wait"] * 3}
@@ -65,14 +68,17 @@ def _search() -> None:
     from actmeasure.kernels.outcome_search import rehash
     from actmeasure.planning import solve
     from actmeasure.planning.budget import Budget
+    from actmeasure.planning.certificate import certificate
 
     for model in (problems.tiger(), problems.k_out_of_n(2, 1)):
         solution = solve(model, budget=Budget(work=300))
         solution.policy.decide()
+        solution.explain()
         if (search := solution.search) and model.origin is None:  # what a longer search needs
             search._sweep(math.inf, once=True)
             search.decision_bounds(Belief.start(model))
             rehash(search.points)
+    certificate(solve(problems.frozen_lake(4)))
     solve_packing(make_programme(1, 1, 1), np.ones(1), 0, 1, 1)
 
 
@@ -95,6 +101,7 @@ def _learn() -> None:
         train(
             learning.make("acno-otp", exploring_method=method, exploring_episodes=1, simulations=10), model, episodes=2
         )
+    train(learning.make("acno-pomcp", simulations=10), problems.inspection(), episodes=2, max_steps=5)
 
 
 def _repeating(n_states: int) -> Schedule:
