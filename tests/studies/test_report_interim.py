@@ -217,7 +217,7 @@ def test_table_1_has_the_shape_of_the_papers(without_pictures):
         "semi-slippery",
         "slippery",
     ]
-    assert [cell.text for cell in returns.rows[0]] == ["Best possible"] + ["0.91"] * 6
+    assert [cell.text for cell in returns.rows[0]] == ["Best known"] + ["0.91"] * 6
     names = [row[0].text for row in returns.rows[1:]]
     assert names[:4] == ["ATMQ (published)", "Dyna-ATMQ (published)", "AMRL-Q (published)", "ACNO-OTP (published)"]
     assert set(names[4:]) == {"ATMQ", "Dyna-ATMQ", "AMRL-Q", "ACNO-OTP", "Foresight"}

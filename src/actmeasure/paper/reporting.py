@@ -85,7 +85,7 @@ def report(results: Results, directory: Path) -> tuple[Document, Outputs]:
     ]  # fmt: skip
     complete = _has_every_cell(results)  # otherwise nothing can be said about all cells
     first = [*_quick(results), *common.warnings(results), *(_findings(tables, differences) if complete else [])]
-    subtitle = "What Krale, Simão and Jansen (ICAPS 2023) report, run again, beside the best that could be earned"
+    subtitle = "What Krale, Simão and Jansen (ICAPS 2023) report, run again, beside the best known"
     return Document(results.study["title"], subtitle, first, sections), outputs
 
 
@@ -194,14 +194,14 @@ class Measure(NamedTuple):
 
 
 RETURNS = Measure(
-    "Table 1: return. Shades are the share of the best possible that an agent earns.",
+    "Table 1: return. Shades are the share of the best known that an agent earns.",
     "scalarized_return", "low", "high", "optimal_return", True,
 )  # fmt: skip
 MEASUREMENTS = Measure(
     "Table 1: looks in an episode.",
     "measurements", "measurements_low", "measurements_high", "optimal_measurements", False,
 )  # fmt: skip
-#: The smallest share of the best possible for each shade but the first.
+#: The smallest share of the best known for each shade but the first.
 SHADES = (0.25, 0.5, 0.75, 0.9, 0.975)
 GROUPS = {study_spec.LEFT: "measuring value, at a cost of a look of", study_spec.RIGHT: "4x4 frozen lake"}
 
@@ -210,7 +210,7 @@ def _table1(results: Results, tables: PaperTables) -> Section:
     """Return Table 1 in the paper's shape: a row for each agent, a column for each setting."""
     text = (
         "What was found here, with its interval, and below that what was published, for the agents that have the settings of the "
-        "published runs. On top is the best that could be earned; how that is known is said below."
+        "published runs. On top is the best known return; how that is known is said below."
     )
     blocks = [
         Text(text),
@@ -221,7 +221,7 @@ def _table1(results: Results, tables: PaperTables) -> Section:
 
 
 def _matrix(study: dict[str, Any], cells: pd.DataFrame, measure: Measure) -> Table:
-    """Return a table in the shape of Table 1: a row for each agent, a column for each setting, the best possible on top.
+    """Return a table in the shape of Table 1: a row for each agent, a column for each setting, the best known on top.
 
     Parameters
     ----------
@@ -242,7 +242,7 @@ def _matrix(study: dict[str, Any], cells: pd.DataFrame, measure: Measure) -> Tab
         for row in known.values()
         if not math.isnan(row[measure.best])
     }
-    rows = [[Cell("Best possible"), *(_best_cell(best.get(column)) for column in columns)]]
+    rows = [[Cell("Best known"), *(_best_cell(best.get(column)) for column in columns)]]
     for agent in agents:
         theirs = agent["name"] if agent["settings"].get("preset") == "published" else ""
         shown = [
@@ -278,7 +278,7 @@ def _matrix_cell(row: dict[Any, Any] | None, published: Published | None, measur
 def _legend() -> list[str]:
     bounds = [f"{100 * share:g} %" for share in SHADES]
     between = [f"{low} to {high}" for low, high in pairwise(bounds)]
-    return [f"below {bounds[0]} of the best possible", *between, f"{bounds[-1]} and more"]
+    return [f"below {bounds[0]} of the best known", *between, f"{bounds[-1]} and more"]
 
 
 def _what(results: Results) -> Section:

@@ -27,7 +27,7 @@ HOW_TO_READ = (
     f"Every number is the mean of a run's last {LAST} episodes, averaged over runs with different seeds. In "
     f"brackets is a {LEVEL:.0%} interval for that average, by Student's t over runs; where all runs are alike there is none, "
     "which does not mean that another run could not differ. The return is undiscounted: rewards minus what looks cost. "
-    "Click a heading to sort a table by it, or choose it with Tab and Enter."
+    "Where headings are buttons, they sort the table: click one, or choose it with Tab and Enter."
 )
 
 
