@@ -39,7 +39,8 @@ GRID = 1e-12
 #: Relative difference below which two upper bounds are a tie.
 BOUND_TIE = 1e-12
 #: A weight below this is raised to it, before it loses digits: its state stays possible, so that a known state is known. That
-#: changes a value by less than `RAISED`, as models have no values above 1e100.
+#: changes a value by less than `RAISED`, as models have no values above 1e100. Without discount a plan may lose more than that
+#: in a state; there the error counts as 1, which makes the margin larger than the value of showing the state.
 LEAST_WEIGHT, RAISED = 1e-290, 1e-150
 #: A margin above this is due to a child without a lower bound, and is computed again when it may have one.
 NO_MARGIN = 1e200
@@ -358,6 +359,8 @@ def expand(graph: Graph, model: Dynamics, bounds: Bounds, scratch: Scratch, disc
             error += relative_error(terms)
         if discount < 1 or ends or magnitude > 0:
             error += relative_error(0)
+        if raised > 0 and discount == 1:
+            error = 1.0
         graph.largest_error[0] = max(graph.largest_error[0], error)
         graph.error[node, action] = error * discount * graph.running[node, action]
         graph.margin[node, action] = _margin(graph, node, action)
