@@ -102,9 +102,15 @@ def test_closed_classes_are_reached_with_their_probabilities_however_rare_the_mo
 
 @pytest.mark.parametrize("leaves", [0.5, 2e-3, 1e-4, 1e-9, 1e-17])
 def test_digits_are_lost_where_a_node_is_left_after_many_moves(leaves):
-    """A node that is left with the probability `leaves`, and one that is reached by a rare move."""
-    chain = sparse.csr_array(np.array([[1 - leaves - 1e-9, 1e-9], [0.0, 0.0]]))
+    """A node that is left with the probability `leaves`, and one that is reached from there."""
+    chain = sparse.csr_array(np.array([[1 - leaves - 1e-5, 1e-5], [0.0, 0.0]]))
     assert markov._loses_digits(chain, np.array([leaves, 1.0]), np.arange(2)) == (leaves < 1 / markov.MANY)
+
+
+def test_digits_are_lost_where_a_move_is_rare():
+    for rare in (1e-5, 1e-9):
+        chain = sparse.csr_array(np.array([[0.5 - rare, rare], [0.0, 0.0]]))
+        assert markov._loses_digits(chain, np.array([0.5, 1.0]), np.arange(2)) == (rare < markov.RARE)
 
 
 def test_a_chance_that_is_lost_is_said():

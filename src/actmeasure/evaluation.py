@@ -252,18 +252,13 @@ def _rounding(chain: PlanChain, recurrent: markov.Recurrence, values: FloatArray
     factors = np.float64(discount) ** chain.durations
     ahead = factors * (chain.moves @ values)
     totals = chain.totals(discount)[:, RETURN]
-    sizes = (
-        chain.per_node(np.abs(chain.step_rewards))
-        + chain.costs
-        + factors * (chain.moves @ np.abs(values))
-        + np.abs(values)
-    )
+    sizes = chain.per_node(chain.step_sizes) + chain.costs + factors * (chain.moves @ np.abs(values)) + np.abs(values)
     terms = np.diff(chain.moves.indptr) + chain.start.size * (chain.start > 0) + chain.outcome_terms
     relative = relative_error(terms) * chain.durations
     errors = np.abs(values - totals - ahead) + relative * sizes
     if discount < 1:
         return float(errors.max() / (1 - discount)) * 1.01
-    magnitudes = chain.per_node(np.abs(chain.step_rewards)) + chain.costs
+    magnitudes = chain.per_node(chain.step_sizes) + chain.costs
     bounds = markov.errors_of_undiscounted(
         chain.moves, recurrent, errors, magnitudes, float(relative.max()), chain.krylov
     )
@@ -382,8 +377,8 @@ class PlanChain:
         Probability that the episode ends inside the node; above 0 wherever it may.
     step_offsets : int64 array, shape (n_nodes + 1,)
         The steps of node `n` are `step_offsets[n]:step_offsets[n + 1]` of the two arrays below.
-    step_rewards, step_running : float64 arrays, shape (n_steps,)
-        Expected reward of a step, and the probability that it is still taken.
+    step_rewards, step_sizes, step_running : float64 arrays, shape (n_steps,)
+        Expected reward of a step, its expected size, and the probability that the step is still taken.
     costs, measured : float64 arrays, shape (n_nodes,)
         Expected price of the measurement with the last step, and the probability of taking it.
     """
@@ -394,6 +389,7 @@ class PlanChain:
     ending: FloatArray
     step_offsets: IntArray
     step_rewards: FloatArray
+    step_sizes: FloatArray
     step_running: FloatArray
     costs: FloatArray
     measured: FloatArray
@@ -516,6 +512,7 @@ def graph_chain(model: Model, graph: PolicyGraph) -> GraphChain:
         ending=pairs.ending,
         step_offsets=np.arange(size + 1),
         step_rewards=model.rewards[pairs.states, actions],
+        step_sizes=np.abs(model.rewards[pairs.states, actions]),
         step_running=np.ones(size),
         costs=costs,
         measured=(kinds > 0).astype(np.float64),
@@ -583,7 +580,7 @@ def _assemble(model: Model, arrays: Dynamics, traced: schedule_chain.Trace, plan
             key = plan.actions[-plan.repeat :]
             tails[key] = np.concatenate([tails.get(key, np.zeros(0, np.int64)), entries])
     sources, targets_all, weights = [traced.entry_nodes], [targets], [traced.entry_weights]
-    ending, rewards = [traced.ending], [traced.step_rewards]
+    ending, rewards, sizes = [traced.ending], [traced.step_rewards], [traced.step_sizes]
     n_nodes = n_known
     for actions, entries in tails.items():
         first_states, position = np.unique(traced.entry_states[entries], return_inverse=True)
@@ -594,6 +591,7 @@ def _assemble(model: Model, arrays: Dynamics, traced: schedule_chain.Trace, plan
         weights.append(tail.entry_weights)
         ending.append(tail.ending)
         rewards.append(model.rewards[tail.states, np.array(actions)[tail.phases]])
+        sizes.append(np.abs(rewards[-1]))
         n_nodes += len(tail.states)
     n_tail = n_nodes - n_known
     start = np.zeros(n_nodes)
@@ -609,6 +607,7 @@ def _assemble(model: Model, arrays: Dynamics, traced: schedule_chain.Trace, plan
         ending=np.concatenate(ending),
         step_offsets=np.concatenate([traced.step_offsets, traced.step_offsets[-1] + np.arange(1, n_tail + 1)]),
         step_rewards=np.concatenate(rewards),
+        step_sizes=np.concatenate(sizes),
         step_running=np.concatenate([traced.step_running, np.ones(n_tail)]),
         costs=np.concatenate([traced.costs, np.zeros(n_tail)]),
         measured=np.concatenate([traced.measured, np.zeros(n_tail)]),

@@ -35,7 +35,7 @@ FACTORED_SIZE, FACTORED_ENTRIES = 20_000, 5
 #: Largest accepted relative error of sums over many steps.
 LOST = 1e-6
 
-#: Chains of at most `MOST_DENSE` nodes with moves or ends rarer than `RARE` are solved by elimination without subtractions, if
+#: Chains of at most `MOST_DENSE` nodes are solved by elimination without subtractions, if moves or ends are rarer than `RARE`, or
 #: some node is left only after `MANY` moves on average.
 RARE, MOST_DENSE, MANY = 1e-6, 300, 1_000
 
@@ -186,10 +186,10 @@ def errors_of_undiscounted(
 ) -> FloatArray:
     """Return bounds on the errors of `undiscounted_values`, shape (n_nodes,); infinite where there is none.
 
-    An error in the equation of a node counts at each visit to it. Elimination does better where ends are rare: it only adds,
-    multiplies and divides positive numbers, so that each of its n steps is an exact one on weights that are off by some n + 4
-    roundings; and a sum over visits is a quotient of sums of products of at most n weights (the Markov chain tree theorem), in
-    which relative errors of weights count at most 2 n times.
+    An error in the equation of a node counts at each visit to it. In small chains these are summed by elimination, which only
+    adds, multiplies and divides positive numbers: each of its n steps is an exact one on weights that are off by some n + 4
+    roundings, and a sum over visits is a quotient of sums of products of at most n weights (the Markov chain tree theorem), in
+    which relative errors of weights count at most 2 n times. Where values are found by elimination, that bounds their error, too.
 
     Parameters
     ----------
@@ -200,15 +200,29 @@ def errors_of_undiscounted(
     relative : float
         Relative error of the moves and of the rewards.
     """
-    # The sum itself is computed to at least two digits.
-    bounds = 2 * undiscounted_values(chain, recurrent, errors[:, None], krylov)[:, 0]
     transient = np.flatnonzero(recurrent.class_of_node < 0)
     n_nodes = len(transient)
-    if _loses_digits(chain, recurrent.ending, transient):
-        share = (2 * n_nodes + 1) * relative + 2 * n_nodes**2 * (n_nodes + 4) * np.finfo(float).eps
-        bounds = np.fmin(
-            bounds, 1.01 * share * undiscounted_values(chain, recurrent, magnitudes[:, None], krylov)[:, 0]
-        )
+    if 0 < chain.shape[0] <= MOST_DENSE and n_nodes:
+        rows = chain[transient].toarray()
+        both = np.column_stack([errors, magnitudes])[transient]
+        summed = np.zeros((len(errors), 2))
+        try:
+            summed[transient] = 1.01 * _sums_by_elimination(rows, transient, recurrent.ending[transient], both)
+        except RoundingError:
+            summed[transient] = np.inf
+        bounds = summed[:, 0]
+        if _loses_digits(chain, recurrent.ending, transient):  # the values are found by elimination as well
+            share = (2 * n_nodes + 1) * relative + 2 * n_nodes**2 * (n_nodes + 4) * np.finfo(float).eps
+            bounds = np.fmin(bounds, share * summed[:, 1])
+    else:  # a sum b proves itself if b >= errors + moves b
+        spread = errors + 1e-6 * errors.max(initial=0.0)
+        bounds = 2 * undiscounted_values(chain, recurrent, spread[:, None], krylov)[:, 0]
+        with np.errstate(invalid="ignore"):
+            is_proved = (bounds >= 0) & (bounds * (1 - 1e-15) >= errors + (chain @ bounds) * (1 + 1e-12))
+        bounds[transient[~is_proved[transient]]] = np.inf
+    endless = (recurrent.class_of_node >= 0) & (errors > 0)
+    if endless.any():
+        bounds[_ancestors(chain, endless)] = np.inf
     return np.where(np.isnan(bounds), np.inf, bounds)
 
 
@@ -306,16 +320,18 @@ def _reaching(
 
 
 def _loses_digits(chain: sparse.csr_array[np.float64], ending: FloatArray, nodes: IntArray) -> bool:
-    """Return whether a small chain has moves or ends so rare that a linear solve over some of its nodes may lose digits.
+    """Return whether, in a small chain, moves or ends are rare or moves many, so that a linear solve over nodes may lose digits.
 
-    A solve loses about as many digits as the largest expected number t of moves among the nodes has, where A t = 1 and A is the
-    identity minus the moves. The computed number s is the solution of (A + E) s = 1 with |E| of the size of rounding, so that
-    t - s = A^-1 E s, and max t <= max s + max t max |E s|, as A^-1 is nowhere negative: where s is small, t is.
+    Small entries of the solution are lost beside large ones where rare moves lead to these. All of it loses digits where nodes
+    are left after many moves only: a solve loses about as many digits as the largest expected number t of moves among the nodes
+    has, where A t = 1 and A is the identity minus the moves. The computed number s is the solution of (A + E) s = 1 with |E| of
+    the size of rounding, so that t - s = A^-1 E s, and max t <= max s + max t max |E s|, as A^-1 is nowhere negative: where s is
+    small, t is.
     """
     if not (0 < chain.shape[0] <= MOST_DENSE and nodes.size):
         return False
-    if min(chain.data.min(initial=1.0), ending[ending > 0].min(initial=1.0)) >= RARE:
-        return False
+    if min(chain.data.min(initial=1.0), ending[ending > 0].min(initial=1.0)) < RARE:
+        return True
     try:
         moves = _solve(sparse.eye_array(len(nodes)) - chain[nodes][:, nodes], np.ones(len(nodes)))
     except RoundingError:

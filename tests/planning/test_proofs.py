@@ -123,6 +123,55 @@ def test_without_discount_the_lower_bound_is_below_what_the_schedule_earns(end):
     assert exact - lower <= Fraction(1e-7) * -exact
 
 
+@pytest.mark.parametrize("method", ["optimal", "never", "always"])
+@pytest.mark.parametrize("rare", [1e-20, 1e-31, 1e-40])
+def test_values_far_apart_are_told_apart_without_discount(method, rare):
+    """State 0 leads with chance q to a loss of 1 / q: a linear solve lost the value of state 0, -64, beside that."""
+    P = [[[1 - 1 / 64 - rare, rare, 1 / 64]], [[0.5, 0, 0.5]], [[0, 0, 1]]]
+    model = am.Model.from_arrays(
+        P, [[0], [-1 / rare], [0]], measuring_cost=0, discount=1, terminal=[False, False, True], initial=[1, 0, 0]
+    )
+    solution = am.solve(model, method)
+    assert solution.lower <= -64 <= solution.upper + 1e-12
+    assert solution.lower >= -64 * (1 + 1e-10)
+
+
+@pytest.mark.parametrize("method", ["every-2", "optimal", "never"])
+@pytest.mark.parametrize("discount", [1, 0.9])
+def test_rounding_of_rewards_that_cancel_out_is_counted(method, discount):
+    """0.1 * -9e8 + 0.9 * 1e8 is 0 in floating point, and -2.8e-9 exactly."""
+    P = [[[0, 0.1, 0.9, 0]], [[0, 0, 0, 1]], [[0, 0, 0, 1]], [[0, 0, 0, 1]]]
+    model = am.Model.from_arrays(
+        P, [[0], [-9e8], [1e8], [0]], measuring_cost=0, discount=discount, terminal=[False, False, False, True]
+    )
+    mass = Fraction(0.1) + Fraction(0.9)
+    exact = Fraction(discount) * (Fraction(0.1) * -900_000_000 + Fraction(0.9) * 100_000_000) / mass
+    lower = Fraction(am.solve(model, method).lower)
+    assert lower <= exact
+    assert exact - lower <= Fraction(1, 1000)
+
+
+@pytest.mark.parametrize(("n", "up"), [(2, 1e-5), (3, 1e-4), (4, 1e-4), (5, 1e-3), (12, 0.01), (20, 0.1)])
+def test_the_bound_on_rounding_is_small_where_the_way_to_the_end_is_long(n, up):
+    P = np.zeros((n + 1, 1, n + 1))
+    for state in range(n):
+        P[state, 0, state + 1] = up
+        P[state, 0, max(state - 1, 0)] += 1 - up
+    P[n, 0, n] = 1
+    terminal = np.arange(n + 1) == n
+    model = am.Model.from_arrays(P, np.where(terminal, 0, -1)[:, None], measuring_cost=1, discount=1, terminal=terminal)
+    solution = am.solve(model, "always")
+    steps = Fraction(
+        0
+    )  # from the first state to the end, by first passages: 1 + (1 - p) (the way back and here again) / p
+    passage = Fraction(0)
+    for _ in range(n):
+        passage = (1 + Fraction(1 - up) * passage) / Fraction(up)
+        steps += passage
+    assert solution.value == pytest.approx(-2 * float(steps), rel=1e-9)
+    assert -1e-9 * solution.value >= solution.value - solution.lower > 0
+
+
 @pytest.mark.parametrize("method", ["optimal", "never"])
 @pytest.mark.parametrize("chance", [1e-6, 3e-10, 1e-12])
 def test_states_that_are_next_to_impossible_stay_possible(method, chance):

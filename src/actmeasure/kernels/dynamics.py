@@ -94,6 +94,15 @@ def expected(table: Any, n_actions: int, action: int, source: Weights, count: in
 
 
 @no_refcount
+def expected_size(table: Any, n_actions: int, action: int, source: Weights, count: int) -> float:
+    """Return the weighted sum of the sizes of a table's entries, as `expected`: what its rounding is relative to."""
+    total = 0.0
+    for i in range(count):
+        total += source.values[i] * abs(table[source.states[i] * n_actions + action])
+    return total
+
+
+@no_refcount
 def total(source: Weights, count: int) -> float:
     """Return the sum of the first `count` weights."""
     mass = 0.0

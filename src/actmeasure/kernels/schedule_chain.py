@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from actmeasure.kernels.dynamics import Dynamics, Weights, expected, make_weights, push, total
+from actmeasure.kernels.dynamics import Dynamics, Weights, expected, expected_size, make_weights, push, total
 from actmeasure.kernels.jit import compiled, no_refcount
 
 MEASURE, KNOWN, END, REPEAT = 0, 1, 2, 3
@@ -35,6 +35,7 @@ class Trace(NamedTuple):
     ending: Any  # float64 (n_nodes,): probability that the episode ends on the way, as a sum that keeps its digits
     step_offsets: Any  # int64 (n_nodes + 1,)
     step_rewards: Any  # float64 (n_steps,): expected reward of each step of a node's plan
+    step_sizes: Any  # float64 (n_steps,): expected size of the reward
     step_running: Any  # float64 (n_steps,): probability that the episode still runs when it is taken
     costs: Any  # float64 (n_nodes,): expected price of the measurement at the end
     measured: Any  # float64 (n_nodes,): probability that it is taken
@@ -64,6 +65,7 @@ class PlanBuffers(NamedTuple):
     costs: Any
     measured: Any
     step_rewards: Any
+    step_sizes: Any
     step_running: Any
     entry_nodes: Any
     entry_states: Any
@@ -79,7 +81,8 @@ def trace_plans(model: Dynamics, plans: Plans, start_states: Any, start_weights:
     buffers = _plan_buffers(model.terminal.shape[0], start_states, start_plan)
     while (problem := follow_plans(model, plans, start_states, start_weights, start_plan, buffers)) == BUFFERS_FULL:
         buffers = buffers._replace(
-            step_rewards=_doubled(buffers.step_rewards), step_running=_doubled(buffers.step_running),
+            step_rewards=_doubled(buffers.step_rewards), step_sizes=_doubled(buffers.step_sizes),
+            step_running=_doubled(buffers.step_running),
             entry_nodes=_doubled(buffers.entry_nodes), entry_states=_doubled(buffers.entry_states),
             entry_weights=_doubled(buffers.entry_weights),
         )  # fmt: skip
@@ -87,7 +90,8 @@ def trace_plans(model: Dynamics, plans: Plans, start_states: Any, start_weights:
     return Trace(
         problem, int(buffers.states[node]) if problem != FITS else -1,
         buffers.states[:n_nodes], buffers.plans[:node], buffers.ending[:node],
-        buffers.step_offsets[: node + 1], buffers.step_rewards[:n_steps], buffers.step_running[:n_steps],
+        buffers.step_offsets[: node + 1],
+        buffers.step_rewards[:n_steps], buffers.step_sizes[:n_steps], buffers.step_running[:n_steps],
         buffers.costs[:node], buffers.measured[:node],
         buffers.entry_nodes[:n_entries], buffers.entry_states[:n_entries], buffers.entry_weights[:n_entries],
     )  # fmt: skip
@@ -109,6 +113,7 @@ def _plan_buffers(n_states: int, start_states: Any, start_plan: int) -> PlanBuff
         costs=np.empty(most),
         measured=np.empty(most),
         step_rewards=np.empty(FIRST_CAPACITY),
+        step_sizes=np.empty(FIRST_CAPACITY),
         step_running=np.empty(FIRST_CAPACITY),
         entry_nodes=np.empty(FIRST_CAPACITY, np.int64),
         entry_states=np.empty(FIRST_CAPACITY, np.int64),
@@ -164,6 +169,7 @@ def _follow(model: Dynamics, plans: Plans, plan: int, count: int, buffers: PlanB
         action = plans.actions[plans.offsets[plan] + steps]
         running = total(current, count)
         buffers.step_rewards[first + steps] = expected(model.rewards, model.n_actions, action, current, count)
+        buffers.step_sizes[first + steps] = expected_size(model.rewards, model.n_actions, action, current, count)
         buffers.step_running[first + steps] = running
         if plans.then[plan] == MEASURE and steps == length - 1:
             cost = expected(model.costs, model.n_actions, action, current, count)
