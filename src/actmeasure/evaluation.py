@@ -57,7 +57,8 @@ class Evaluation:
     discounted_return : float
         Discounted reward minus measuring cost, over an infinite horizon.
     discounted_error : float
-        Bound on the rounding error of `discounted_return`; at discount 1 no bound is known, and it is 0.
+        Bound on the rounding error of `discounted_return`; infinite where, at discount 1, the way to the end is so long that none
+        can be computed.
     discounted_reward, discounted_measurements : float
         Discounted reward alone, and discounted number of measurements.
     scalarized_return, reward, measurements, steps : float
