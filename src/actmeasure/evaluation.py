@@ -253,13 +253,13 @@ def _rounding(chain: PlanChain, recurrent: markov.Recurrence, values: FloatArray
     factors = np.float64(discount) ** chain.durations
     ahead = factors * (chain.moves @ values)
     totals = chain.totals(discount)[:, RETURN]
-    sizes = chain.per_node(chain.step_sizes) + chain.costs + factors * (chain.moves @ np.abs(values)) + np.abs(values)
+    magnitudes = chain.per_node(chain.step_sizes) + chain.costs
+    sizes = magnitudes + factors * (chain.moves @ np.abs(values)) + np.abs(values)
     terms = np.diff(chain.moves.indptr) + chain.start.size * (chain.start > 0) + chain.outcome_terms
     relative = relative_error(terms) * chain.durations
     errors = np.abs(values - totals - ahead) + relative * sizes
     if discount < 1:
         return float(errors.max() / (1 - discount)) * 1.01
-    magnitudes = chain.per_node(chain.step_sizes) + chain.costs
     bounds = markov.errors_of_undiscounted(
         chain.moves, recurrent, errors, magnitudes, float(relative.max()), chain.krylov
     )

@@ -48,9 +48,8 @@ def _plan() -> None:
     search.mixes_above = 0
     search.run(tolerance=1e-6)
     graph_search.raise_lower_bounds(search._graph, search.bounds, lake.discount, 1)
-    belief_graph.fill_table(
-        search._graph._replace(table=np.full_like(search._graph.table, -1))
-    )  # what a larger graph needs
+    # What a larger graph needs.
+    belief_graph.fill_table(search._graph._replace(table=np.full_like(search._graph.table, -1)))
     POMCP(model, simulations=10).decide(Belief.at(0))
     simulate(POMCP(problems.inspection(), simulations=10), episodes=1, max_steps=2)
     seen = {"unit": [1, 1, 1], "time": [0, 1, 3], "state": ["good", "worn", "worn"], "action": ["wait"] * 3}

@@ -110,8 +110,8 @@ def test_names_of_measurements_and_outcomes_are_shown_escaped(tmp_path):
 def test_problems_too_large_for_any_machine_are_refused(setting):
     name, value = setting.split()
     message = actmeasure("solve", name, "--set", value, code=2).stderr
-    assert f"the problem '{name}' is too large with these settings" in message
-    assert "choose smaller ones" in message
+    assert f"the problem '{name}' cannot be made with these settings" in message
+    assert "choose other ones, such as a smaller size" in message
 
 
 def test_lakes_have_a_largest_size():

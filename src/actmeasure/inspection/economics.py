@@ -642,8 +642,8 @@ def read_economics(path: str | os.PathLike[str]) -> Economics:
         raise FitError(
             f"{file_path} is not valid TOML: {error}; names with other signs than letters, digits, - and _ go in quotes"
         ) from error
-    except ValueError as error:
-        raise FitError(f"{file_path} has a number of too many digits ({error}); write it in a shorter way") from error
+    except ValueError as error:  # of `int`
+        raise FitError(f"{file_path} has a number of too many digits; write it in a shorter way") from error
     return _economics(table, KeyLines.of(text, str(file_path)))
 
 

@@ -960,11 +960,10 @@ class _OptimalityEquations:
         seeing = unknowns[looking[unknowns]]
         spread = _matrix(factors[seeing], number[seeing], beliefs[seeing], len(unknowns), self.shown.shape[0])
         matrix = sparse.eye_array(len(unknowns)) - moves - (spread @ self.shown)[:, unknowns]
-        right = constants.copy()
-        right[begins] += factors[begins] * totals[after]
+        constants[begins] += factors[begins] * totals[after]
         values = np.zeros(n_nodes)
         try:
-            values[unknowns] = linalg.splu(sparse.csc_array(matrix)).solve(right[unknowns])
+            values[unknowns] = linalg.splu(sparse.csc_array(matrix)).solve(constants[unknowns])
         except RuntimeError:  # "exactly singular", by rounding
             return np.full(n_nodes, np.nan)
         seen = np.asarray(self.shown @ values)

@@ -91,10 +91,10 @@ def make(name: str, **settings: Any) -> Model:
         made = make_by_name("problem", name, PROBLEMS, settings, ModelError)
     except ActMeasureError:
         raise
-    except (MemoryError, ValueError, OverflowError) as error:  # "array is too big", or a dimension that is
+    except (MemoryError, ValueError, OverflowError) as error:  # such as "array is too big"
         raise ModelError(
-            f"the problem {name!r} is too large with these settings ({error or 'the memory of this machine is full'}); choose "
-            "smaller ones"
+            f"the problem {name!r} cannot be made with these settings ({error or 'the memory of this machine is full'}); choose "
+            "other ones, such as a smaller size"
         ) from error
     if not isinstance(made, Model):
         raise ModelError(f"the problem {name!r} returned {quoted(made)}, expected a Model")

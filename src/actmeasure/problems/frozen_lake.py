@@ -39,7 +39,7 @@ def frozen_lake(
     Parameters
     ----------
     size : int, optional
-        Cells along each side, 4 by default. Sizes 4 and 8 are Gymnasium's maps unless a seed is given.
+        Cells along each side, 4 by default, up to 3,000. Sizes 4 and 8 are Gymnasium's maps unless a seed is given.
     variant : "deterministic", "slippery" or "semi-slippery"
         `deterministic` and `slippery` (each of the intended and the two perpendicular directions with 1/3) are Gymnasium's.
         `semi-slippery`: move one cell in the intended direction and, if that is no hole or goal, one more with

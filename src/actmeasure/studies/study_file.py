@@ -82,8 +82,8 @@ def study_from_toml(text: str, path: Path) -> Study:
         match = SYNTAX.fullmatch(str(error))
         said, where = (match[1], f", line {match[2]}") if match else (str(error), "")
         raise StudyError(f"{path}{where}: {said}") from None
-    except ValueError as error:
-        raise StudyError(f"{path}: it has a number of too many digits ({error}); write it in a shorter way") from None
+    except ValueError:  # of `int`
+        raise StudyError(f"{path}: it has a number of too many digits; write it in a shorter way") from None
     except RecursionError:
         raise StudyError(f"{path}: its arrays and tables are nested too deeply; write it in a simpler way") from None
     reader = _StudyReader(path, lines)
